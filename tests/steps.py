@@ -1,10 +1,9 @@
 """Counts the steps of a piece of code: a cost that no machine changes."""
 
 import sys
+from collections.abc import Generator
 from types import FrameType
 from typing import Any, Self, TypeVar
-
-from controller_manager.runtime.spread import Spread
 
 ResultT = TypeVar("ResultT")
 
@@ -29,8 +28,8 @@ class Steps:
         return self._trace
 
 
-def parts_of(work: Spread[ResultT]) -> tuple[ResultT, list[int]]:
-    """Run spread work; return its result and the steps that each part takes."""
+def parts_of(work: Generator[None, None, ResultT]) -> tuple[ResultT, list[int]]:
+    """Run work that yields after each part; return its result and the steps of each."""
     numbers: list[int] = []
     while True:
         with Steps() as steps:

@@ -12,8 +12,6 @@ from controller_manager.api.selectors import Selector
 from controller_manager.client.client import Client, PatchType
 from controller_manager.client.errors import Invalid, NotFound, gravest
 from controller_manager.runtime.outcome import SyncError
-from controller_manager.runtime.spread import parts
-from controller_manager.runtime.turns import Turns
 
 OwnerT = TypeVar("OwnerT", bound=KubeObject)
 DependentT = TypeVar("DependentT", bound=KubeObject)
@@ -46,11 +44,9 @@ class Claimer(Generic[OwnerT, DependentT]):
         dependents: Resource[DependentT],
         finalizer: str = "",
         needs_finalizer: Callable[[OwnerT, DependentT], bool] = _always,
-        turns: Turns | None = None,
     ) -> None:
         """Take the client, and the resources of the owner and of its dependents.
 
-        With `turns`, many objects are claimed in several turns of the event loop.
         An adopted object that `needs_finalizer` accepts gets the `finalizer`, and a
         released object loses it.
         """
@@ -59,7 +55,6 @@ class Claimer(Generic[OwnerT, DependentT]):
         self._dependents = dependents
         self._finalizer = finalizer
         self._needs_finalizer = needs_finalizer
-        self._turns = turns
 
     async def claim(
         self, owner: OwnerT, selector: Selector, objects: Sequence[DependentT]
@@ -71,18 +66,14 @@ class Claimer(Generic[OwnerT, DependentT]):
         attempt = _Attempt(self, owner, selector)
         claimed: list[DependentT] = []
         failures: list[Exception] = []
-        turn = 0
-        for part in parts(objects):
-            if self._turns is not None:
-                turn = await self._turns.wait(turn)
-            for obj in part:
-                try:
-                    mine = await attempt.claim(obj)
-                except Exception as error:  # noqa: BLE001 - raised below
-                    failures.append(error)
-                    continue
-                if mine is not None:
-                    claimed.append(mine)
+        for obj in objects:
+            try:
+                mine = await attempt.claim(obj)
+            except Exception as error:  # noqa: BLE001 - raised below
+                failures.append(error)
+                continue
+            if mine is not None:
+                claimed.append(mine)
         if failure := gravest(failures):
             raise failure
         return claimed

@@ -16,7 +16,7 @@ If the next choice depends on a response of the API server, `decide` returns a
 responses. Then `decide` is called again with that view. A `Decision` ends the sync.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -115,38 +115,13 @@ async def decide_and_apply(
 ) -> Outcome:
     """Call `decide` and carry out its actions, until it returns a decision.
 
-    Otherwise as `decide_and_apply_in_turns`.
-    """
-
-    # As text: otherwise each call makes these types.
-    async def decide_at_once(
-        view: ViewT, now: datetime
-    ) -> "Step[ActionT] | Decision[ActionT, StatusT]":
-        return decide(view, now)
-
-    return await decide_and_apply_in_turns(view, decide_at_once, applier, clock, logger)
-
-
-async def decide_and_apply_in_turns(
-    view: ViewT,
-    decide: Callable[
-        [ViewT, datetime], Awaitable[Step[ActionT] | Decision[ActionT, StatusT]]
-    ],
-    applier: Applier[ViewT, ActionT, StatusT],
-    clock: Clock,
-    logger: Logger,
-) -> Outcome:
-    """Call `decide` and carry out its actions, until it returns a decision.
-
-    `decide` may await turns of the event loop, but nothing else (`runtime.spread`).
-
     Returns the outcome for the worker, which is `Failed` if the last actions fail or
     the decision has an exception to `retry`. Reasons are logged at ``-v=4``. Raises
     what the applier raises before there is a decision, and TooManySteps if there is
     none after `MAX_STEPS` steps.
     """
     for _ in range(MAX_STEPS):
-        decided = await decide(view, clock.now())
+        decided = decide(view, clock.now())
         _log(decided.reasons, logger)
         if isinstance(decided, Decision):
             return await _carry_out(view, decided, applier)

@@ -43,7 +43,6 @@ from controller_manager.explain.scaling import scaled_to_zero
 from controller_manager.explain.selecting import has_all_pods, pods_of
 from controller_manager.explain.view import View
 from controller_manager.runtime.outcome import Reason
-from controller_manager.runtime.spread import finish
 
 _UPSTREAM: Final = Settings(replaces_stuck_pods=False)
 """The manager in charge may be upstream's, which waits for stuck pods."""
@@ -68,7 +67,7 @@ async def explain_stateful_set(view: View, item: Item) -> tuple[Cause, ...]:
     sync = await _sync_view(view, typed, items)
     if sync is None or not has_all_pods(view, item, typed.spec.selector):
         return await _by_status(view, item, typed, items)
-    decided = finish(decide(sync, view.now))
+    decided = decide(sync, view.now)
     if isinstance(decided, Step):
         return await _next_step(view, item, sync, items)
     waits = [await _wait(view, item, typed, each, items) for each in decided.reasons]

@@ -17,7 +17,6 @@ Nothing here may know a particular controller.
 - ``restarting``: repeats work after an unexpected exception
 - ``roles``: manifests of roles
 - ``root_causes``: the root cause of a rollout that is stuck
-- ``spread``: work that is spread over turns of the event loop
 - ``stopping``: waits for work or for a stop
 - ``turns``: the time of workers in one turn of the event loop
 - ``watches``: declarations of watched resources

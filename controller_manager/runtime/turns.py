@@ -1,9 +1,9 @@
 """The time that workers may use in one turn of the event loop.
 
 A reconcile that has nothing to change never awaits. A worker with 4,000 such keys in
-its queue would block the loop for 0.4 s: the lease, the endpoints and all other
-controllers would wait. So all workers of a process share one budget of time for each
-turn of the loop; the remaining keys are processed in later turns.
+its queue would block the loop for 0.4 s: all other controllers would wait. So all
+workers of a process share one budget of time for each turn of the loop; the remaining
+keys are processed in later turns.
 """
 
 import asyncio
@@ -15,8 +15,7 @@ from typing import Final
 BUDGET: Final = 0.005
 """Seconds of one turn of the event loop that workers may use together.
 
-Half of the 10 ms that a turn may take: watches and endpoints need time, too, and a
-response over HTTPS takes four turns.
+Half of the 10 ms that a turn may take: watches need time, too.
 """
 
 

@@ -28,7 +28,6 @@ from controller_manager.control.replicas.status import (
     calculate_status,
     differs_in_substance,
 )
-from controller_manager.runtime.spread import finish
 from tests.controllers.builders import pod, replica_set
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -55,7 +54,7 @@ def chosen_of(
     pods: Sequence[Pod], related: Sequence[Pod], count: int, now: datetime
 ) -> list[Pod]:
     """Return the pods that are deleted first."""
-    return finish(choose_pods_to_delete(pods, related, count, now))
+    return choose_pods_to_delete(pods, related, count, now)
 
 
 def first_to_go(*pods: Pod, related: tuple[Pod, ...] = ()) -> str:

@@ -4,7 +4,7 @@ Upstream sorts by the MD5 of the Go values, as the library spew prints them. So 
 Endpoints of both managers have the same order.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from hashlib import md5
 
 from controller_manager.api.core.endpoints import (
@@ -13,7 +13,6 @@ from controller_manager.api.core.endpoints import (
     EndpointSubset,
 )
 from controller_manager.api.core.v1 import ObjectReference
-from controller_manager.runtime.spread import Spread, parts
 
 
 def hash_of_port(port: EndpointPort) -> bytes:
@@ -21,24 +20,16 @@ def hash_of_port(port: EndpointPort) -> bytes:
     return _md5(f"(v1.EndpointPort){_port(port)}")
 
 
-def hash_of_subset(subset: EndpointSubset) -> Spread[bytes]:
-    """Make the hash by which subsets are sorted (subsetsByHash)."""
-    ready = yield from _addresses(subset.addresses or ())
-    not_ready = yield from _addresses(subset.not_ready_addresses or ())
+def hash_of_subset(subset: EndpointSubset) -> bytes:
+    """Return the hash by which subsets are sorted (subsetsByHash)."""
+    ready = _list(map(_address, subset.addresses or ()))
+    not_ready = _list(map(_address, subset.not_ready_addresses or ()))
     ports = _list(map(_port, subset.ports or ()))
     return _md5(
         f"(v1.EndpointSubset){{Addresses:([]v1.EndpointAddress){ready} "
         f"NotReadyAddresses:([]v1.EndpointAddress){not_ready} "
         f"Ports:([]v1.EndpointPort){ports}}}"
     )
-
-
-def _addresses(addresses: Sequence[EndpointAddress]) -> Spread[str]:
-    texts: list[str] = []
-    for part in parts(addresses):
-        texts += map(_address, part)
-        yield
-    return _list(texts)
 
 
 def _md5(text: str) -> bytes:

@@ -1,8 +1,7 @@
 """Subsets of Endpoints in their canonical form (pkg/api/v1/endpoints/util.go)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from operator import itemgetter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from controller_manager.api.core.endpoints import (
@@ -14,7 +13,6 @@ from controller_manager.control.endpoints.canonical import (
     hash_of_port,
     hash_of_subset,
 )
-from controller_manager.runtime.spread import Spread, finish, parts, sorting
 
 _Key = tuple[str, bool, str]
 """IP, whether there is a target, and the uid of the target: also the order."""
@@ -47,8 +45,8 @@ class Offers:
             known = self._ready[port]
             known[key] = ready and known.get(key, True)
 
-    def subsets(self) -> Spread[tuple[EndpointSubset, ...]]:
-        """Make as few subsets as possible, in the canonical order.
+    def subsets(self) -> tuple[EndpointSubset, ...]:
+        """Return as few subsets as possible, in the canonical order.
 
         Ports with the same addresses share a subset. Addresses are sorted by IP and
         uid, ports and subsets by their hashes.
@@ -61,51 +59,27 @@ class Offers:
                     break
             else:
                 groups.append((addresses, [port]))
-            yield
-        found: list[EndpointSubset] = []
-        for offered, sharing in groups:
-            subset = yield from self._subset(offered, sharing)
-            found.append(subset)
-        if len(found) == 1:
-            return tuple(found)
-        hashed: list[tuple[bytes, EndpointSubset]] = []
-        for subset in found:
-            digest = yield from hash_of_subset(subset)
-            hashed.append((digest, subset))
-        return tuple(subset for _, subset in sorted(hashed, key=itemgetter(0)))
+        found = [self._subset(offered, sharing) for offered, sharing in groups]
+        if len(found) > 1:
+            found.sort(key=hash_of_subset)
+        return tuple(found)
 
     def _subset(
         self, offered: dict[_Key, bool], ports: list[EndpointPort]
-    ) -> Spread[EndpointSubset]:
-        ready: list[_Key] = []
-        not_ready: list[_Key] = []
-        for part in parts(list(offered.items())):
-            for key, is_ready in part:
-                (ready if is_ready else not_ready).append(key)
-            yield
-        addresses = yield from self._described(ready)
-        not_ready_addresses = yield from self._described(not_ready)
+    ) -> EndpointSubset:
         real = [port for port in ports if port.port > 0]
         return EndpointSubset(
-            addresses=addresses,
-            not_ready_addresses=not_ready_addresses,
+            addresses=self._described(offered, ready=True),
+            not_ready_addresses=self._described(offered, ready=False),
             ports=tuple(sorted(real, key=hash_of_port)) or None,
         )
 
     def _described(
-        self, keys: list[_Key]
-    ) -> Spread[tuple[EndpointAddress, ...] | None]:
-        """Return the addresses of keys, in order."""
-        ordered = yield from sorting(keys, _itself)
-        found: list[EndpointAddress] = []
-        for part in parts(ordered):
-            found += (self._addresses[key] for key in part)
-            yield
-        return tuple(found) or None
-
-
-def _itself(key: _Key) -> _Key:
-    return key
+        self, offered: Mapping[_Key, bool], *, ready: bool
+    ) -> tuple[EndpointAddress, ...] | None:
+        """Return the addresses that are ready, or those that are not, in order."""
+        keys = sorted(key for key, is_ready in offered.items() if is_ready is ready)
+        return tuple(self._addresses[key] for key in keys) or None
 
 
 def repack(subsets: Iterable[EndpointSubset]) -> tuple[EndpointSubset, ...]:
@@ -117,4 +91,4 @@ def repack(subsets: Iterable[EndpointSubset]) -> tuple[EndpointSubset, ...]:
             offers.add(address, ports, ready=True)
         for address in subset.not_ready_addresses or ():
             offers.add(address, ports, ready=False)
-    return finish(offers.subsets())
+    return offers.subsets()

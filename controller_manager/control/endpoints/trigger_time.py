@@ -12,7 +12,6 @@ from controller_manager.api.core.services import Service
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import key_of
 from controller_manager.api.pods import ready_condition
-from controller_manager.runtime.spread import Spread, parts
 
 
 class _Seen(Struct):
@@ -38,7 +37,7 @@ class TriggerTimes:
         """Return the number of known services."""
         return len(self._seen)
 
-    def observe(self, service: Service, pods: Sequence[Pod]) -> Spread[str]:
+    def observe(self, service: Service, pods: Sequence[Pod]) -> str:
         """Return the time of the change since the last sync of the service.
 
         `pods` are all pods of the service. The time is the earliest of the new times of
@@ -50,10 +49,7 @@ class TriggerTimes:
         last = self._seen.get(key)
         times: dict[str, str] = {}
         seen = self._seen[key] = _Seen(service.metadata.creation_timestamp or "", times)
-        fresh: list[str] = []
-        for part in parts(pods):
-            fresh += _note(times, part, {} if last is None else last.pods)
-            yield
+        fresh = _note(times, pods, {} if last is None else last.pods)
         return seen.service if last is None else _earliest(last, seen, fresh)
 
     def observe_some(

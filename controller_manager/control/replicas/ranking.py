@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from heapq import nsmallest
 from typing import Any, Final
 
 from msgspec import Struct
@@ -12,7 +13,6 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.numbers import parse_int
 from controller_manager.api.pods import is_active, is_ready, ready_condition
 from controller_manager.api.times import parse_time
-from controller_manager.runtime.spread import PART, Spread, parts
 
 _PHASES: Final[Mapping[str, int]] = {"Pending": 0, "Unknown": 1, "Running": 2}
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -25,7 +25,7 @@ def choose_pods_to_delete(
     now: datetime,
     *,
     use_deletion_costs: bool = True,
-) -> Spread[list[Pod]]:
+) -> list[Pod]:
     """Choose the `count` pods of a replica set that rank first for deletion.
 
     `related` are the pods of all replica sets of the same owner; a pod that
@@ -33,27 +33,19 @@ def choose_pods_to_delete(
     few. Without `use_deletion_costs` every pod has the same cost (the feature gate
     PodDeletionCost).
 
-    The rank of each pod is computed once. The time is linear in the number of pods,
-    because at most `count` of them are sorted at a time.
+    The rank of each pod is computed once.
     """
     if count >= len(pods):
         return list(pods)
-    on_node: Counter[str] = Counter()
-    for part in parts(related):
-        on_node.update(pod.spec.node_name for pod in part if is_active(pod))
-        yield
+    on_node = Counter(pod.spec.node_name for pod in related if is_active(pod))
     cost = deletion_cost if use_deletion_costs else _no_cost
-    ranks: list[_Rank] = []
-    for part_of_pods in parts(pods):
-        ranks += [_rank(pod, on_node, cost, now) for pod in part_of_pods]
-        yield
+    ranks = [_rank(pod, on_node, cost, now) for pod in pods]
     order = _Order()
     for learn in (order.learn_readiness, order.learn_creation):
-        for part_of_ranks in parts(ranks):
-            for rank in part_of_ranks:
-                learn(rank)
-            yield
-    return (yield from _first(ranks, order, count))
+        for rank in ranks:
+            learn(rank)
+    best = nsmallest(count, ranks, key=order.key)
+    return [rank.pod for rank in best]
 
 
 class _Rank(Struct, frozen=True):
@@ -123,18 +115,6 @@ class _Order:
             ready = _age(rank.ready, uid)
         restarts, sidecar_restarts = rank.restarts
         return (rank.static, ready, -restarts, -sidecar_restarts)
-
-
-def _first(ranks: Sequence[_Rank], order: _Order, count: int) -> Spread[list[Pod]]:
-    """Return the pods that rank first; `ranks` has the order of equal ranks."""
-    best: list[tuple[_Key, int]] = []
-    for start in range(0, len(ranks), PART):
-        part = range(start, min(start + PART, len(ranks)))
-        best += [(order.key(ranks[place]), place) for place in part]
-        best.sort()
-        del best[count:]
-        yield
-    return [ranks[place].pod for _, place in best]
 
 
 def _keep_lowest(uids: dict[_Key, str], key: _Key, uid: str) -> None:

@@ -57,7 +57,6 @@ from controller_manager.informers.lister import Lister
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, failure_of
 from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.spread import spread
 
 _UNSEEN_RECHECK: Final = 5.0
 """Seconds until the next sync while the cache does not show all writes."""
@@ -259,7 +258,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         owned: Sequence[Pod],
     ) -> list[Pod]:
         orphans: Sequence[Pod] = self._pods.orphans(owner.metadata.namespace, selector)
-        claimer = Claimer(self.client, self._resource, PODS, turns=self.context.turns)
+        claimer = Claimer(self.client, self._resource, PODS)
         active = [pod for pod in (*owned, *orphans) if is_active(pod)]
         return await claimer.claim(owner, selector, active)
 
@@ -310,10 +309,9 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     ) -> Exception | None:
         now = self.clock.now()
         related = self._related_pods(owner)
-        choice = choose_pods_to_delete(
+        chosen = choose_pods_to_delete(
             active, related, count, now, use_deletion_costs=self.uses_deletion_costs
         )
-        chosen = await spread(choice, self.context.turns)
         for ratio in age_ratios(active, chosen, now):
             self._metrics.age_ratio.observe(ratio)
         self.logger.v(2).info("Too many replicas", deleting=count)

@@ -1,16 +1,13 @@
-"""The Endpoints of a service with many pods are made in parts."""
+"""The cost of the Endpoints of a service grows with its pods, no faster."""
 
 import random
 
 import pytest
 
 from controller_manager.api.core.endpoints import EndpointAddress, EndpointPort
-from controller_manager.api.core.v1 import ObjectReference, Pod
+from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.control.endpoints.subsets import Offers
-from controller_manager.control.endpoints.trigger_time import TriggerTimes
-from tests.control.endpoints.objects import pod, service
-from tests.control.endpoints.test_trigger_time import at
-from tests.steps import parts_of
+from tests.steps import Steps
 
 PORTS = (EndpointPort(name="a", port=80), EndpointPort(name="b", port=81))
 
@@ -29,25 +26,15 @@ def offered(count: int) -> Offers:
 
 
 @pytest.mark.slow
-def test_the_subsets_of_many_addresses_are_made_in_parts() -> None:
-    """No part of 20,000 addresses is larger than those of 2,000."""
-    _, small = parts_of(offered(2000).subsets())
-    found, large = parts_of(offered(20_000).subsets())
+def test_the_subsets_of_many_addresses_cost_the_same_for_each() -> None:
+    """Ten times the addresses take ten times the steps."""
+    few, many = offered(2000), offered(20_000)
+    with Steps() as small:
+        few.subsets()
+    with Steps() as large:
+        found = many.subsets()
     assert sum(len(each.addresses or ()) for each in found) == 20_000
-    assert max(large) <= 1.5 * max(small)
-    assert sum(large) <= 14 * sum(small)
+    assert large.number <= 10.5 * small.number
     for each in found:
         ips = [address.ip for address in each.addresses or ()]
         assert ips == sorted(ips)
-
-
-def changed(count: int) -> list[Pod]:
-    return [pod(f"p{number}", since=at(5)) for number in range(count)]
-
-
-def test_the_times_of_many_pods_are_observed_in_parts() -> None:
-    """No part of 5,000 pods is larger than those of 1,000."""
-    _, small = parts_of(TriggerTimes().observe(service(), changed(1000)))
-    _, large = parts_of(TriggerTimes().observe(service(), changed(5000)))
-    assert len(large) == 5 * (len(small) - 1) + 1
-    assert max(large) <= 1.1 * max(small)

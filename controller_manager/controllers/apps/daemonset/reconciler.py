@@ -135,7 +135,7 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
             self._revision_mutated,
         )
         self._revisions = RevisionKeeper(client, history)
-        self._claimer = Claimer(client, DAEMON_SETS, PODS, turns=context.turns)
+        self._claimer = Claimer(client, DAEMON_SETS, PODS)
         pods = DaemonPods(
             PodControl(client, context.recorder, DAEMON_SETS),
             context.recorder,
@@ -143,7 +143,7 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
             self._backoff,
         )
         self._updates = DaemonSetSync(
-            pods, self._backoff, context.clock, context.logger, self._give_way
+            pods, self._backoff, context.clock, context.logger
         )
 
     def make_node_workers(self) -> Workers:
@@ -282,10 +282,6 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         must_recheck = self._takeover.must_recheck(view.daemon_set)
         return must_recheck and self._updates.are_needed(view)
 
-    async def _give_way(self) -> None:
-        """Let other tasks run if this turn of the event loop has taken too long."""
-        await self.context.turns.wait(0)
-
     async def _clean_up(
         self, daemon_set: DaemonSet, revisions: Revisions, pods: Sequence[Pod]
     ) -> Exception | None:
@@ -336,7 +332,6 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
 
     async def _report(self, view: View, *, is_processed: bool) -> None:
         """Write the status if it has changed."""
-        await self._give_way()
         daemon_set = view.daemon_set
         status = calculate_status(view, self.clock.now(), is_processed=is_processed)
         if status == daemon_set.status:

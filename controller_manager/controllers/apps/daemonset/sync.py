@@ -1,7 +1,5 @@
 """The changes of pods in one sync: missing and surplus pods, then the update."""
 
-from typing import Protocol
-
 from msgspec import Struct
 
 from controller_manager.api.meta import key_of
@@ -26,13 +24,6 @@ class Progress(Struct):
     requeue_after: float | None = None
 
 
-class GivesWay(Protocol):
-    """Lets other tasks run if this turn of the event loop has taken too long."""
-
-    async def __call__(self) -> None:
-        """Return in this turn of the event loop, or in a later one."""
-
-
 class DaemonSetSync:
     """Plans with the pure functions, and carries the plans out."""
 
@@ -42,18 +33,12 @@ class DaemonSetSync:
         backoff: FailedPodBackoff,
         clock: Clock,
         logger: Logger,
-        give_way: GivesWay,
     ) -> None:
-        """Take the applier of plans, and the delays of failed pods.
-
-        `give_way` is called before each plan: reading the pods of 5,000 nodes takes ten
-        milliseconds.
-        """
+        """Take the applier of plans, and the delays of failed pods."""
         self._pods = pods
         self._backoff = backoff
         self._clock = clock
         self._logger = logger
-        self._give_way = give_way
 
     def are_needed(self, view: View) -> bool:
         """Tell whether a sync must create or delete pods."""
@@ -63,7 +48,6 @@ class DaemonSetSync:
         """Give each node its pods, then continue the update; stop at a failure."""
         progress = Progress(view)
         for plan_of in (self._manage, self._update):
-            await self._give_way()
             plan = plan_of(progress.view)
             if plan.requeue_after is not None:
                 progress.requeue_after = plan.requeue_after

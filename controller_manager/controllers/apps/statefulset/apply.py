@@ -54,8 +54,6 @@ from controller_manager.controllers.apps.statefulset.revisions import beyond_lim
 from controller_manager.controllers.apps.statefulset.status import is_same
 from controller_manager.controllers.apps.statefulset.view import View
 from controller_manager.runtime.outcome import SyncError
-from controller_manager.runtime.spread import spread
-from controller_manager.runtime.turns import Turns
 
 
 class NameInUse(SyncError):  # noqa: N818 - a user sees this state
@@ -72,18 +70,13 @@ class StatefulSetApplier:
         history: History[StatefulSet],
         reads: OwnerReads[StatefulSet],
         deletions: UnseenDeletions,
-        turns: Turns,
     ) -> None:
-        """Take the client, the recorder, the revisions, the reads and the deletions.
-
-        `turns` are those of the event loop.
-        """
+        """Take the client, the recorder, the revisions, the reads and the deletions."""
         self._client = client
         self._recorder = recorder
         self._history = history
         self._reads = reads
         self._deletions = deletions
-        self._turns = turns
 
     async def apply(self, view: View, action: Action) -> View:
         """Carry out one action, unless an earlier one has failed."""
@@ -118,8 +111,7 @@ class StatefulSetApplier:
             except Conflict:
                 await self._reads.wait_for_cache(stateful_set)
                 raise
-        surplus = beyond_limit(stateful_set, view.pods, view.revisions)
-        for revision in await spread(surplus, self._turns):
+        for revision in beyond_limit(stateful_set, view.pods, view.revisions):
             await self._history.delete(revision)
 
 

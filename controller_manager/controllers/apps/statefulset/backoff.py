@@ -25,7 +25,6 @@ from controller_manager.controllers.apps.statefulset.identity import (
     ordinals,
     parent_and_ordinal,
 )
-from controller_manager.runtime.spread import Spread, parts
 
 
 class _Failure(Struct):
@@ -68,17 +67,15 @@ class FailedPods:
 
     def observe(
         self, stateful_set: StatefulSet, pods: Sequence[Pod]
-    ) -> Spread[Mapping[str, float]]:
+    ) -> Mapping[str, float]:
         """Note the pods of a set that have failed, or that are healthy again.
 
         Returns the seconds for which pods must not be replaced, by their names.
         """
         key, now = key_of(stateful_set), self._server_clock.now()
-        for part in parts(pods):
-            for pod in part:
-                if not is_deleting(pod):
-                    self._see(key, pod, now)
-            yield
+        for pod in pods:
+            if not is_deleting(pod):
+                self._see(key, pod, now)
         return self._held(stateful_set)
 
     def gone(self, key: str, pod: Pod) -> None:

@@ -14,9 +14,6 @@ With OrderedReady a pod that is not available ends the sync. So at most one pod 
 created or deleted, and the event of that pod causes the next sync. With Parallel a
 phase changes all pods at the same time, and only an error ends the sync.
 
-A set may have 100,000 pods, so the work is spread over turns of the event loop. The
-view does not change in the meantime, and the decision depends on the view alone.
-
 Upstream: updateStatefulSet of stateful_set_control.go.
 """
 
@@ -56,7 +53,6 @@ from controller_manager.controllers.apps.statefulset.rolling_update import (
 from controller_manager.controllers.apps.statefulset.status import calculate_status
 from controller_manager.controllers.apps.statefulset.view import Slot, View
 from controller_manager.runtime.outcome import Reason
-from controller_manager.runtime.spread import Spread, parts
 
 
 class Plan(Struct, frozen=True):
@@ -66,7 +62,7 @@ class Plan(Struct, frozen=True):
     reasons: tuple[Reason, ...] = ()
 
 
-def decide(view: View, now: datetime) -> Spread[StatefulSetStep | StatefulSetDecision]:
+def decide(view: View, now: datetime) -> StatefulSetStep | StatefulSetDecision:
     """Return the actions of a sync, then the decision that ends it.
 
     Pure, and defined for every view that the API server allows. Raises
@@ -74,57 +70,51 @@ def decide(view: View, now: datetime) -> Spread[StatefulSetStep | StatefulSetDec
     """
     stateful_set = view.stateful_set
     if is_deleting(stateful_set):
-        return Decision(status=(yield from calculate_status(view, now)))
-    slots = yield from view.slots()
-    plan = Plan() if view.acted else (yield from plan_sync(view, slots, now))
+        return Decision(status=calculate_status(view, now))
+    slots = view.slots()
+    plan = Plan() if view.acted else plan_sync(view, slots, now)
     if plan.actions:
         return Step(plan.actions)
     return Decision(
-        status=(yield from calculate_status(view, now)),
+        status=calculate_status(view, now),
         reasons=plan.reasons,
-        requeue_after=(yield from _requeue_after(view, slots, now)),
+        requeue_after=_requeue_after(view, slots, now),
         retry=view.failure,
     )
 
 
-def _requeue_after(
-    view: View, slots: Sequence[Slot], now: datetime
-) -> Spread[float | None]:
+def _requeue_after(view: View, slots: Sequence[Slot], now: datetime) -> float | None:
     """Return the seconds until the decision changes without an event."""
-    delays = [(yield from seconds_until_broken(view, slots, now)), *view.held.values()]
+    delays = [seconds_until_broken(view, slots, now), *view.held.values()]
     if view.min_ready_seconds:
-        for pods in parts(view.pods):
-            delays.append(next_availability(pods, view.min_ready_seconds, now))
-            yield
+        delays.append(next_availability(view.pods, view.min_ready_seconds, now))
     return min((each for each in delays if each is not None), default=None)
 
 
-def plan_sync(view: View, slots: Sequence[Slot], now: datetime) -> Spread[Plan]:
+def plan_sync(view: View, slots: Sequence[Slot], now: datetime) -> Plan:
     """Return the actions of a sync for a set that is not being deleted.
 
     `slots` are all wanted ordinals.
     """
     plan = _all_at_once if view.is_parallel else _in_order
-    return (yield from plan(view, slots, now))
+    return plan(view, slots, now)
 
 
-def _in_order(view: View, slots: Sequence[Slot], now: datetime) -> Spread[Plan]:
+def _in_order(view: View, slots: Sequence[Slot], now: datetime) -> Plan:
     """Plan for OrderedReady: the first pod that is not available ends the sync."""
     changes: list[Change] = []
-    for part in parts(slots):
-        for slot in part:
-            stuck = yield from next_stuck_pod(view, slots, slot, now)
-            plan = plan_slot(view, slot, now, stuck)
-            changes += plan.changes
-            if plan.ends:
-                return _in_turn(changes, plan)
-        yield
-    condemned = yield from view.condemned()
-    changes += yield from _owner_corrections(view, condemned)
+    for slot in slots:
+        stuck = next_stuck_pod(view, slots, slot, now)
+        plan = plan_slot(view, slot, now, stuck)
+        changes += plan.changes
+        if plan.ends:
+            return _in_turn(changes, plan)
+    condemned = view.condemned()
+    changes += _owner_corrections(view, condemned)
     if condemned:
-        plan = yield from plan_highest_condemned(view, condemned, now)
+        plan = plan_highest_condemned(view, condemned, now)
         return _in_turn([*changes, *plan.changes], plan)
-    changes += yield from _update(view, slots, now)
+    changes += _update(view, slots, now)
     return _in_turn(changes, PodPlan())
 
 
@@ -133,28 +123,23 @@ def _in_turn(changes: Sequence[Change], last: PodPlan) -> Plan:
     return Plan(actions, (last.reason,) if last.reason is not None else ())
 
 
-def _all_at_once(view: View, slots: Sequence[Slot], now: datetime) -> Spread[Plan]:
+def _all_at_once(view: View, slots: Sequence[Slot], now: datetime) -> Plan:
     """Plan for Parallel: pods do not wait for each other, except in an update."""
-    condemned = yield from view.condemned()
+    condemned = view.condemned()
     wanted: list[tuple[Change, ...]] = []
     refused: list[Change] = []
-    for part in parts(slots):
-        for changes in (plan_slot(view, slot, now).changes for slot in part):
-            if _refuses(changes):
-                refused += changes
-            elif changes:
-                wanted.append(changes)
-        yield
-    corrections = yield from _owner_corrections(view, condemned)
-    surplus: list[tuple[Change, ...]] = []
-    for pods in parts(condemned):
-        plans = (plan_condemned(pod).changes for pod in pods)
-        surplus += (changes for changes in plans if changes)
-        yield
+    for changes in (plan_slot(view, slot, now).changes for slot in slots):
+        if _refuses(changes):
+            refused += changes
+        elif changes:
+            wanted.append(changes)
+    corrections = _owner_corrections(view, condemned)
+    plans = (plan_condemned(pod).changes for pod in condemned)
+    surplus = [changes for changes in plans if changes]
     groups = (wanted, [(change,) for change in corrections], surplus)
     actions: list[Action] = [Together(tuple(each)) for each in groups if each]
     # A refusal is a failure, so it comes last. So a name in use stops no other pod.
-    if last := (*(yield from _update(view, slots, now)), *refused):
+    if last := (*_update(view, slots, now), *refused):
         actions.append(InTurn(last))
     return Plan(tuple(actions))
 
@@ -163,18 +148,16 @@ def _refuses(changes: Sequence[Change]) -> bool:
     return any(isinstance(each, RefusePod) for each in changes)
 
 
-def _owner_corrections(view: View, condemned: Sequence[Pod]) -> Spread[list[Change]]:
+def _owner_corrections(view: View, condemned: Sequence[Pod]) -> list[Change]:
     corrections: list[Change] = []
-    for part in parts(condemned):
-        for pod in part:
-            work = claim_changes(view, pod)
-            if work.owners:
-                work = ClaimChanges(owners=work.owners, conflicts=work.conflicts)
-                corrections.append(CorrectOwners(pod, work))
-        yield
+    for pod in condemned:
+        work = claim_changes(view, pod)
+        if work.owners:
+            work = ClaimChanges(owners=work.owners, conflicts=work.conflicts)
+            corrections.append(CorrectOwners(pod, work))
     return corrections
 
 
-def _update(view: View, slots: Sequence[Slot], now: datetime) -> Spread[list[Change]]:
-    outdated = yield from outdated_pods(view, slots, now)
+def _update(view: View, slots: Sequence[Slot], now: datetime) -> list[Change]:
+    outdated = outdated_pods(view, slots, now)
     return [DeletePod(pod, for_update=True) for pod in outdated]

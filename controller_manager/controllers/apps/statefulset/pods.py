@@ -13,7 +13,6 @@ from controller_manager.api.owners import controller_of
 from controller_manager.api.pods import is_available, is_ready, ready_condition
 from controller_manager.api.selectors import Selector
 from controller_manager.controllers.apps.statefulset.identity import ordinal_of
-from controller_manager.runtime.spread import Spread, parts
 
 
 class FoundPods(Struct, frozen=True):
@@ -47,22 +46,20 @@ def find_pods(
     selector: Selector,
     owned: Sequence[Pod],
     orphans: Sequence[Pod],
-) -> Spread[FoundPods]:
+) -> FoundPods:
     """Return the pods of a set, divided by whether the set gives their names."""
     namespace = stateful_set.metadata.namespace
     named: list[Pod] = []
     misnamed: list[Pod] = []
     uids: set[str] = set()
-    for part in parts((*owned, *orphans)):
-        for pod in part:
-            uids.add(pod.metadata.uid)
-            if pod.metadata.namespace != namespace:
-                continue  # a forged owner reference may name a set elsewhere
-            if ordinal_of(stateful_set, pod) is not None:
-                named.append(pod)
-            elif controller_of(pod) is not None:
-                misnamed.append(pod)
-        yield
+    for pod in (*owned, *orphans):
+        uids.add(pod.metadata.uid)
+        if pod.metadata.namespace != namespace:
+            continue  # a forged owner reference may name a set elsewhere
+        if ordinal_of(stateful_set, pod) is not None:
+            named.append(pod)
+        elif controller_of(pod) is not None:
+            misnamed.append(pod)
     return FoundPods(stateful_set, selector, named, misnamed, uids)
 
 

@@ -5,15 +5,13 @@ decision of a sync, and `apply` carries it out.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import Final, TypeVar
+from typing import Final
 
 from controller_manager.api.apps.v1 import (
     CONTROLLER_REVISIONS,
     STATEFUL_SETS,
     ControllerRevision,
     StatefulSet,
-    StatefulSetStatus,
 )
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
@@ -27,11 +25,7 @@ from controller_manager.api.selectors import (
 )
 from controller_manager.client.events import WARNING
 from controller_manager.control.claims import Claimer
-from controller_manager.control.decision import (
-    Decision,
-    Step,
-    decide_and_apply_in_turns,
-)
+from controller_manager.control.decision import decide_and_apply
 from controller_manager.control.history.revisions import History
 from controller_manager.control.mutations import (
     REVISION_MUTATED,
@@ -39,7 +33,6 @@ from controller_manager.control.mutations import (
     Mutations,
 )
 from controller_manager.control.owner_reads import OwnerReads
-from controller_manager.controllers.apps.statefulset.actions import Action
 from controller_manager.controllers.apps.statefulset.apply import StatefulSetApplier
 from controller_manager.controllers.apps.statefulset.backoff import FailedPods
 from controller_manager.controllers.apps.statefulset.claims import Claims, claim_names
@@ -75,11 +68,7 @@ from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.spread import Spread, parts, spread
 from controller_manager.runtime.watches import For, Maps, Owns
-
-ResultT = TypeVar("ResultT")
-_Decided = Step[Action] | Decision[Action, StatefulSetStatus]
 
 _UNSEEN_RECHECK: Final = 1.0
 """Seconds until the next sync while the cache does not show all deletions."""
@@ -128,9 +117,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             self._mutations,
             self._revision_mutated,
         )
-        self._pod_claimer = Claimer(
-            context.client, STATEFUL_SETS, PODS, turns=context.turns
-        )
+        self._pod_claimer = Claimer(context.client, STATEFUL_SETS, PODS)
         self._deletions = UnseenDeletions(self._pods.get)
         self._start_failures = StartFailureTracker(context.clock)
         self._failed_pods = FailedPods(context.clock, context.server_clock)
@@ -143,7 +130,6 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             self._history,
             self._reads,
             self._deletions,
-            context.turns,
         )
 
     # Watches, and the state that they keep.
@@ -242,53 +228,45 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             self.logger.error("The selector of the set cannot be used", err=str(error))
             return DONE
         if is_deleting(stateful_set):
-            found = await self._find_pods(stateful_set, selector)
+            found = self._find_pods(stateful_set, selector)
             pods = await self._claim_pods(stateful_set, selector, found)
             revisions = recorded(stateful_set)
         else:
             stored = await self._history.claim(stateful_set, selector)
-            found = await self._find_pods(stateful_set, selector)
+            found = self._find_pods(stateful_set, selector)
             pods = await self._claim_pods(stateful_set, selector, found)
             revisions = await sync_revisions(
                 self._history, stateful_set, stored, adds_defaults=self._adds_defaults
             )
-        view = await self._spread(self._view(stateful_set, found, pods, revisions))
+        view = self._view(stateful_set, found, pods, revisions)
         if view is None:
             return Requeue(0.0, "the cache shows another pod of the set now")
         if not is_deleting(stateful_set):
-            await self._show_availability(view)
-        return await decide_and_apply_in_turns(
-            view, self._decide, self._applier, self.clock, self.logger
+            self._show_availability(view)
+        return await decide_and_apply(
+            view, decide, self._applier, self.clock, self.logger
         )
 
-    async def _decide(self, view: View, now: datetime) -> _Decided:
-        return await self._spread(decide(view, now))
-
-    async def _spread(self, work: Spread[ResultT]) -> ResultT:
-        return await spread(work, self.context.turns)
-
-    async def _show_availability(self, view: View) -> None:
+    def _show_availability(self, view: View) -> None:
         """Update the metrics of unavailable pods, for each strategy of updates."""
         if not self._settings.max_unavailable:
             return
         metadata = view.stateful_set.metadata
-        slots = await self._spread(view.slots())
+        slots = view.slots()
         now = self.clock.now()
         self._metrics.availability(
             metadata.namespace,
             metadata.name,
             view.stateful_set.spec.pod_management_policy,
             allowed_unavailable(view),
-            await self._spread(unavailable(view, slots, now)),
+            unavailable(view, slots, now),
         )
 
-    async def _find_pods(
-        self, stateful_set: StatefulSet, selector: Selector
-    ) -> FoundPods:
+    def _find_pods(self, stateful_set: StatefulSet, selector: Selector) -> FoundPods:
         """Return the pods of a set that are cached at this instant."""
         owned = self._pods.controlled_by(stateful_set)
         orphans = self._pods.orphans(stateful_set.metadata.namespace, selector)
-        return await self._spread(find_pods(stateful_set, selector, owned, orphans))
+        return find_pods(stateful_set, selector, owned, orphans)
 
     async def _claim_pods(
         self, stateful_set: StatefulSet, selector: Selector, found: FoundPods
@@ -309,7 +287,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         found: FoundPods,
         pods: tuple[Pod, ...],
         revisions: Revisions,
-    ) -> Spread[View | None]:
+    ) -> View | None:
         """Return the view of a sync; only the caches are read.
 
         The caches may change in the meantime. Returns `None` if a pod of the set has
@@ -319,48 +297,36 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         namespace = stateful_set.metadata.namespace
         own = {pod.metadata.name for pod in pods}
         foreign: dict[str, Pod] = {}
-        for part in parts(ordinals(stateful_set)):
-            for name in (pod_name(stateful_set, ordinal) for ordinal in part):
-                pod = None if name in own else self._pods.get(namespace, name)
-                if pod is None:
-                    continue
-                if found.lacks(pod):
-                    return None
-                foreign[name] = pod
-            yield
+        for ordinal in ordinals(stateful_set):
+            name = pod_name(stateful_set, ordinal)
+            pod = None if name in own else self._pods.get(namespace, name)
+            if pod is None:
+                continue
+            if found.lacks(pod):
+                return None
+            foreign[name] = pod
         return View(
             stateful_set=stateful_set,
             pods=pods,
             revisions=revisions,
-            claims=(yield from self._claims_of(stateful_set, pods)),
+            claims=(self._claims_of(stateful_set, pods)),
             foreign=foreign,
-            failing_since=(
-                yield from self._start_failures.observe(key_of(stateful_set), pods)
-            ),
-            held=(yield from self._failed_pods.observe(stateful_set, pods)),
+            failing_since=(self._start_failures.observe(key_of(stateful_set), pods)),
+            held=(self._failed_pods.observe(stateful_set, pods)),
             settings=self._settings,
         )
 
-    def _claims_of(
-        self, stateful_set: StatefulSet, pods: Sequence[Pod]
-    ) -> Spread[Claims]:
+    def _claims_of(self, stateful_set: StatefulSet, pods: Sequence[Pod]) -> Claims:
         """Return the cached claims of wanted and of present pods, by name."""
         claims: dict[str, KubeObject] = {}
         if not stateful_set.spec.volume_claim_templates:
             return claims
         wanted, namespace = ordinals(stateful_set), stateful_set.metadata.namespace
-        others: list[int] = []
-        for part in parts(pods):
-            present = (ordinal_of(stateful_set, pod) for pod in part)
-            others += (
-                each for each in present if each is not None and each not in wanted
-            )
-            yield
-        for numbers in (*parts(wanted), *parts(others)):
-            for number in numbers:
-                for name in claim_names(stateful_set, number):
-                    claim = self._claims.get(namespace, name)
-                    if claim is not None:
-                        claims.setdefault(name, claim)
-            yield
+        present = (ordinal_of(stateful_set, pod) for pod in pods)
+        others = (each for each in present if each is not None and each not in wanted)
+        for number in (*wanted, *others):
+            for name in claim_names(stateful_set, number):
+                claim = self._claims.get(namespace, name)
+                if claim is not None:
+                    claims.setdefault(name, claim)
         return claims

@@ -47,7 +47,6 @@ from controller_manager.controllers.apps.statefulset.pods import is_running_and_
 from controller_manager.controllers.apps.statefulset.rolling_update import revision_for
 from controller_manager.controllers.apps.statefulset.view import Slot, View
 from controller_manager.runtime.outcome import Reason
-from controller_manager.runtime.spread import Spread, parts
 
 
 class PodPlan(Struct, frozen=True):
@@ -199,7 +198,7 @@ def plan_condemned(pod: Pod) -> PodPlan:
 
 def plan_highest_condemned(
     view: View, condemned: Sequence[Pod], now: datetime
-) -> Spread[PodPlan]:
+) -> PodPlan:
     """Return the changes for the first of `condemned` pods, deleted one by one.
 
     `condemned` are all pods outside of the wanted ordinals, the highest first. A pod
@@ -209,12 +208,10 @@ def plan_highest_condemned(
     """
     pod = condemned[0]
     if not is_deleting(pod) and _is_awaited(view, pod, now):
-        for part in parts(condemned[::-1]):
-            lowest = next((each for each in part if _is_awaited(view, each, now)), pod)
-            if lowest is not pod:
-                reason = _wait(lowest, "this pod to become available")
-                return PodPlan(ends=True, reason=reason)
-            yield
+        lowest = next(each for each in condemned[::-1] if _is_awaited(view, each, now))
+        if lowest is not pod:
+            reason = _wait(lowest, "this pod to become available")
+            return PodPlan(ends=True, reason=reason)
     return plan_condemned(pod)
 
 

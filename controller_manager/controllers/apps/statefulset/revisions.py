@@ -20,7 +20,6 @@ from controller_manager.control.history.template import (
     template_of,
 )
 from controller_manager.controllers.apps.statefulset.identity import revision_of
-from controller_manager.runtime.spread import Spread, parts
 
 _HISTORY_LIMIT: Final = 10
 """The API server's default of revisionHistoryLimit."""
@@ -143,7 +142,7 @@ def _new(
 
 def beyond_limit(
     stateful_set: StatefulSet, pods: Sequence[Pod], revisions: Revisions
-) -> Spread[list[ControllerRevision]]:
+) -> list[ControllerRevision]:
     """Return the revisions to delete, the oldest first.
 
     The revisions of pods, the current revision and the update revision are in use and
@@ -153,9 +152,6 @@ def beyond_limit(
     limit = _HISTORY_LIMIT if limit is None else limit
     if limit < 0 or len(revisions.all) <= limit:
         return []
-    in_use = {revisions.current, revisions.update}
-    for part in parts(pods):
-        in_use.update(map(revision_of, part))
-        yield
+    in_use = {revisions.current, revisions.update, *map(revision_of, pods)}
     unused = [each for each in revisions.all if each.metadata.name not in in_use]
     return oldest_unused(revisions.all, in_use, len(unused) - limit)

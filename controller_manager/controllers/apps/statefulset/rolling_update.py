@@ -42,7 +42,6 @@ from controller_manager.controllers.apps.statefulset.view import (
     Slot,
     View,
 )
-from controller_manager.runtime.spread import Spread, parts
 
 LEAST_FAILURE_SECONDS: Final = 600
 """A pod that has failed to start for a shorter time never counts as broken."""
@@ -81,36 +80,32 @@ def partition(view: View) -> int:
     return (rolling.partition or 0) if rolling is not None else 0
 
 
-def outdated_pods(
-    view: View, slots: Sequence[Slot], now: datetime
-) -> Spread[Sequence[Pod]]:
+def outdated_pods(view: View, slots: Sequence[Slot], now: datetime) -> Sequence[Pod]:
     """Return the pods that the rolling update deletes in this sync."""
     if view.stateful_set.spec.update_strategy.type != ROLLING_UPDATE:
         return ()
     highest_first = slots[partition(view) :][::-1]
     if view.settings.max_unavailable:
-        budget = allowed_unavailable(view) - (yield from unavailable(view, slots, now))
-        return (yield from _within_budget(view, highest_first, budget, now))
-    return (yield from _next_one(view, highest_first, now))
+        budget = allowed_unavailable(view) - (unavailable(view, slots, now))
+        return _within_budget(view, highest_first, budget, now)
+    return _next_one(view, highest_first, now)
 
 
 def _next_one(
     view: View, highest_first: Sequence[Slot], now: datetime
-) -> Spread[Sequence[Pod]]:
+) -> Sequence[Pod]:
     """Return the highest old pod, if all pods above it are available."""
-    for part in parts(highest_first):
-        for slot in part:
-            if slot.pod is not None and _is_outdated(view, slot.pod):
-                return (slot.pod,)
-            if view.is_unavailable(slot.pod, now):
-                return ()
-        yield
+    for slot in highest_first:
+        if slot.pod is not None and _is_outdated(view, slot.pod):
+            return (slot.pod,)
+        if view.is_unavailable(slot.pod, now):
+            return ()
     return ()
 
 
 def _within_budget(
     view: View, highest_first: Sequence[Slot], budget: int, now: datetime
-) -> Spread[Sequence[Pod]]:
+) -> Sequence[Pod]:
     """Return broken old pods, and as many other old pods as the budget allows.
 
     `budget` is the number of pods that may become unavailable. Replacing a broken pod
@@ -120,16 +115,14 @@ def _within_budget(
     """
     broken: list[Pod] = []
     others: list[Pod] = []
-    for part in parts(highest_first):
-        for slot in part:
-            if slot.pod is not None and _is_outdated(view, slot.pod):
-                found = (
-                    broken
-                    if _is_replaced_beyond_the_budget(view, slot.pod, now)
-                    else others
-                )
-                found.append(slot.pod)
-        yield
+    for slot in highest_first:
+        if slot.pod is not None and _is_outdated(view, slot.pod):
+            found = (
+                broken
+                if _is_replaced_beyond_the_budget(view, slot.pod, now)
+                else others
+            )
+            found.append(slot.pod)
     return (*broken, *others[: max(budget, 0)])
 
 
@@ -151,13 +144,9 @@ def allowed_unavailable(view: View) -> int:
     return max(1, scaled_value(rolling.max_unavailable, replicas, round_up=False))
 
 
-def unavailable(view: View, slots: Sequence[Slot], now: datetime) -> Spread[int]:
+def unavailable(view: View, slots: Sequence[Slot], now: datetime) -> int:
     """Return the number of wanted pods that are missing or not available."""
-    number = 0
-    for part in parts(slots):
-        number += sum(view.is_unavailable(slot.pod, now) for slot in part)
-        yield
-    return number
+    return sum(view.is_unavailable(slot.pod, now) for slot in slots)
 
 
 def _is_outdated(view: View, pod: Pod) -> bool:
@@ -174,7 +163,7 @@ def _is_outdated(view: View, pod: Pod) -> bool:
 
 def next_stuck_pod(
     view: View, slots: Sequence[Slot], awaited: Slot, now: datetime
-) -> Spread[Pod | None]:
+) -> Pod | None:
     """Return the pod to replace while the sync waits for the pod of `awaited`.
 
     `slots` are all wanted ordinals. `None` if that pod itself is not stuck, or if a
@@ -182,25 +171,23 @@ def next_stuck_pod(
     """
     if not _may_be_stuck(view, awaited, now):
         return None
-    is_broken = yield from _current_is_broken(view, now)
+    is_broken = _current_is_broken(view, now)
     if not is_broken and _is_current(view, awaited):
         return None
     highest: Pod | None = None
-    for part in parts(slots):
-        for slot in part:
-            if slot.pod is not None and is_deleting(slot.pod):
-                return None
-            if _may_be_stuck(view, slot, now) and (
-                is_broken or not _is_current(view, slot)
-            ):
-                highest = slot.pod
-        yield
+    for slot in slots:
+        if slot.pod is not None and is_deleting(slot.pod):
+            return None
+        if _may_be_stuck(view, slot, now) and (
+            is_broken or not _is_current(view, slot)
+        ):
+            highest = slot.pod
     return highest
 
 
 def seconds_until_broken(
     view: View, slots: Sequence[Slot], now: datetime
-) -> Spread[float | None]:
+) -> float | None:
     """Return the seconds until the next old pod counts as broken.
 
     `slots` are all wanted ordinals. `None` if no old pod has start failures.
@@ -208,12 +195,10 @@ def seconds_until_broken(
     if not view.settings.replaces_stuck_pods or not view.failing_since:
         return None
     first: datetime | None = None
-    for part in parts(slots):
-        for slot in part:
-            instant = _old_pod_broken_at(view, slot)
-            if instant is not None and instant > now:
-                first = instant if first is None else min(first, instant)
-        yield
+    for slot in slots:
+        instant = _old_pod_broken_at(view, slot)
+        if instant is not None and instant > now:
+            first = instant if first is None else min(first, instant)
     return (first - now) / timedelta(seconds=1) if first is not None else None
 
 
@@ -243,21 +228,19 @@ def _is_current(view: View, slot: Slot) -> bool:
     return slot.pod is not None and view.revision_of(slot.pod) == view.revisions.current
 
 
-def _current_is_broken(view: View, now: datetime) -> Spread[bool]:
+def _current_is_broken(view: View, now: datetime) -> bool:
     """Tell whether no pod of the current revision is ready.
 
     Returns False if a pod of the update revision is not available, because the new
     template may be broken, too.
     """
     current, update = view.revisions.current, view.revisions.update
-    for pods in parts(view.pods):
-        for pod in pods:
-            revision = view.revision_of(pod)
-            if revision == current and is_running_and_ready(pod):
-                return False
-            if revision == update and view.is_unavailable(pod, now):
-                return False
-        yield
+    for pod in view.pods:
+        revision = view.revision_of(pod)
+        if revision == current and is_running_and_ready(pod):
+            return False
+        if revision == update and view.is_unavailable(pod, now):
+            return False
     return True
 
 

@@ -17,7 +17,6 @@ from controller_manager.api.pods import is_available
 from controller_manager.api.workloads import desired_replicas
 from controller_manager.controllers.apps.statefulset.pods import is_running_and_ready
 from controller_manager.controllers.apps.statefulset.view import ROLLING_UPDATE, View
-from controller_manager.runtime.spread import Spread, parts
 
 
 class _Numbers(Struct):
@@ -30,7 +29,7 @@ class _Numbers(Struct):
     updated: int = 0
 
 
-def calculate_status(view: View, now: datetime) -> Spread[StatefulSetStatus]:
+def calculate_status(view: View, now: datetime) -> StatefulSetStatus:
     """Return the status after the actions of a sync.
 
     Terminating pods count as replicas and as ready pods, but not as pods of a revision.
@@ -42,9 +41,7 @@ def calculate_status(view: View, now: datetime) -> Spread[StatefulSetStatus]:
     stateful_set, revisions = view.stateful_set, view.revisions
     replaced = {pod.metadata.uid for pod in view.replaced}
     numbers = _Numbers()
-    for pods in parts(view.pods):
-        _add(numbers, view, pods, replaced, now)
-        yield
+    _add(numbers, view, view.pods, replaced, now)
     status = replace(
         stateful_set.status,
         observed_generation=stateful_set.metadata.generation,

@@ -19,7 +19,6 @@ from controller_manager.controllers.apps.statefulset.pods import (
     container_statuses,
     start_failures,
 )
-from controller_manager.runtime.spread import Spread, parts
 
 _LONGEST_RUN: Final = 600.0
 """Seconds after which a container that runs again is no longer crash-looping.
@@ -58,7 +57,7 @@ class StartFailureTracker:
         self._clock = clock
         self._pods: dict[str, dict[str, _FailuresOfPod]] = {}
 
-    def observe(self, key: str, pods: Sequence[Pod]) -> Spread[Mapping[str, datetime]]:
+    def observe(self, key: str, pods: Sequence[Pod]) -> Mapping[str, datetime]:
         """Record the failures of all pods of a set; drop those of other pods.
 
         Returns the instants since which pods fail to start, by the uids of the pods.
@@ -67,20 +66,18 @@ class StartFailureTracker:
         known = self._pods.get(key, {})
         kept: dict[str, _FailuresOfPod] = {}
         since: dict[str, datetime] = {}
-        for part in parts(pods):
-            for pod in part:
-                uid, present = pod.metadata.uid, start_failures(pod)
-                before = known.get(uid, {})
-                found = _paused(before, pod, present, now) | {
-                    name: _seen(before.get(name), restarts, now)
-                    for name, restarts in present.items()
-                }
-                if found:
-                    kept[uid] = found
-                if present:
-                    longest = now - min(found[name].first for name in present)
-                    since[uid] = time - timedelta(seconds=longest)
-            yield
+        for pod in pods:
+            uid, present = pod.metadata.uid, start_failures(pod)
+            before = known.get(uid, {})
+            found = _paused(before, pod, present, now) | {
+                name: _seen(before.get(name), restarts, now)
+                for name, restarts in present.items()
+            }
+            if found:
+                kept[uid] = found
+            if present:
+                longest = now - min(found[name].first for name in present)
+                since[uid] = time - timedelta(seconds=longest)
         self._pods.pop(key, None)
         if kept:
             self._pods[key] = kept

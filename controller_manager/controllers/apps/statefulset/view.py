@@ -20,7 +20,6 @@ from controller_manager.controllers.apps.statefulset.identity import (
 )
 from controller_manager.controllers.apps.statefulset.pods import is_unavailable
 from controller_manager.controllers.apps.statefulset.revisions import Revisions
-from controller_manager.runtime.spread import Spread, parts, sorting
 
 PARALLEL = "Parallel"
 ROLLING_UPDATE = "RollingUpdate"
@@ -104,31 +103,23 @@ class View(Struct, frozen=True, kw_only=True):
         """Tell whether a pod is missing, terminating or not yet available."""
         return is_unavailable(pod, self.min_ready_seconds, now)
 
-    def slots(self) -> Spread[Sequence[Slot]]:
+    def slots(self) -> Sequence[Slot]:
         """Return the wanted ordinals with their pods, in ascending order."""
-        by_name: dict[str, Pod] = {}
-        for pods in parts(self.pods):
-            by_name.update((pod.metadata.name, pod) for pod in pods)
-            yield
-        slots: list[Slot] = []
-        for wanted in parts(ordinals(self.stateful_set)):
-            for ordinal in wanted:
-                name = pod_name(self.stateful_set, ordinal)
-                slots.append(Slot(ordinal, name, by_name.get(name)))
-            yield
-        return slots
+        by_name = {pod.metadata.name: pod for pod in self.pods}
+        names = (
+            (ordinal, pod_name(self.stateful_set, ordinal))
+            for ordinal in ordinals(self.stateful_set)
+        )
+        return [Slot(ordinal, name, by_name.get(name)) for ordinal, name in names]
 
-    def condemned(self) -> Spread[Sequence[Pod]]:
+    def condemned(self) -> Sequence[Pod]:
         """Return the pods outside of the wanted ordinals, the highest first."""
         wanted = ordinals(self.stateful_set)
-        outside: list[tuple[int, Pod]] = []
-        for pods in parts(self.pods):
-            ranked = ((ordinal_of(self.stateful_set, pod), pod) for pod in pods)
-            outside += [
-                (-ordinal, pod)
-                for ordinal, pod in ranked
-                if ordinal is not None and ordinal not in wanted
-            ]
-            yield
-        highest_first = yield from sorting(outside, key=itemgetter(0))
-        return [pod for _, pod in highest_first]
+        numbered = ((ordinal_of(self.stateful_set, pod), pod) for pod in self.pods)
+        outside = [
+            (-ordinal, pod)
+            for ordinal, pod in numbered
+            if ordinal is not None and ordinal not in wanted
+        ]
+        outside.sort(key=itemgetter(0))
+        return [pod for _, pod in outside]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -227,23 +227,6 @@ def _generic(code: int, text: str, subject: str) -> str:
                 "more information"
             )
     return f"{what} (get {subject})"
-
-
-ItemT = TypeVar("ItemT")
-
-ITEMS_PER_TURN: Final = 500
-"""The metrics of this many pods take about 3 ms to convert."""
-
-
-async def paced(items: Sequence[ItemT]) -> AsyncIterator[ItemT]:
-    """Yield items; give other tasks a turn after every five hundred.
-
-    The metrics of 5,000 pods would hold up the lease and the endpoints for 30 ms.
-    """
-    for place, item in enumerate(items, 1):
-        yield item
-        if place % ITEMS_PER_TURN == 0:
-            await asyncio.sleep(0)
 
 
 class _GroupVersion(APIStruct, frozen=True):

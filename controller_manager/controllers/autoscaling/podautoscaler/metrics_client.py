@@ -29,7 +29,6 @@ from controller_manager.controllers.autoscaling.podautoscaler.metrics_api import
     fetching,
     measured_at,
     no_metrics,
-    paced,
 )
 from controller_manager.controllers.autoscaling.podautoscaler.pods import (
     PodMetric,
@@ -135,7 +134,7 @@ class ResourceMetrics:
         with fetching(_RESOURCE):
             return {
                 each.metadata.name: _metric(each, amount)
-                async for each in paced(answer.items)
+                for each in answer.items
                 if (amount := _usage(each, resource, container)) is not None
             }
 
@@ -200,10 +199,7 @@ class CustomMetrics:
         if not found:
             raise no_metrics(_CUSTOM)
         with fetching(_CUSTOM):
-            return {
-                each.described_object.name: _pod_metric(each)
-                async for each in paced(found)
-            }
+            return {each.described_object.name: _pod_metric(each) for each in found}
 
     async def of_object(
         self,

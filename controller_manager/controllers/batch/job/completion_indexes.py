@@ -9,13 +9,9 @@ from msgspec import Struct
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.numbers import parse_int
-from controller_manager.runtime.spread import Spread, finish, parts
 
 Interval = tuple[int, int]
 """The first and the last of consecutive indexes."""
-
-_PART: Final = 1000
-"""The intervals that are read or written in one turn of the event loop: about 1 ms."""
 
 _DIGITS: Final = 18
 
@@ -40,22 +36,8 @@ class IndexSet(Struct, frozen=True, dict=True):
         Invalid parts are left out: the API server validates both fields of this format,
         so only a status written long ago can have invalid parts.
         """
-        return finish(cls.parsing(text, completions))
-
-    @classmethod
-    def parsing(cls, text: str, completions: int) -> "Spread[IndexSet]":
-        """Do what `parse` does, in parts."""
-        found: list[Interval] = []
-        for part in parts(text.split(","), _PART):
-            read = (_interval(each, completions) for each in part)
-            found += (each for each in read if each is not None)
-            yield
-        found.sort()
-        merged: list[Interval] = []
-        for intervals in parts(found, _PART):
-            _merge(merged, intervals)
-            yield
-        return cls(tuple(merged))
+        read = (_interval(each, completions) for each in text.split(","))
+        return cls(_merged(sorted(each for each in read if each is not None)))
 
     @classmethod
     def of(cls, indexes: Iterable[int]) -> "IndexSet":
@@ -67,16 +49,6 @@ class IndexSet(Struct, frozen=True, dict=True):
 
         The empty set is an empty text.
         """
-        return self._formatted
-
-    def formatting(self) -> Spread[str]:
-        """Do what `format` does, in parts; after that `format` costs nothing."""
-        if "_formatted" not in self.__dict__:
-            texts: list[str] = []
-            for part in parts(self.intervals, _PART):
-                texts += (_text(*interval) for interval in part)
-                yield
-            self.__dict__["_formatted"] = ",".join(texts)
         return self._formatted
 
     @cached_property
@@ -248,17 +220,11 @@ class IndexTexts:
 
     def read(self, key: str, text: str, completions: int) -> IndexSet:
         """Return the indexes below `completions` of a text in the status of a job."""
-        known = self._find(key, text, completions)
-        return IndexSet.parse(text, completions) if known is None else known
-
-    def reading(self, key: str, text: str, completions: int) -> Spread[None]:
-        """Parse a text in parts, unless its set is known, and keep the set."""
-        if len(text) < _LONG:
-            return
-        found = self._find(key, text, completions)
+        found = self._known.get(key, {}).get((text, completions))
         if found is None:
-            found = yield from IndexSet.parsing(text, completions)
+            found = IndexSet.parse(text, completions)
         self.note(key, text, completions, found)
+        return found
 
     def note(self, key: str, text: str, completions: int, indexes: IndexSet) -> None:
         """Keep the set of a text, and drop the oldest set beyond four."""
@@ -273,6 +239,3 @@ class IndexTexts:
     def forget(self, key: str) -> None:
         """Forget a job that is gone or finished."""
         self._known.pop(key, None)
-
-    def _find(self, key: str, text: str, completions: int) -> IndexSet | None:
-        return self._known.get(key, {}).get((text, completions))

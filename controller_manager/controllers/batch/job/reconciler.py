@@ -75,7 +75,6 @@ from controller_manager.runtime.outcome import (
     SyncError,
 )
 from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.spread import spread
 from controller_manager.runtime.watches import For, Owns
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
 
@@ -127,9 +126,7 @@ class JobReconciler(Reconciler[Job]):
             self._metrics,
             self._tracker.indexes,
         )
-        self._claimer = Claimer(
-            context.client, JOBS, PODS, FINALIZER, is_uncounted, turns=context.turns
-        )
+        self._claimer = Claimer(context.client, JOBS, PODS, FINALIZER, is_uncounted)
         self._gangs = GangScheduling(context)
         self.orphans = OrphanPods(context, self._metrics)
         context.informers.informer(JOBS).add_handler(Handler(on_add=self._added))
@@ -226,7 +223,6 @@ class JobReconciler(Reconciler[Job]):
         if expected is State.UNKNOWN:
             return await self._read_api_server(job, selector)
         pods = await self._claim(job, selector)
-        await self._read_indexes(job)
         decision = decide(
             job,
             pods,
@@ -268,7 +264,7 @@ class JobReconciler(Reconciler[Job]):
     ) -> None:
         """Write the first status, remove finalizers, and write the second status."""
         key = key_of(view.job)
-        await self._format_indexes(view)
+        self._note_indexes(view)
         now = self.clock.now()
         count = first_status(view, writes, finished, now, keeps_start=self._keeps_start)
         job = await self._applier.write_status(view.job, count.status)
@@ -316,25 +312,15 @@ class JobReconciler(Reconciler[Job]):
         owned = self._pods.controlled_by(job)
         return await self._claimer.claim(job, selector, (*owned, *orphans))
 
-    async def _read_indexes(self, job: Job) -> None:
-        """Parse the indexes of the status; long texts take several turns."""
-        if not is_indexed(job):
-            return
-        status = job.status
-        for text in (status.completed_indexes, status.failed_indexes or ""):
-            reading = self._tracker.indexes.reading(key_of(job), text, index_count(job))
-            await spread(reading, self.context.turns)
-
-    async def _format_indexes(self, view: JobView) -> None:
-        """Make the texts of the next status, and keep their indexes."""
+    def _note_indexes(self, view: JobView) -> None:
+        """Keep the indexes of the texts of the next status."""
         job = view.job
         if not is_indexed(job):
             return
         for indexes in (view.completed, view.failed_indexes):
             if indexes is not None:
-                text = await spread(indexes.formatting(), self.context.turns)
                 key, count = key_of(job), index_count(job)
-                self._tracker.indexes.note(key, text, count, indexes)
+                self._tracker.indexes.note(key, indexes.format(), count, indexes)
 
     async def _read_api_server(
         self, job: Job, selector: Selector, *, is_takeover: bool = False

@@ -46,7 +46,6 @@ from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.spread import spread
 from controller_manager.runtime.watches import For
 
 EDIT_DELAY: Final = 30.0
@@ -55,10 +54,6 @@ EDIT_DELAY: Final = 30.0
 Another client, such as an older manager during an upgrade, may change them again and
 again. The delay limits how often the two clients write.
 """
-
-
-_PIECE: Final = 500
-"""The number of pods that are processed in one turn: about two milliseconds."""
 
 
 class EndpointsReconciler(Reconciler[Service]):
@@ -92,15 +87,11 @@ class EndpointsReconciler(Reconciler[Service]):
             return DONE
         pods = pods_of(self._pods, service)
         # Observe the time in each sync, so that no later write reports an older change.
-        time = await spread(self._times.observe(service, pods), self.context.turns)
+        time = self._times.observe(service, pods)
         offers = Offers()
-        for start in range(0, len(pods), _PIECE):
-            if start:
-                await self._give_way()
-            gather(offers, service, pods[start : start + _PIECE])
-        subsets = await spread(offers.subsets(), self.context.turns)
+        gather(offers, service, pods)
         current = self._endpoints.by_key(key_of(service))
-        wanted = decide(View(service, subsets, current, time))
+        wanted = decide(View(service, offers.subsets(), current, time))
         if wanted is not None:
             await self._write(service, current, wanted)
         return DONE
@@ -177,10 +168,6 @@ class EndpointsReconciler(Reconciler[Service]):
         """Tell whether Endpoints are the lock of a leader election."""
         known = self._endpoints.by_key(key)
         return known is not None and LEADER_ELECTION in annotations_of(known.metadata)
-
-    async def _give_way(self) -> None:
-        """Let other tasks run if the work of this turn has taken long enough."""
-        await self.context.turns.wait(0)
 
     # Handlers.
 

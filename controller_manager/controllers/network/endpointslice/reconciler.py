@@ -52,7 +52,6 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.spread import spread
 from controller_manager.runtime.watches import For
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
@@ -110,7 +109,6 @@ class EndpointSliceReconciler(Reconciler[Service]):
             metrics=self._metrics,
             recorder=context.recorder,
             limit=options.max_endpoints_per_slice,
-            give_way=self._give_way,
         )
         self._watch_others(context)
 
@@ -210,8 +208,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
             if pods is None:
                 time = self._observe_some(service, known.changed)
             else:
-                observing = self._times.observe(service, pods)
-                time = await spread(observing, self.context.turns)
+                time = self._times.observe(service, pods)
             await sync.run(self._slices_of(key), time)
         except PodsSkipped:
             raise
@@ -245,7 +242,3 @@ class EndpointSliceReconciler(Reconciler[Service]):
         for key in self._topology.overloaded():
             self.queue.add(key)
         return DONE
-
-    async def _give_way(self) -> None:
-        """Let other tasks run if the work of this turn has taken long enough."""
-        await self.context.turns.wait(0)

@@ -1,7 +1,6 @@
 """One sync of one service: make endpoints, decide, set hints, write."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -24,7 +23,6 @@ from controller_manager.controllers.network.endpointslice.decide import (
     only_of,
 )
 from controller_manager.controllers.network.endpointslice.desired import (
-    Backend,
     DesiredEndpoints,
     SkippedPods,
 )
@@ -49,9 +47,6 @@ from controller_manager.controllers.network.endpointslice.traffic_distribution i
 )
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.outcome import SyncError
-
-_PODS_AT_ONCE: Final = 200
-"""The number of pods that are processed in one turn: about two milliseconds."""
 
 
 class SyncFailed(Exception):  # noqa: N818 - a state, not a mistake
@@ -78,7 +73,6 @@ class SyncTools(Struct, frozen=True):
     metrics: EndpointSliceMetrics
     recorder: EventRecorder
     limit: int
-    give_way: Callable[[], Awaitable[None]]
 
 
 class ServiceSync:
@@ -139,27 +133,18 @@ class ServiceSync:
         """Write the slices of one address type; store the error if a write fails."""
         cached = only_of(slices, address_type)
         settled, names = settled_slices.start_sync(cached, changed)
-        backends = await self._gather(names, address_type)
+        pods = self._desired.pods(names)
+        backends = self._desired.backends(pods, address_type)
         known = frozenset(each.metadata.name for each in settled)
         others = tuple(each for each in cached if each.metadata.name not in known)
         view = AddressTypeView(address_type, others, settled, tuple(backends))
         planned = decide(view, self._metadata, self._tools.limit)
-        await self._tools.give_way()
         hinted, event = self._with_hints(address_type, planned.changes, known)
         changes = recycled(hinted, self._metadata.owner)
         await self._write(changes, time)
         settled_slices.finish_sync(changes)
         self._report(planned, changes, event)
         return planned
-
-    async def _gather(self, names: Sequence[str], address_type: str) -> list[Backend]:
-        found: list[Backend] = []
-        for start in range(0, len(names), _PODS_AT_ONCE):
-            if start:
-                await self._tools.give_way()
-            pods = self._desired.pods(names[start : start + _PODS_AT_ONCE])
-            found += self._desired.backends(pods, address_type)
-        return found
 
     def _with_hints(
         self, address_type: str, changes: SliceActions, checked: frozenset[str]

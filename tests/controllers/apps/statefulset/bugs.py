@@ -12,7 +12,6 @@ from controller_manager.controllers.apps.statefulset import (
 )
 from controller_manager.controllers.apps.statefulset.expectations import UnseenDeletions
 from controller_manager.controllers.apps.statefulset.view import Slot, View
-from controller_manager.runtime.spread import Spread
 from tests.simulation.planted import Bug
 
 
@@ -22,18 +21,16 @@ def _never_wait(*_: object) -> None:
 
 def _replace_whatever_is_not_ready(
     _: View, __: object, slot: Slot, ___: object
-) -> Spread[Pod | None]:
-    yield
+) -> Pod | None:
     pod = slot.pod
     return pod if pod is not None and pod.status.phase == "Running" else None
 
 
-def _replace_nothing(*_: object) -> Spread[None]:
-    yield
+def _replace_nothing(*_: object) -> None:
+    return None
 
 
-def _replace_all_at_once(seen: View, slots: Any, _: object) -> Spread[tuple[Pod, ...]]:
-    yield
+def _replace_all_at_once(seen: View, slots: Any, _: object) -> tuple[Pod, ...]:
     update = seen.revisions.update
     pods = [slot.pod for slot in slots if slot.pod is not None]
     return tuple(pod for pod in pods if seen.revision_of(pod) != update)

@@ -27,7 +27,6 @@ from controller_manager.controllers.apps.statefulset.rolling_update import (
     partition,
 )
 from controller_manager.controllers.apps.statefulset.view import Slot, View
-from controller_manager.runtime.spread import Spread, finish
 from tests.controllers.apps.statefulset.workload import StatefulSetUsers
 from tests.simulation.changes import Path, only
 from tests.simulation.objects import controller_of, lives, path_of
@@ -71,8 +70,8 @@ class StatefulSetProperties(Properties):
         """Check every plan of a sync, by the caches of the manager."""
         planner = decide.plan_sync
 
-        def checked(view: View, slots: Sequence[Slot], now: datetime) -> Spread[Plan]:
-            plan = yield from planner(view, slots, now)
+        def checked(view: View, slots: Sequence[Slot], now: datetime) -> Plan:
+            plan = planner(view, slots, now)
             for problem in plan_problems(view, plan, now):
                 violate(f"{view.stateful_set.metadata.name}: {problem}")
             return plan
@@ -221,13 +220,13 @@ def _wrong_deletions(view: View, changes: Iterable[Change]) -> Iterator[str]:
 def _out_of_order(
     view: View, move: CreatePod | DeletePod, now: datetime
 ) -> Iterator[str]:
-    slots = finish(view.slots())
+    slots = view.slots()
     if isinstance(move, CreatePod):
         for slot in slots:
             if slot.ordinal < move.ordinal and view.is_unavailable(slot.pod, now):
                 yield f"{move.name} is created before {slot.name} is available"
         return
-    condemned = finish(view.condemned())
+    condemned = view.condemned()
     if move.pod in condemned and move.pod is not condemned[0]:
         yield f"{move.pod.metadata.name} is deleted before a higher one"
     if move.for_update and not is_running_and_ready(move.pod):

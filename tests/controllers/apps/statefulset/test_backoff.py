@@ -14,7 +14,6 @@ from controller_manager.client.client import DeleteOptions
 from controller_manager.control.decision import Decision
 from controller_manager.controllers.apps.statefulset.backoff import FailedPods
 from controller_manager.controllers.apps.statefulset.decide import decide
-from controller_manager.runtime.spread import finish
 from tests.clusters import EPOCH, Cluster, RecordingTransport, make_config
 from tests.controllers.apps.failing_node import Node
 from tests.controllers.apps.statefulset.builders import (
@@ -109,10 +108,10 @@ def test_the_delay_ends_at_fifteen_minutes() -> None:
     failures, delays = FailedPods(clock, clock), []
     for number in range(14):
         failed = pod(0, uid=f"p{number}", phase="Failed", created="", ready=False)
-        held = finish(failures.observe(owner, [failed]))
+        held = failures.observe(owner, [failed])
         delays.append(held.get("web-0"))
         clock.seconds += held.get("web-0", 0.0)
-        assert finish(failures.observe(owner, [failed])) == {}
+        assert failures.observe(owner, [failed]) == {}
     assert delays == [None, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900]
 
 
@@ -280,9 +279,9 @@ def test_names_that_are_not_wanted_are_forgotten() -> None:
 
     failures = FailedPods(Standing(), Standing())
     failed = pod(2, phase="Failed", created="", ready=False)
-    finish(failures.observe(stateful_set(3), [failed]))
+    failures.observe(stateful_set(3), [failed])
     assert "default/web" in failures
-    finish(failures.observe(stateful_set(2), [failed]))
+    failures.observe(stateful_set(2), [failed])
     assert "default/web" not in failures
     failures.gone("default/web", failed)
     failures.forget("default/web")
@@ -295,6 +294,6 @@ def test_a_held_pod_is_neither_deleted_nor_created(*, present: bool) -> None:
     failed = (pod(1, phase="Failed", ready=False),) if present else ()
     seen = view(stateful_set(3), pod(0), *failed)
     seen = replace(seen, held={"web-1": 8.0, "web-2": 4.0})
-    decision = finish(decide(seen, NOW))
+    decision = decide(seen, NOW)
     assert isinstance(decision, Decision)
     assert (decision.requeue_after, len(decision.reasons)) == (4.0, 1)

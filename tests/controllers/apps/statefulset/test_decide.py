@@ -23,7 +23,6 @@ from controller_manager.controllers.apps.statefulset.actions import (
 from controller_manager.controllers.apps.statefulset.decide import decide
 from controller_manager.controllers.apps.statefulset.status import calculate_status
 from controller_manager.controllers.apps.statefulset.view import View
-from controller_manager.runtime.spread import finish
 from tests.controllers.apps.statefulset.builders import (
     LATER,
     NEW,
@@ -52,7 +51,7 @@ SCALED_DELETE: dict[str, Any] = {
 
 def steps(seen: View) -> list[str]:
     """Return the changes of a sync in words; ``|`` separates simultaneous ones."""
-    decided = finish(decide(seen, NOW))
+    decided = decide(seen, NOW)
     if isinstance(decided, Decision):
         return []
     words = []
@@ -82,7 +81,7 @@ def _word(change: Change) -> str:
 
 
 def waits_for(seen: View) -> list[str]:
-    reasons = finish(decide(seen, NOW)).reasons
+    reasons = decide(seen, NOW).reasons
     return [f"{each.object.name}: {each.waiting_for}" for each in reasons]
 
 
@@ -248,7 +247,7 @@ def test_a_set_that_is_being_deleted_only_reports() -> None:
     """The garbage collector deletes its pods, unless they are orphaned."""
     subject = stateful_set()
     obj = view(_deleted(subject), pod(0, phase="Failed"))
-    decided = finish(decide(obj, NOW))
+    decided = decide(obj, NOW)
     assert isinstance(decided, Decision)
     assert decided.actions == ()
     assert decided.status is not None
@@ -303,7 +302,7 @@ def test_the_reason_names_the_object_that_the_set_waits_for(
 def test_the_next_sync_is_when_the_next_pod_becomes_available() -> None:
     """No event comes when minReadySeconds are over."""
     seen = view(stateful_set(2, minReadySeconds=9), pod(0, since=RECENT))
-    decided = finish(decide(seen, NOW))
+    decided = decide(seen, NOW)
     assert isinstance(decided, Decision)
     assert decided.requeue_after == 7
 
@@ -361,7 +360,7 @@ def test_a_new_claim_of_another_controller_is_reported() -> None:
 
 
 def _changes(seen: View) -> list[Change]:
-    decided = finish(decide(seen, NOW))
+    decided = decide(seen, NOW)
     assert isinstance(decided, Step)
     return [
         change
@@ -430,7 +429,7 @@ def test_a_broken_pod_with_the_claims_of_an_earlier_set_is_replaced() -> None:
 
 def _numbers(seen: View) -> tuple[int, int, int, int]:
     """Return the replicas, ready, current and updated replicas of the status."""
-    status = finish(calculate_status(seen, NOW))
+    status = calculate_status(seen, NOW)
     return (
         status.replicas,
         status.ready_replicas,
@@ -461,7 +460,7 @@ def test_a_failure_ends_the_sync_after_the_status() -> None:
     """It is raised, so that the key is retried."""
     error = OSError("away")
     seen = view(stateful_set(1), pod(0), revisions=NEW)
-    decided = finish(decide(replace(seen, acted=True, failure=error), NOW))
+    decided = decide(replace(seen, acted=True, failure=error), NOW)
     assert isinstance(decided, Decision)
     assert (decided.retry, decided.actions) == (error, ())
     assert decided.status is not None

@@ -25,7 +25,6 @@ from controller_manager.controllers.apps.statefulset.pods import start_failures
 from controller_manager.controllers.apps.statefulset.revisions import Revisions
 from controller_manager.controllers.apps.statefulset.status import calculate_status
 from controller_manager.controllers.apps.statefulset.view import Settings, View
-from controller_manager.runtime.spread import finish
 from tests.controllers.apps.statefulset.builders import (
     pod,
     rolling,
@@ -80,7 +79,7 @@ def views(draw: st.DrawFn, /, **fixed: Any) -> View:
 
 
 def planned(seen: View) -> Plan:
-    return finish(plan_sync(seen, finish(seen.slots()), NOW))
+    return plan_sync(seen, seen.slots(), NOW)
 
 
 def changes(seen: View) -> list[Change]:
@@ -97,10 +96,10 @@ def changes(seen: View) -> list[Change]:
 @given(views())
 def test_every_view_has_a_decision_after_one_step(seen: View) -> None:
     """And the same view has the same one: it keeps no state."""
-    decided = finish(decide(seen, NOW))
-    assert decided == finish(decide(seen, NOW))
+    decided = decide(seen, NOW)
+    assert decided == decide(seen, NOW)
     if isinstance(decided, Step):
-        decided = finish(decide(replace(seen, acted=True), NOW))
+        decided = decide(replace(seen, acted=True), NOW)
     assert isinstance(decided, Decision)
 
 
@@ -130,7 +129,7 @@ def test_no_plan_touches_a_pod_twice_or_one_that_is_terminating(seen: View) -> N
 def test_no_status_has_a_negative_number(seen: View, mask: int) -> None:
     """Whichever pods were replaced in the sync."""
     replaced = [each for at, each in enumerate(seen.pods) if mask & 1 << at]
-    status = finish(calculate_status(replace(seen, replaced=tuple(replaced)), NOW))
+    status = calculate_status(replace(seen, replaced=tuple(replaced)), NOW)
     counts = (
         status.replicas,
         status.ready_replicas,
@@ -157,8 +156,8 @@ def test_a_rolling_update_comes_to_its_end(seen: View) -> None:
             break
         seen = _carried_out(_recovered(seen), todo)
     end = _recovered(seen)
-    assert not finish(end.condemned())
-    for slot in finish(end.slots()):
+    assert not end.condemned()
+    for slot in end.slots():
         assert slot.pod is not None
         assert slot.pod.metadata.labels is not None
         assert slot.pod.metadata.labels["controller-revision-hash"] == "web-new"

@@ -28,7 +28,6 @@ from controller_manager.controllers.apps.statefulset.metrics import StatefulSetM
 from controller_manager.controllers.apps.statefulset.pods import FoundPods, find_pods
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.options.config import Config
-from controller_manager.runtime.spread import Spread
 from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.apps.statefulset.builders import (
     claim_template,
@@ -316,8 +315,8 @@ async def test_a_pod_that_comes_while_a_sync_lists_pods_is_adopted_by_the_next(
 
     def find_later(
         subject: StatefulSet, selector: Selector, owned: Any, orphans: Any
-    ) -> Spread[FoundPods]:
-        found = yield from find_pods(subject, selector, owned, orphans)
+    ) -> FoundPods:
+        found = find_pods(subject, selector, owned, orphans)
         finished.append(len(found.named))
         if len(finished) > 1:
             return found

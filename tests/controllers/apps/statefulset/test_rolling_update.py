@@ -10,7 +10,6 @@ from controller_manager.controllers.apps.statefulset.rolling_update import (
     outdated_pods,
 )
 from controller_manager.controllers.apps.statefulset.view import Settings
-from controller_manager.runtime.spread import finish
 from tests.controllers.apps.statefulset.builders import (
     UPDATING,
     pod,
@@ -99,7 +98,7 @@ def test_thousands_of_broken_pods_are_found_without_comparing_pods(
     pods = [old(each, **(BROKEN if each < 100 else {})) for each in range(200)]
     seen = view(subject, *pods, revisions=UPDATING, settings=GATE)
     monkeypatch.setattr(Pod, "__eq__", count)
-    replaced = finish(outdated_pods(seen, finish(seen.slots()), NOW))
+    replaced = outdated_pods(seen, seen.slots(), NOW)
     names = [f"web-{each}" for each in (*range(99, -1, -1), 199, 198)]
     assert [each.metadata.name for each in replaced] == names
     assert compared == 0

@@ -12,7 +12,6 @@ from controller_manager.controllers.apps.statefulset.status import (
     calculate_status,
     is_same,
 )
-from controller_manager.runtime.spread import finish
 from tests.controllers.apps.statefulset.builders import (
     NEW,
     UPDATING,
@@ -59,16 +58,16 @@ def test_pods_are_counted_by_state_and_revision(
 ) -> None:
     """As in upstream's computeReplicaStatus."""
     seen = view(stateful_set(3, minReadySeconds=9), *pods, revisions=UPDATING)
-    assert numbers(finish(calculate_status(seen, NOW))) == expected
+    assert numbers(calculate_status(seen, NOW)) == expected
 
 
 def test_a_pod_that_was_just_replaced_is_no_current_one() -> None:
     """Only pods of the current revision are subtracted, so nothing is negative."""
     seen = view(stateful_set(2), old(0), old(1), revisions=UPDATING)
-    replaced = finish(calculate_status(replace(seen, replaced=(old(1),)), NOW))
+    replaced = calculate_status(replace(seen, replaced=(old(1),)), NOW)
     assert numbers(replaced) == (2, 2, 2, 1, 0)
     adopted = view(stateful_set(1), pod(0, ""), revisions=NEW)
-    replaced = finish(calculate_status(replace(adopted, replaced=(pod(0, ""),)), NOW))
+    replaced = calculate_status(replace(adopted, replaced=(pod(0, ""),)), NOW)
     assert numbers(replaced) == (1, 1, 1, 0, 0)
 
 
@@ -88,7 +87,7 @@ def test_the_update_revision_becomes_current_once_all_pods_have_it(
 ) -> None:
     """With any partition; never with OnDelete."""
     subject = stateful_set(replicas, updateStrategy={"type": strategy})
-    status = finish(calculate_status(view(subject, *pods, revisions=UPDATING), NOW))
+    status = calculate_status(view(subject, *pods, revisions=UPDATING), NOW)
     assert status.current_revision == current
     assert status.update_revision == "web-new"
 

@@ -9,7 +9,6 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.control.decision import Decision
 from controller_manager.controllers.apps.statefulset.decide import decide
 from controller_manager.controllers.apps.statefulset.view import Settings, View
-from controller_manager.runtime.spread import finish
 from tests.controllers.apps.statefulset.builders import (
     UPDATING,
     pod,
@@ -121,7 +120,7 @@ def test_a_pod_that_starts_for_half_an_hour_is_not_broken_by_a_crash_a_moment_ag
     def decided(seconds: float) -> tuple[list[str], float | None]:
         failing_since = {"web-0": NOW - timedelta(seconds=seconds)}
         found = view(subject, crashed, revisions=UPDATING, failing_since=failing_since)
-        step = finish(decide(found, NOW))
+        step = decide(found, NOW)
         return steps(found), step.requeue_after if isinstance(step, Decision) else None
 
     assert decided(5) == ([], 595)
@@ -137,10 +136,10 @@ def test_a_longer_min_ready_seconds_is_waited_for() -> None:
 
 def test_the_set_is_synced_again_when_a_pod_begins_to_count_as_broken() -> None:
     """No event comes when ten minutes have passed."""
-    decided = finish(decide(seen(broken(0, since="2026-01-01T00:00:30Z"), old(1)), NOW))
+    decided = decide(seen(broken(0, since="2026-01-01T00:00:30Z"), old(1)), NOW)
     assert isinstance(decided, Decision)
     assert decided.requeue_after == 570
-    decided = finish(decide(seen(pod(0, **PULL)), NOW))
+    decided = decide(seen(pod(0, **PULL)), NOW)
     assert isinstance(decided, Decision)
     assert decided.requeue_after is None
 

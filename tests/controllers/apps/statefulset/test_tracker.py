@@ -8,7 +8,6 @@ import pytest
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.apps.statefulset.tracker import StartFailureTracker
-from controller_manager.runtime.spread import finish
 
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 KEY: Final = "default/web"
@@ -135,7 +134,7 @@ def test_a_start_failure_counts_from_the_first_sync_that_sees_it(
     memory = StartFailureTracker(clock)
     found: object = None
     for clock.seconds, each in seen:
-        found = finish(memory.observe(KEY, [each]))
+        found = memory.observe(KEY, [each])
     assert found == {"u": EPOCH + timedelta(seconds=since)}
 
 
@@ -151,17 +150,17 @@ def test_a_start_failure_counts_from_the_first_sync_that_sees_it(
 def test_a_pod_that_can_start_has_no_start_failure(state: Pod) -> None:
     """Also a pod whose container crashed a moment ago and runs again."""
     memory = StartFailureTracker(Ticking())
-    finish(memory.observe(KEY, [pod(container(1, CRASHED))]))
-    assert finish(memory.observe(KEY, [state])) == {}
+    memory.observe(KEY, [pod(container(1, CRASHED))])
+    assert memory.observe(KEY, [state]) == {}
 
 
 @pytest.mark.parametrize("left", [[], [pod(uid="v")], [pod(container(0), uid="u")]])
 def test_no_failures_are_kept_of_pods_that_are_gone_or_work(left: list[Pod]) -> None:
     """Nor of the pods of sets that are gone."""
     memory = StartFailureTracker(Ticking())
-    finish(memory.observe(KEY, [pod(container(0, PULL))]))
-    finish(memory.observe(KEY, left))
+    memory.observe(KEY, [pod(container(0, PULL))])
+    memory.observe(KEY, left)
     assert memory._pods == {}
-    finish(memory.observe(KEY, [pod(container(0, PULL))]))
+    memory.observe(KEY, [pod(container(0, PULL))])
     memory.forget(KEY)
     assert memory._pods == {}

@@ -426,29 +426,3 @@ async def test_once_a_request_has_timed_out_others_do_not_wait(
     server.hanging[EXTERNAL].set()
     assert await asyncio.gather(*again) == [[1000], [1000]]
     assert await read(sources, "external") == [1000]
-
-
-@pytest.mark.parametrize("path", [RESOURCE, OF_PODS])
-async def test_a_long_answer_leaves_turns_to_other_tasks(
-    server: Scripted, sources: MetricsClient, path: str
-) -> None:
-    """The lease is renewed while the metrics of thousands of pods are converted."""
-    many = [f"pod-{number}" for number in range(5000)]
-    used = [usage(name, ("c", {"cpu": f"{at}n"})) for at, name in enumerate(many)]
-    values = [value(name, str(at)) for at, name in enumerate(many)]
-    server.put(path, {"items": used if path == RESOURCE else values})
-    turns = 0
-
-    async def take_turns() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
-    others = asyncio.create_task(take_turns())
-    if path == RESOURCE:
-        found = await sources.resource.of_pods("default", "app=web", "cpu")
-    else:
-        found = await sources.custom.of_pods("default", "app=web", "hits", "")
-    others.cancel()
-    assert (list(found), turns > 5) == (many, True)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 from unittest import mock
 
 import pytest
@@ -15,11 +14,10 @@ from controller_manager.controllers.batch.job.completion_indexes import (
     IndexSet,
     IndexTexts,
 )
-from controller_manager.runtime.spread import finish
 from tests.clusters import Cluster
 from tests.controllers.batch.job.user import JobUser, job_config
 from tests.controllers.user import settle
-from tests.steps import Steps, parts_of
+from tests.steps import Steps
 
 COMPLETIONS = 4000
 KEY = "default/job"
@@ -33,21 +31,14 @@ def every_second(completions: int) -> str:
 def parsed() -> Iterator[list[str]]:
     """Note the long texts that are parsed."""
     found: list[str] = []
-    parse = IndexSet.parse.__func__  # type: ignore[attr-defined]
-    parsing = IndexSet.parsing.__func__  # type: ignore[attr-defined]
+    parse = IndexSet.parse
 
-    def noting(made: Any) -> Any:
-        def note(cls: type[IndexSet], text: str, completions: int) -> Any:
-            if len(text) > COMPLETIONS:
-                found.append(text)
-            return made(cls, text, completions)
+    def note(text: str, completions: int) -> IndexSet:
+        if len(text) > COMPLETIONS:
+            found.append(text)
+        return parse(text, completions)
 
-        return classmethod(note)
-
-    with (
-        mock.patch.object(IndexSet, "parse", noting(parse)),
-        mock.patch.object(IndexSet, "parsing", noting(parsing)),
-    ):
+    with mock.patch.object(IndexSet, "parse", note):
         yield found
 
 
@@ -76,20 +67,6 @@ async def test_the_completed_indexes_of_a_job_are_parsed_once() -> None:
     assert job.status.completed_indexes == f"0-4,{status['completedIndexes']}"
     assert job.status.succeeded == len(done) + 5
     assert texts == [status["completedIndexes"]]
-
-
-def test_long_texts_are_parsed_and_made_in_parts() -> None:
-    """No part of a text of 20,000 intervals is larger than those of 2,000."""
-    largest = []
-    for completions in (4000, 40_000):
-        text = every_second(completions)
-        texts = IndexTexts()
-        _, reading = parts_of(texts.reading(KEY, text, completions))
-        found = texts.read(KEY, text, completions)
-        made, formatting = parts_of(IndexSet(found.intervals).formatting())
-        assert (made, len(found)) == (text, completions // 2)
-        largest.append(max(*reading[:-1], *formatting[:-1]))
-    assert largest[1] <= 1.1 * largest[0]
 
 
 def test_a_few_indexes_are_added_in_steps_that_do_not_grow_with_the_set() -> None:
@@ -122,7 +99,7 @@ def test_a_union_has_the_indexes_of_both_sets(many: set[int], few: set[int]) -> 
     ):
         assert union == expected
         assert len(union) == len(many | few)
-        assert union.format() == finish(expected.formatting())
+        assert union.format() == expected.format()
 
 
 def test_the_sets_of_four_texts_of_a_job_are_kept_until_the_job_is_gone() -> None:

@@ -11,7 +11,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.control.endpoints.subsets import Offers
 from controller_manager.controllers.network.endpoints.decide import View
 from controller_manager.controllers.network.endpoints.desired import gather
-from controller_manager.runtime.spread import finish
 
 HTTP = {"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}
 MANAGED = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
@@ -86,7 +85,7 @@ def view(
     """Return the view of a sync."""
     offers = Offers()
     gather(offers, backed, pods)
-    return View(backed, finish(offers.subsets()), current, time)
+    return View(backed, offers.subsets(), current, time)
 
 
 def as_json(what: Endpoints | tuple[EndpointSubset, ...] | None) -> Any:

@@ -1,4 +1,4 @@
-"""The sync of a large stateful set is spread over many turns of the event loop."""
+"""The cost of a sync of a stateful set grows with its pods, no faster."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -12,26 +12,20 @@ from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.selectors import compile_selector
-from controller_manager.clock import LoopClock
 from controller_manager.controllers.apps.statefulset.decide import decide
-from controller_manager.controllers.apps.statefulset.pods import FoundPods, find_pods
+from controller_manager.controllers.apps.statefulset.pods import FoundPods
 from controller_manager.controllers.apps.statefulset.revisions import (
     Revisions,
-    beyond_limit,
 )
-from controller_manager.controllers.apps.statefulset.rolling_update import unavailable
-from controller_manager.controllers.apps.statefulset.tracker import StartFailureTracker
 from controller_manager.controllers.apps.statefulset.view import Settings, View
-from controller_manager.runtime.spread import Spread, finish
 from tests.controllers.apps.statefulset.builders import (
     claim_template,
     pod,
-    revision,
     rolling,
     stateful_set,
     view,
 )
-from tests.steps import parts_of
+from tests.steps import Steps
 
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
 UPDATING = Revisions("web-old", "web-new")
@@ -111,51 +105,17 @@ VIEWS = {
 SMALL, LARGE = 1200, 4800
 
 
-def assert_spread(work: Callable[[int], Spread[object]]) -> None:
-    """Check the parts of the work for a small set, and for one four times as large."""
-    finish(work(20))  # values that are computed only once do not count
-    _, small = parts_of(work(SMALL))
-    _, large = parts_of(work(LARGE))
-    assert max(large) <= 1.3 * max(small)  # to merge five lists instead of two
-    assert sum(large) <= 4.5 * sum(small)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("made", VIEWS.values(), ids=VIEWS)
-def test_a_large_set_is_decided_in_parts(made: Callable[[int], View]) -> None:
-    """No part is larger than those of a small one, and no pod takes more steps."""
-    assert_spread(lambda count: decide(made(count), NOW))
-
-
-def found(count: int) -> Spread[object]:
-    subject = stateful_set(count)
-    selector = compile_selector(subject.spec.selector)
-    return find_pods(subject, selector, list(map(pod, range(count))), ())
-
-
-def observed(count: int) -> Spread[object]:
-    return StartFailureTracker(LoopClock(NOW)).observe("default/web", stuck(count).pods)
-
-
-def counted(count: int) -> Spread[object]:
-    seen = updated(count)
-    return unavailable(seen, finish(seen.slots()), NOW)
-
-
-def old_revisions(count: int) -> Spread[object]:
-    seen = updated(count)
-    limited = stateful_set(count, revisionHistoryLimit=0)
-    revisions = replace(UPDATING, all=(revision("web-old", 1), revision("a", 0)))
-    return beyond_limit(limited, seen.pods, revisions)
-
-
-@pytest.mark.looptime
-@pytest.mark.parametrize("work", [found, observed, counted, old_revisions])
-async def test_the_work_before_and_after_the_decision_is_done_in_parts(
-    work: Callable[[int], Spread[object]],
-) -> None:
-    """As the decision itself."""
-    assert_spread(work)
+def test_a_pod_costs_the_same_in_a_large_set(made: Callable[[int], View]) -> None:
+    """Four times the pods take four times the steps."""
+    decide(made(20), NOW)  # values that are computed only once do not count
+    small, large = made(SMALL), made(LARGE)
+    with Steps() as few:
+        decide(small, NOW)
+    with Steps() as many:
+        decide(large, NOW)
+    assert many.number <= 4.1 * few.number
 
 
 @pytest.mark.parametrize(
