@@ -82,8 +82,6 @@ class EventDecoder(Generic[ObjectT]):
             | Deleted[object_type]  # type: ignore[valid-type]
         )
         self._decoder: Decoder[ObjectEvent[ObjectT]] = Decoder(events)
-        self.decode_object: Final = self._decoder.decode_exactly
-        """Decodes a line with an object; raises msgspec.DecodeError for any other."""
 
     def decode(self, line: bytes) -> WatchEvent[ObjectT]:
         """Return the event of one line.
@@ -92,7 +90,7 @@ class EventDecoder(Generic[ObjectT]):
         raises the APIError that it contains.
         """
         try:
-            return self.decode_object(line)
+            return self._decoder.decode_exactly(line)
         except msgspec.DecodeError:
             return self._decode_special(line)
 

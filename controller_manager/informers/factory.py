@@ -13,7 +13,6 @@ from controller_manager.informers.informer import DEFAULT_GATES, SharedInformer
 from controller_manager.informers.reads import Reads
 from controller_manager.informers.transforms import (
     MonitorTransform,
-    decoder_for,
     transform_for,
 )
 from controller_manager.informers.views import (
@@ -189,7 +188,7 @@ class InformerFactory:
             if resource.metadata_only:
                 informer.set_transform(MonitorTransform())
             elif transform := transform_for(resource, self._reads.get(key, ())):
-                informer.set_transform(transform, decoder_for(transform))
+                informer.set_transform(transform)
             if self._group is not None:
                 self._start_monitor(self._group, key, informer)
         _check_same(self._monitors[key].resource, resource)
@@ -262,7 +261,7 @@ class InformerFactory:
             self._group = group
             for key, informer in self._informers.items():
                 if transform := transform_for(informer.resource, self._reads[key]):
-                    informer.set_transform(transform, decoder_for(transform))
+                    informer.set_transform(transform)
                 if informer not in self._held:
                     self._start(group, key, informer)
             for key, informer in self._monitors.items():
