@@ -7,7 +7,6 @@ accepts. The functions here accept exactly the texts that Go accepts.
 
 import re
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
 from typing import Final
 
 EARLIEST: Final = datetime(300, 1, 1, tzinfo=UTC)
@@ -20,7 +19,6 @@ Between them, a duration of Go (292 years at most) can be added to any time.
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
 
-_SECOND: Final = timedelta(seconds=1)
 
 _LEAP_YEAR: Final = 2000
 _SHOWN: Final = 100
@@ -110,14 +108,12 @@ def _parse_any_form(text: str) -> datetime:
     raise OutOfRangeError(_FIRST)
 
 
-@lru_cache(maxsize=4096)
 def parse_time(text: str) -> datetime:
     """Return the time that a field of an object states, in UTC.
 
     For a time before `EARLIEST` or after `LATEST` it returns `EARLIEST` or `LATEST`,
     also if Go has written the year with more than four digits. Raises ValueError if the
-    text is no time of RFC 3339, which no API server written in Go sends. Results are
-    cached, because a rollout compares the same few timestamps many times.
+    text is no time of RFC 3339, which no API server written in Go sends.
     """
     if (beyond := _WRITTEN_BEYOND.fullmatch(text)) is not None:
         return EARLIEST if beyond[1] else LATEST
@@ -155,14 +151,7 @@ def seconds_after(instant: datetime, seconds: float) -> datetime:
 
 def format_time(instant: datetime) -> str:
     """Return `instant` as text, to the second as metav1.Time."""
-    return _second_as_text((instant - _FIRST) // _SECOND)
-
-
-@lru_cache(1024)
-def _second_as_text(second: int) -> str:
-    """Return the text of a second since the year 1: objects share few of them."""
-    instant = _FIRST + timedelta(seconds=second)
-    return instant.isoformat(timespec="seconds")[:-6] + "Z"
+    return instant.astimezone(UTC).isoformat(timespec="seconds")[:-6] + "Z"
 
 
 def format_micro_time(instant: datetime) -> str:

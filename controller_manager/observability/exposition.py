@@ -3,7 +3,6 @@
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from copy import copy
 from decimal import Decimal
-from functools import lru_cache
 from typing import Final
 
 from prometheus_client import CollectorRegistry
@@ -108,7 +107,6 @@ def _with_go_bound(sample: Sample) -> Sample:
     return sample._replace(labels={**sample.labels, "le": go_float(float(bound))})
 
 
-@lru_cache(maxsize=1024)
 def go_float(value: float) -> str:
     """Return a number as Go's strconv does with format g: 1, 0.005, 1.6e+07."""
     number = Decimal(repr(value)).normalize()

@@ -6,7 +6,6 @@ empty, null or absent. `canonical_template` returns one form for all of them. Ca
 compare the bytes first, because templates are nearly always written alike.
 """
 
-from functools import lru_cache
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON, object_at, objects_at
@@ -69,7 +68,6 @@ def without_empty(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     return value
 
 
-@lru_cache(maxsize=4096)
 def canonical_amount(text: str) -> str:
     """Return the text that all quantities of one amount share.
 

@@ -3,7 +3,6 @@
 Upstream: ResolveFenceposts of deployment_util.go.
 """
 
-from functools import lru_cache
 from typing import Final
 
 from controller_manager.api.apps.v1 import Deployment
@@ -13,7 +12,6 @@ from controller_manager.api.workloads import desired_replicas
 ROLLING_UPDATE: Final = "RollingUpdate"
 
 
-@lru_cache(maxsize=1024)
 def fenceposts(
     max_surge: IntOrString, max_unavailable: IntOrString, replicas: int
 ) -> tuple[int, int]:
@@ -21,8 +19,7 @@ def fenceposts(
 
     Surge is rounded up, unavailability is rounded down: 25 % of 10 are 3 and 2, 25 % of
     1 are 1 and 0. If both are 0, no pod could ever be replaced, so one pod may be
-    unavailable (ResolveFenceposts). A malformed value counts as 0. The results are
-    cached, since every sync needs them several times.
+    unavailable (ResolveFenceposts). A malformed value counts as 0.
     """
     surge = _scaled_or_zero(max_surge, replicas, round_up=True)
     unavailable = _scaled_or_zero(max_unavailable, replicas, round_up=False)

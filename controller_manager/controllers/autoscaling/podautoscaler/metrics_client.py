@@ -8,7 +8,6 @@ that answers slowly does not delay autoscalers that need another one.
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
-from functools import lru_cache
 from typing import Final
 
 from controller_manager.api.autoscaling.v2 import (
@@ -151,9 +150,8 @@ def _usage(pod: PodMetrics, resource: str, container: str) -> int | None:
     return sum(milli_value(str(each)) for each in known)
 
 
-@lru_cache(maxsize=64)
 def _window(text: str) -> timedelta:
-    """Return the length of a window; all pods have the same one."""
+    """Return the length of a window."""
     return timedelta(seconds=parse_duration(text) if text else 0.0)
 
 

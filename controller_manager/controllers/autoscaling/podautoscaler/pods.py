@@ -5,7 +5,6 @@ All amounts are in thousandths.
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -21,9 +20,8 @@ class ComputationError(Exception):
     """The metrics allow no recommendation; the message is upstream's."""
 
 
-@lru_cache(maxsize=4096)
 def milli_value(quantity: str) -> int:
-    """Return a quantity in thousandths; the pods of a workload have equal ones."""
+    """Return a quantity in thousandths."""
     return parse_quantity(quantity).milli_value
 
 

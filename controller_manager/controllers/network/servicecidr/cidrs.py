@@ -1,7 +1,6 @@
 """Ranges and addresses (pkg/api/servicecidr/servicecidr.go)."""
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -18,7 +17,6 @@ Address = IPv4Address | IPv6Address
 Range = IPv4Network | IPv6Network
 
 
-@lru_cache(256)
 def _parse_range(text: str) -> Range | None:
     try:
         return ip_network(text, strict=False)
