@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -188,15 +188,28 @@ class Driver:
         return bool((await self.call("GET", "/api/v1/nodes?limit=1"))["items"])
 
     async def simulate_nodes(self) -> None:
-        """Run every new pod, until cancelled: it is ready, or has succeeded."""
-        version = (await self.call("GET", f"{PODS}?limit=1"))["metadata"]
-        async with (
-            asyncio.TaskGroup() as group,
-            aclosing(self.watch(PODS, version["resourceVersion"])) as events,
-        ):
+        """Run every new pod, until cancelled: it is ready, or has succeeded.
+
+        A server ends a watch that falls behind, so the pods are listed again then.
+        """
+        listed = await self.call("GET", PODS)
+        begun = {each["metadata"]["uid"] for each in listed["items"]}
+        async with asyncio.TaskGroup() as group:
+            while True:
+                async for pod in self._added_pods(listed["metadata"]):
+                    _begin(group, self._run_pod, pod, begun)
+                listed = await self.call("GET", PODS)
+                for pod in listed["items"]:
+                    _begin(group, self._run_pod, pod, begun)
+
+    async def _added_pods(self, listed: JSON) -> AsyncGenerator[JSON, None]:
+        """Yield the pods that are added, until the server ends the watch."""
+        async with aclosing(self.watch(PODS, listed["resourceVersion"])) as events:
             async for kind, pod in events:
-                if kind == "ADDED" and "deletionTimestamp" not in pod["metadata"]:
-                    group.create_task(self._run_pod(pod))
+                if kind == "ERROR":
+                    return
+                if kind == "ADDED":
+                    yield pod
 
     async def _run_pod(self, pod: JSON) -> None:
         now = format_time(SystemClock().now())
@@ -226,6 +239,19 @@ class Driver:
         await self.call(
             "POST", PODS, {"metadata": metadata, "spec": spec}, missing=True
         )
+
+
+def _begin(
+    group: asyncio.TaskGroup,
+    run: Callable[[JSON], Coroutine[Any, Any, None]],
+    pod: JSON,
+    begun: set[str],
+) -> None:
+    """Run a pod, unless it was begun before or is being deleted."""
+    metadata = pod["metadata"]
+    if metadata["uid"] not in begun and "deletionTimestamp" not in metadata:
+        begun.add(metadata["uid"])
+        group.create_task(run(pod))
 
 
 async def checked(work: Any, check: Callable[[], None]) -> Any:
