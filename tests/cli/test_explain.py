@@ -297,7 +297,7 @@ def test_an_answer_that_is_cut_is_printed_and_is_not_healthy(
 
 
 def test_the_time_of_the_answer_bounds_the_first_read(kubeconfig: str) -> None:
-    result = explain("--all", "--timeout=1ms", f"--kubeconfig={kubeconfig}/admin")
+    result = explain("--all", "--timeout=1us", f"--kubeconfig={kubeconfig}/admin")
     assert (result.exit_code, result.output) == (
         1,
         "Error: explain: namespaces 'default': not read, because the time was over\n",
