@@ -345,6 +345,34 @@ async def test_a_deleted_pod_that_a_job_adopts_at_the_same_time_is_counted(
         )
 
 
+@pytest.mark.parametrize("is_counted", [True, False])
+async def test_a_succeeded_pod_that_loses_its_owner_is_counted_once(
+    cluster: Cluster, user: JobUser, is_counted: bool
+) -> None:
+    """The job adopts it again; upstream counts it again, or never."""
+    async with cluster.manager(job_config()):
+        await user.run(completions=3, parallelism=1)
+        await settle()
+        (pod,) = await user.pods()
+        await user.end(pod)
+        await settle(20 if is_counted else 0.5)
+        assert (await user.job()).status.succeeded == int(is_counted)
+        name = pod.metadata.name
+        await user.patch(PODS, name, {"metadata": {"ownerReferences": None}})
+        await settle()
+        adopted = await user.client.get(PODS, "default", name)
+        assert (adopted.metadata.owner_references, adopted.metadata.finalizers) == (
+            pod.metadata.owner_references,
+            None,
+        )
+        status = (await user.job()).status
+        assert (status.succeeded, status.active, status.uncounted_terminated_pods) == (
+            1,
+            1,
+            UncountedTerminatedPods(),
+        )
+
+
 async def test_a_job_of_an_unknown_mode_is_left_alone(
     cluster: Cluster, user: JobUser
 ) -> None:
