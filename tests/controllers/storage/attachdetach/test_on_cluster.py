@@ -15,8 +15,10 @@ from tests.controllers.storage.attachdetach.cluster import (
     MANAGED,
     READY,
     Storage,
+    config,
     running,
 )
+from tests.runtime.silence import SilentWatches
 
 pytestmark = pytest.mark.looptime
 
@@ -106,6 +108,28 @@ async def test_a_volume_is_detached_by_force_after_six_minutes_or_out_of_service
         assert bool(cluster.attachments()) is not (minutes == 0)
         await asyncio.sleep(10)
         assert bool(cluster.attachments()) is (minutes is None)
+
+
+async def test_a_pod_that_is_deleted_by_force_while_it_runs_releases_its_volume() -> (
+    None
+):
+    """No update shows before that it ends; the node did not use the volume yet."""
+    cluster = Storage(rbac=True)
+    cluster.node("n")
+    cluster.volume("a")
+    cluster.pod("p", "n", "a")
+    async with running(cluster):
+        cluster.attached("a", "n")
+        cluster.edit(
+            "pods",
+            "p",
+            lambda obj: obj["status"].update(containerStatuses=[RUNNING]),
+            "status",
+        )
+        await asyncio.sleep(1)
+        cluster.remove("pods", "p")
+        await asyncio.sleep(1)
+        assert (cluster.attachments(), cluster.listed("n")) == ([], [])
 
 
 async def test_an_exclusive_volume_moves_when_its_node_has_released_it() -> None:
@@ -517,6 +541,50 @@ async def test_a_list_that_is_due_and_cannot_be_written_waits_for_its_backoff() 
         assert 5 < len(tried) < 25
         await asyncio.sleep(120)
         assert cluster.listed("n") == ["a"]
+
+
+async def test_no_list_is_written_from_an_old_cache_of_its_node() -> None:
+    """Since then the node has begun to use the volume, which stays attached."""
+    cluster = Storage()
+    cluster.node("n")
+    cluster.volume("a")
+    cluster.pod("p", "n", "a")
+    watches = SilentWatches(cluster.transport)
+    async with cluster.manager(config(), watches):
+        await asyncio.sleep(1)
+        cluster.attached("a", "n")
+        await asyncio.sleep(1)
+        watches.silence("nodes")
+        cluster.in_use("n", "a")
+        cluster.remove("pods", "p")
+        await asyncio.sleep(60)
+        kept = ([("a", "n", True)], ["a"])
+        assert (cluster.attachments(), cluster.listed("n")) == kept
+        cluster.in_use("n")
+        watches.speak("nodes")
+        await asyncio.sleep(1)
+        assert (cluster.attachments(), cluster.listed("n")) == ([], [])
+
+
+async def test_no_volume_is_listed_whose_attachment_is_gone_unseen() -> None:
+    """Its kubelet would use it. It is attached anew once the cache is up to date."""
+    cluster = Storage()
+    cluster.node("n")
+    cluster.volume("a")
+    cluster.pod("p", "n", "a")
+    watches = SilentWatches(cluster.transport)
+    async with cluster.manager(config(), watches):
+        await asyncio.sleep(1)
+        cluster.attached("a", "n")
+        await asyncio.sleep(0.05)
+        assert cluster.listed("n") == []
+        watches.silence("volumeattachments")
+        cluster.remove("volumeattachments", cluster.name("a", "n"))
+        await asyncio.sleep(20)
+        assert cluster.listed("n") == []
+        watches.speak("volumeattachments")
+        await asyncio.sleep(1)
+        assert cluster.attachments() == [("a", "n", False)]
 
 
 async def test_volumes_are_detached_in_the_order_of_the_list() -> None:
