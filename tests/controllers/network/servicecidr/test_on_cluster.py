@@ -13,6 +13,7 @@ from controller_manager.client.transport import Request, Response
 from tests.clusters import Cluster, RecordingTransport, Write, make_config
 from tests.controllers.network.servicecidr.builders import address_json
 from tests.meddler import Meddler
+from tests.runtime.silence import SilentWatches
 
 pytestmark = pytest.mark.looptime
 
@@ -189,15 +190,38 @@ async def test_of_two_ranges_that_are_deleted_together_one_stays(
     for name in ("a", "b"):
         add(cluster, name, "10.1.0.0/24")
     allocate(cluster, "10.1.0.1")
-    async with cluster.manager(CONFIG):
-        await asyncio.sleep(1)
+
+    async def write_slowly(request: Request) -> None:
+        if request.method == "PATCH":  # so neither sees that the other is released
+            await asyncio.sleep(1)
+
+    async with cluster.manager(CONFIG, Meddler(cluster.transport, write_slowly)):
+        await asyncio.sleep(5)
         await delete(cluster.client, "a", 0)
         await delete(cluster.client, "b")
         left = [name for name in ("a", "b") if await get(cluster.client, name)]
         assert left == ["b"]
         await cluster.client.delete(IP_ADDRESS_METADATA, "", "10.1.0.1")
-        await asyncio.sleep(1)
+        await asyncio.sleep(2)
         assert await get(cluster.client, "b") is None
+
+
+async def test_a_range_is_kept_for_an_address_that_the_cache_lacks(
+    cluster: Cluster,
+) -> None:
+    """Upstream trusts its cache, and releases the range."""
+    add(cluster, "old", "10.1.0.0/24")
+    watches = SilentWatches(cluster.transport)
+    async with cluster.manager(CONFIG, watches):
+        await asyncio.sleep(1)
+        watches.silence("ipaddresses")
+        allocate(cluster, "10.1.0.1")
+        await delete(cluster.client, "old")
+        assert await get(cluster.client, "old") is not None
+        watches.speak("ipaddresses")
+        await cluster.client.delete(IP_ADDRESS_METADATA, "", "10.1.0.1")
+        await asyncio.sleep(1)
+        assert await get(cluster.client, "old") is None
 
 
 async def test_a_status_that_cannot_be_written_is_an_event(cluster: Cluster) -> None:
