@@ -36,6 +36,7 @@ from tests.controllers.apps.statefulset.builders import (
 )
 from tests.controllers.builders import template
 from tests.controllers.user import User, settle
+from tests.runtime.silence import SilentWatches
 
 pytestmark = pytest.mark.looptime
 
@@ -106,6 +107,25 @@ def _image(pod: JSON) -> str:
 @pytest.fixture
 def sets(cluster: Cluster) -> Sets:
     return Sets(cluster)
+
+
+async def test_a_pod_is_deleted_once_while_the_cache_does_not_show_it(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """Otherwise each sync would delete it again."""
+    watches = SilentWatches(cluster.transport)
+    async with cluster.nodes(), cluster.manager(config(), watches) as recording:
+        await sets.make(replicas=2, podManagementPolicy="Parallel")
+        await settle(60)
+        watches.silence("pods")
+        for version in range(2, 5):
+            await sets.use(f"app:v{version}")
+            await settle(60)
+        deleted = [each.path for each in recording.writes if each.method == "DELETE"]
+        assert deleted == ["/api/v1/namespaces/default/pods/web-1"]
+        watches.speak("pods")
+        await settle(120)
+        assert await sets.images() == {"web-0": "app:v4*", "web-1": "app:v4*"}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
