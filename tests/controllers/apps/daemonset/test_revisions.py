@@ -132,6 +132,20 @@ async def test_uniting_revisions_makes_no_old_pod_current(cluster: Cluster) -> N
         assert await operator.numbers() == (2, 2, 1, 2, 0)
 
 
+async def test_the_oldest_revisions_go_unless_a_pod_has_them(cluster: Cluster) -> None:
+    """A pod of the first is left, so the limit of one leaves no other old revision."""
+    async with running(
+        cluster, "n1", updateStrategy={"type": "OnDelete"}, revisionHistoryLimit=1
+    ) as (operator, _):
+        await operator.run_all()
+        for seconds in range(1, 5):
+            change = {"template": {"spec": {"terminationGracePeriodSeconds": seconds}}}
+            await operator.patch(DAEMON_SETS, "agent", {"spec": change})
+            await settle(2)
+        left = seen(await operator.revisions()).values()
+        assert sorted(number for number, _ in left) == [1, 5]
+
+
 async def test_a_user_may_create_and_delete_revisions(cluster: Cluster) -> None:
     """As upstream's conformance test of revisions does with a second, equal one.
 
