@@ -189,6 +189,21 @@ async def test_a_pod_whose_node_is_gone_leaves_at_the_next_sync(
         assert await user.addresses() == [["10.1.0.1"]]
 
 
+async def test_a_pod_that_loses_the_label_of_a_service_leaves_its_slice(
+    user: ServiceUser,
+) -> None:
+    """A user takes it out in this way, to look into it while it runs."""
+    user.add_service()
+    user.add_pod("a", "10.1.0.1")
+    user.add_pod("b", "10.1.0.2")
+    async with user.cluster.manager(slice_config()):
+        await asyncio.sleep(2)
+        assert await user.addresses() == [["10.1.0.1", "10.1.0.2"]]
+        await user.patch(PODS, "a", {"metadata": {"labels": {"app": None}}})
+        await asyncio.sleep(2)
+        assert await user.addresses() == [["10.1.0.2"]]
+
+
 async def test_changes_of_pods_are_collected_for_the_batch_period(
     user: ServiceUser,
 ) -> None:
