@@ -225,6 +225,11 @@ def summary(action: Action) -> tuple[Any, ...]:
             ("finished", "FailedBinding"),
         ),
         (
+            claim(volumeName="v"),
+            Snapshot(volume(claimRef=OF_FORMER)),
+            ("finished", "FailedBinding"),
+        ),
+        (
             claim(BY_CONTROLLER, volumeName="v"),
             Snapshot(volume(claimRef=OF_ANOTHER)),
             ("finished", "FailedBinding"),
