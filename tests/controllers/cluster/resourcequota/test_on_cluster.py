@@ -22,6 +22,7 @@ from tests.controllers.cluster.resourcequota.counting import (
     controller_of,
     counting,
 )
+from tests.runtime.silence import SilentWatches
 
 pytestmark = pytest.mark.looptime
 
@@ -403,3 +404,21 @@ async def test_a_conflict_waits_for_the_cache(user: User) -> None:
         await asyncio.sleep(2)
     assert [each.status for each in recording.writes] == [409, 409, 200]
     assert user.used() == {"pods": "0"}
+
+
+async def test_a_charge_that_a_recount_took_back_is_charged_again(user: User) -> None:
+    """The recount did not see the pod; upstream's next one is minutes later."""
+    user.cluster.add("Secret", "s")
+    user.add_quota({"pods": "5", "secrets": "5"})
+    watches = SilentWatches(user.cluster.transport)
+    async with counting(user.cluster, watches):
+        await asyncio.sleep(1)
+        watches.silence("pods")
+        user.add_pod("a")
+        assert user.used() == {"pods": "1", "secrets": "1"}
+        await user.delete("secrets", "s")
+        await asyncio.sleep(1)
+        assert user.used() == {"pods": "0", "secrets": "0"}
+        watches.speak("pods")
+        await asyncio.sleep(2)
+        assert user.used() == {"pods": "1", "secrets": "0"}
