@@ -29,6 +29,19 @@ async def test_every_active_namespace_has_an_account(cluster: Cluster) -> None:
     assert [each.path for each in recording.writes if "/ending/" in each.path] == []
 
 
+async def test_a_default_account_that_a_user_deletes_comes_back(
+    cluster: Cluster,
+) -> None:
+    """Pods could not be created without it."""
+    async with cluster.manager(CONFIG):
+        await asyncio.sleep(1)
+        first = await cluster.client.get(SERVICE_ACCOUNTS, "default", "default")
+        await cluster.client.delete(SERVICE_ACCOUNTS, "default", "default")
+        await asyncio.sleep(1)
+        second = await cluster.client.get(SERVICE_ACCOUNTS, "default", "default")
+    assert second.metadata.uid != first.metadata.uid
+
+
 async def test_only_default_accounts_are_watched(cluster: Cluster) -> None:
     """Other accounts are not."""
     for number in range(50):
