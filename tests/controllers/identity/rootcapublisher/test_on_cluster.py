@@ -86,10 +86,15 @@ async def test_the_published_authority_is_repaired_and_nothing_else_is_lost(
         await cluster.client.patch(CONFIG_MAPS, "default", name, patch, PatchType.MERGE)
         await asyncio.sleep(1)
         repaired = await cluster.client.get(CONFIG_MAPS, "default", name)
+        more = {"data": {"more": "x"}}
+        await cluster.client.patch(CONFIG_MAPS, "default", name, more, PatchType.MERGE)
+        await asyncio.sleep(1)
+        without_more = await cluster.client.get(CONFIG_MAPS, "default", name)
         await cluster.client.delete(CONFIG_MAPS, "default", name)
         await asyncio.sleep(1)
         again = await cluster.client.get(CONFIG_MAPS, "default", name)
-    assert repaired.data == again.data == {"ca.crt": "PEM"}
+    for each in (repaired, without_more, again):
+        assert each.data == {"ca.crt": "PEM"}
     assert repaired.metadata.labels == {"mine": "1"}
     assert repaired.metadata.annotations == {
         **(described.metadata.annotations or {}),
