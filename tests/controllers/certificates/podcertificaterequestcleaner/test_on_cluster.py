@@ -2,14 +2,16 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from controller_manager.api.certificates.v1beta1 import (
     POD_CERTIFICATE_REQUEST_METADATA,
 )
+from controller_manager.clock import LoopClock
 from controller_manager.options.gates import FeatureGates
-from tests.clusters import Cluster, make_config
+from tests.clusters import EPOCH, Cluster, make_config
 
 pytestmark = pytest.mark.looptime
 
@@ -32,6 +34,17 @@ async def test_a_request_goes_after_a_quarter_of_an_hour() -> None:
     (deletion,) = recording.writes
     assert (deletion.method, deletion.status) == ("DELETE", 200)
     assert b'"preconditions":{"uid":' in deletion.body
+
+
+async def test_the_clock_of_the_api_server_tells_the_age(cluster: Cluster) -> None:
+    """That of the machine is an hour ahead."""
+    ahead = LoopClock(EPOCH + timedelta(hours=1))
+    async with cluster.manager(ENABLED, clock=ahead) as recording:
+        cluster.add("PodCertificateRequest", "a", API, spec={"podName": "a"})
+        await asyncio.sleep(890)
+        assert recording.writes == []
+        await asyncio.sleep(20)
+    assert [each.method for each in recording.writes] == ["DELETE"]
 
 
 async def test_without_its_gate_it_does_not_run() -> None:
