@@ -91,7 +91,7 @@ async def test_a_leader_that_stops_says_so(cluster: Cluster) -> None:
         await second.elector.acquire()
         second.transport.fault = hang_leases
         with pytest.raises(LeadershipLost):
-            await second.elector.renew()
+            await asyncio.wait_for(second.elector.renew(), 60)
         assert (await events_of(cluster))[2:] == [
             "b became leader",
             "b stopped leading",
@@ -486,7 +486,7 @@ async def test_two_candidates_never_lead_at_once(cluster: Cluster) -> None:
         while True:
             await candidate.elector.acquire()
             try:
-                await candidate.elector.renew()
+                await asyncio.wait_for(candidate.elector.renew(), 60)
             except LeadershipLost:
                 await asyncio.sleep(1)
 
@@ -544,7 +544,7 @@ async def test_a_leader_that_was_suspended_leads_no_more(cluster: Cluster) -> No
         clock.asleep = 3600.0
         assert candidate.elector.seconds_left() == 0
         with pytest.raises(LeadershipLost):
-            await candidate.elector.renew()
+            await asyncio.wait_for(candidate.elector.renew(), 60)
 
 
 async def test_a_leader_whose_controllers_hang_lets_its_lease_expire(

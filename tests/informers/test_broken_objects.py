@@ -31,7 +31,7 @@ from tests.informers.test_informer import (
     relabel,
 )
 
-pytestmark = pytest.mark.looptime
+pytestmark = pytest.mark.looptime(end=3600)
 
 LABELS = {"group": "", "name": "test", "resource": "pods", "version": "v1"}
 
