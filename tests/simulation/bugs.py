@@ -64,21 +64,25 @@ async def _do_not_recheck(_: Any, __: Any) -> None:
 _call = RESTClient.call
 
 
-async def _create_again(self: RESTClient, request: Request) -> Response:
+async def _create_again(
+    self: RESTClient, request: Request, *, checks: bool = True
+) -> Response:
     """Treat a lost answer as a failure, and send the write again."""
     try:
-        return await _call(self, request)
+        return await _call(self, request, checks=checks)
     except TransportError:
-        return await _call(self, request)
+        return await _call(self, request, checks=checks)
 
 
-async def _drop_the_version(self: RESTClient, request: Request) -> Response:
+async def _drop_the_version(
+    self: RESTClient, request: Request, *, checks: bool = True
+) -> Response:
     """Overwrite the object without its resourceVersion."""
     if request.method in ("PUT", "PATCH") and request.body:
         body = msgspec.json.decode(request.body)
         body.get("metadata", {}).pop("resourceVersion", None)
         request = replace(request, body=msgspec.json.encode(body))
-    return await _call(self, request)
+    return await _call(self, request, checks=checks)
 
 
 def _swallow_a_deletion(self: Any, obj: Any) -> None:
@@ -119,11 +123,13 @@ _SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
 )
 
 
-async def _share_32_turns(self: RESTClient, request: Request) -> Response:
+async def _share_32_turns(
+    self: RESTClient, request: Request, *, checks: bool = True
+) -> Response:
     """Allow 32 requests in flight, of all controllers together."""
     loop = asyncio.get_running_loop()
     async with _SHARED.setdefault(loop, asyncio.Semaphore(32)):
-        return await _call(self, request)
+        return await _call(self, request, checks=checks)
 
 
 def _never_give_up(self: LiveStream) -> None:
