@@ -148,8 +148,11 @@ class Reader:
         resource: Resource[ObjectT],
         namespace: str = "",
         options: WatchOptions | None = None,
+        decoder: EventDecoder[ObjectT] | None = None,
     ) -> AsyncGenerator[list[WatchEvent[ObjectT]], None]:
         """Yield the events of a watch; events that arrive together form a batch.
+
+        `decoder` decodes their lines; without it, that of the resource's type does.
 
         The first batch is empty: it means that the server has begun to answer. The
         generator ends when the server ends the stream. Close the generator
@@ -166,7 +169,7 @@ class Reader:
         stream = await self._rest.open(request)
         try:
             yield []
-            decode_line = _event_decoder(resource.type).decode
+            decode_line = (decoder or _event_decoder(resource.type)).decode
             # Close them at once, not when Python's garbage collector finds them.
             async with (
                 aclosing(stream.chunks()) as chunks,

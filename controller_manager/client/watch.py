@@ -82,6 +82,8 @@ class EventDecoder(Generic[ObjectT]):
             | Deleted[object_type]  # type: ignore[valid-type]
         )
         self._decoder: Decoder[ObjectEvent[ObjectT]] = Decoder(events)
+        self.decode_object: Final = self._decoder.decode_exactly
+        """Decodes a line with an object; raises msgspec.DecodeError for any other."""
 
     def decode(self, line: bytes) -> WatchEvent[ObjectT]:
         """Return the event of one line.
@@ -90,7 +92,7 @@ class EventDecoder(Generic[ObjectT]):
         raises the APIError that it contains.
         """
         try:
-            return self._decoder.decode_exactly(line)
+            return self.decode_object(line)
         except msgspec.DecodeError:
             return self._decode_special(line)
 

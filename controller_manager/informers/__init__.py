@@ -10,6 +10,8 @@ Nothing here writes to the API server or depends on a controller.
 - ``indexes``: indexes, which find objects without a walk over all
 - ``informer``: the shared informer: one watch, many handlers
 - ``lister``: reads a cache by name, namespace, owner or selector
+- ``pod_events``: decodes the watch of pods without the specs that are known
+- ``pod_specs``: the specs that pods share, by their bytes
 - ``pod_transform``: makes cached pods small
 - ``reads``: declarations of the fields that controllers read
 - ``reflector``: list and watch, as a state machine

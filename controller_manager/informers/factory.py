@@ -13,6 +13,7 @@ from controller_manager.informers.informer import DEFAULT_GATES, SharedInformer
 from controller_manager.informers.reads import Reads
 from controller_manager.informers.transforms import (
     MonitorTransform,
+    decoder_for,
     transform_for,
 )
 from controller_manager.informers.views import (
@@ -188,7 +189,7 @@ class InformerFactory:
             if resource.metadata_only:
                 informer.set_transform(MonitorTransform())
             elif transform := transform_for(resource, self._reads.get(key, ())):
-                informer.set_transform(transform)
+                informer.set_transform(transform, decoder_for(transform))
             if self._group is not None:
                 self._start_monitor(self._group, key, informer)
         _check_same(self._monitors[key].resource, resource)
@@ -261,7 +262,7 @@ class InformerFactory:
             self._group = group
             for key, informer in self._informers.items():
                 if transform := transform_for(informer.resource, self._reads[key]):
-                    informer.set_transform(transform)
+                    informer.set_transform(transform, decoder_for(transform))
                 if informer not in self._held:
                     self._start(group, key, informer)
             for key, informer in self._monitors.items():

@@ -17,6 +17,7 @@ from controller_manager.api.meta import (
 )
 from controller_manager.api.resource import Resource
 from controller_manager.client.client import Client
+from controller_manager.client.watch import EventDecoder
 from controller_manager.informers.changes import EVERYTHING, Comparison
 from controller_manager.informers.dispatch import (
     Dispatcher,
@@ -110,12 +111,18 @@ class SharedInformer(Generic[ObjectT]):
             transform=transform,
         )
 
-    def set_transform(self, transform: Callable[[ObjectT], None]) -> None:
+    def set_transform(
+        self,
+        transform: Callable[[ObjectT], None],
+        decoder: EventDecoder[ObjectT] | None = None,
+    ) -> None:
         """Set the function that makes each object smaller; call this before `run`.
 
+        `decoder` decodes the lines of watches, if it shares parts with the function.
         Upstream: client-go's SharedInformer.SetTransform.
         """
         self._reflector.transform = transform
+        self._reflector.decoder = decoder
 
     def problem(self) -> str | None:
         """Return why the resource cannot be read, `None` if it can.

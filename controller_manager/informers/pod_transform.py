@@ -14,11 +14,13 @@ from controller_manager.api.core.v1 import (
     EphemeralContainer,
     InitContainer,
     Pod,
+    PodMeta,
     PodSpec,
     PodStatus,
     PodVolume,
 )
 from controller_manager.api.meta import PartialMetadata
+from controller_manager.informers.pod_specs import SharedSpecs
 from controller_manager.informers.sharing import MAX_REMEMBERED, OwnerTransform
 from controller_manager.informers.trimming import Trim
 
@@ -35,18 +37,28 @@ _Containers = tuple[tuple[Container, ...], tuple[InitContainer, ...] | None]
 class PodTransform:
     """Drops unused fields of pods and makes pods share equal parts."""
 
-    def __init__(self, trim: Trim | None = None, *, is_whole: bool = False) -> None:
+    def __init__(
+        self,
+        trim: Trim | None = None,
+        trim_but_spec: Trim | None = None,
+        *,
+        is_whole: bool = False,
+    ) -> None:
         """Start without remembered parts; `trim` drops the unused fields.
 
-        With `is_whole`, some controller reads whole pods: nothing is dropped.
+        `trim_but_spec` drops those that are not in the spec. With `is_whole`, some
+        controller reads whole pods: nothing is dropped.
         """
         self._trim = trim
+        self._trim_but_spec = trim_but_spec
         self._is_whole = is_whole
         self._owners = OwnerTransform()
         self._labels: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
         self._containers: dict[bytes, _Containers] = {}
         self._tolerations: dict[_Tolerations, _Tolerations] = {}
         self._volumes: dict[bytes, tuple[PodVolume, ...]] = {}
+        self.specs = SharedSpecs(self._smaller_spec)
+        """The specs that pods share. They are transformed already."""
 
     def __call__(self, pod: Pod) -> None:
         """Drop the unused fields of `pod`, and share equal parts with other pods."""
@@ -54,14 +66,26 @@ class PodTransform:
         is_settled = (
             not self._is_whole and _states_resources(pod) and not _is_resizing(pod)
         )
-        if self._trim is not None:
-            self._trim(pod)
-        self._make_spec_smaller(pod.spec)
+        if self.specs.has(pod.spec):
+            if self._trim_but_spec is not None:
+                self._trim_but_spec(pod)
+        else:
+            if self._trim is not None:
+                self._trim(pod)
+            self._make_spec_smaller(pod.spec)
         self._owners.share(pod.metadata)
         self._share_labels(pod.metadata)
         if is_settled:
             _drop_settled_resources(pod)
         _share_status(pod.status)
+
+    def _smaller_spec(self, spec: PodSpec) -> PodSpec:
+        """Make a spec smaller, which belongs to no pod yet."""
+        pod = Pod(metadata=PodMeta(), spec=spec, status=PodStatus())
+        if self._trim is not None:
+            self._trim(pod)
+        self._make_spec_smaller(pod.spec)
+        return pod.spec
 
     def _make_spec_smaller(self, spec: PodSpec) -> None:
         force_setattr(spec, "node_name", intern(spec.node_name))

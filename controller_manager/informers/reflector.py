@@ -36,6 +36,7 @@ from controller_manager.client.watch import (
     Added,
     Bookmark,
     Deleted,
+    EventDecoder,
     Modified,
     WatchEvent,
 )
@@ -156,6 +157,8 @@ class Reflector(Generic[ObjectT]):
         100,000 objects were trimmed only at its end, the process would keep the memory.
         """
         self.transform = transform
+        self.decoder: EventDecoder[ObjectT] | None = None
+        """The decoder of watches, if it is not that of the resource's type."""
         self._metrics = metrics
         self._defects = defects
         self._failing_since: float | None = None
@@ -367,7 +370,9 @@ class Reflector(Generic[ObjectT]):
         """Collect the initial events, deliver them as one list, continue to watch."""
         initial: dict[str, ObjectT] | None = {}
         options = self._watch_options(initial=True)
-        stream = self._client.watch(self._resource, options=options)
+        stream = self._client.watch(
+            self._resource, options=options, decoder=self.decoder
+        )
         async with aclosing(stream):
             async for batch in stream:
                 if initial is None:
@@ -467,7 +472,9 @@ class Reflector(Generic[ObjectT]):
 
     async def _watch(self) -> None:
         options = self._watch_options(initial=False)
-        stream = self._client.watch(self._resource, options=options)
+        stream = self._client.watch(
+            self._resource, options=options, decoder=self.decoder
+        )
         loop = asyncio.get_running_loop()
         started, seen = loop.time(), 0
         async with aclosing(stream):

@@ -16,6 +16,8 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.discovery.v1 import EndpointConditions, EndpointSlice
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import AnyResource
+from controller_manager.client.watch import EventDecoder
+from controller_manager.informers.pod_events import PodEventDecoder
 from controller_manager.informers.pod_transform import PodTransform
 from controller_manager.informers.reads import Reads
 from controller_manager.informers.sharing import OwnerTransform
@@ -90,4 +92,18 @@ def transform_for(
     trim = trim_for(declarations)
     if resource.type is not Pod:
         return trim
-    return PodTransform(trim, is_whole=kept_of(declarations) is None)
+    return PodTransform(
+        trim,
+        trim_for(declarations, leaving=("spec",)),
+        is_whole=kept_of(declarations) is None,
+    )
+
+
+def decoder_for(transform: Callable[[Any], None] | None) -> EventDecoder[Any] | None:
+    """Return the decoder of watches that shares parts with a transform.
+
+    `None` if the usual one does.
+    """
+    if isinstance(transform, PodTransform):
+        return PodEventDecoder(transform.specs)
+    return None

@@ -67,16 +67,19 @@ class Kept:
         kept.entries.update(other.entries)
 
 
-def trim_for(declared: Iterable[Reads]) -> Trim | None:
+def trim_for(declared: Iterable[Reads], leaving: Iterable[str] = ()) -> Trim | None:
     """Return a function that drops the fields that no declaration reads.
 
-    All declarations must be of one resource. `None` if nothing is to be dropped: there
-    are no declarations, or one of them reads whole objects.
+    It leaves the fields in `leaving` as they are. All declarations must be of one
+    resource. `None` if nothing is to be dropped: there are no declarations, or one of
+    them reads whole objects.
     """
     declarations = list(declared)
     kept = kept_of(declarations)
     if kept is None:
         return None
+    for name in leaving:
+        kept.add((Step(name),))
     return _trim_struct(declarations[0].resource.type, kept)
 
 

@@ -241,7 +241,7 @@ class _Feed:
         self._version = _FIRST_VERSION
 
     def _decoder(self) -> EventDecoder[Any]:
-        # Older sources have a decoder of pods.
+        # Older sources have no decoder of pods only.
         return getattr(self._reflector, "decoder", None) or EventDecoder(PODS.type)
 
     def lines(self, pods: int, steps: int = len(_STEPS)) -> list[bytes]:
