@@ -33,12 +33,11 @@ from controller_manager.observability.connections import LookUpSeconds
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import ClientConfig, RateLimit
 
-IN_FLIGHT: Final = 32
+IN_FLIGHT: Final = 64
 """The most requests of one client that are in flight at a time.
 
-A higher limit makes nothing faster: each new connection costs a TLS handshake and
-buffers. Compared with a limit of 256, scaling 1,000 pods down took 0.6 of the time,
-and the process used 13 MB less.
+An API server stores the writes that come together with one write to its disk, so fewer
+make a rollout slower; more need connections, and memory.
 """
 
 _MONITORS: Final = 5

@@ -14,11 +14,14 @@ from msgspec import Struct
 from controller_manager.api.meta import group_of_key
 from controller_manager.client.sync_key import PLACES
 
-SHARE: Final = 8
-"""The most slots of a key while another key waits.
+_SHARES: Final = 4
+"""The parts of the slots, one of which is the most of a key while another key waits.
 
-With 32 slots, three busy keys leave eight slots free for a fourth one.
+So three busy keys leave slots free for a fourth one.
 """
+
+_LEAST_SHARE: Final = 8
+"""The share of a key, at least: few slots go to the keys that come first."""
 
 _Waiters = deque[asyncio.Future["Slot"]]
 
@@ -34,7 +37,7 @@ class Slots:
     """Slots for the requests of several keys.
 
     A key may have all slots as long as no other key waits. Otherwise the waiting keys
-    get one slot each, by turns, and no key gets more than `SHARE` of them. Slots that
+    get one slot each, by turns, and no key gets more than a quarter of them. Slots that
     such keys could use then stay free for the next key.
 
     A request that gives way lets one more request be in flight, up to `PLACES` times
@@ -45,6 +48,7 @@ class Slots:
     def __init__(self, count: int) -> None:
         """Take the number of slots, greater than 0."""
         self._count = count
+        self._share = max(count // _SHARES, _LEAST_SHARE)
         self._in_flight = 0
         self._used: dict[str, int] = {}
         self._slow: dict[str, int] = {}
@@ -70,7 +74,7 @@ class Slots:
     def _may_have_more(self, key: str) -> bool:
         if self._in_flight >= self._count and not self._may_be_beyond(key):
             return False
-        if self._used.get(key, 0) < SHARE:
+        if self._used.get(key, 0) < self._share:
             return True
         return not self._waiting or (len(self._waiting) == 1 and key in self._waiting)
 
@@ -112,7 +116,7 @@ class Slots:
     def _grant(self) -> None:
         """Give the free slots to the keys whose turn it is.
 
-        At most four keys of 32 slots have their share, and the keys of a slow namespace
+        At most four keys have their share, and the keys of a slow namespace
         are no more than the workers, so few keys are passed over.
         """
         while (key := self._next()) is not None:

@@ -6,6 +6,7 @@ import pytest
 
 from controller_manager.api.apps.v1 import REPLICASETS
 from controller_manager.api.core.v1 import PODS
+from controller_manager.client.builder import IN_FLIGHT
 from controller_manager.client.transport import Request, Response, Stream
 from controller_manager.options.config import ClientConfig
 from tests.clusters import Cluster, make_config
@@ -64,7 +65,7 @@ async def test_replica_sets_elsewhere_get_their_pods_within_seconds(
         await settle(600)
         pods = (await user.client.list_page(PODS)).items
         assert [each.metadata.namespace for each in pods].count("slow") == 500
-    assert webhook.most <= 32
+    assert webhook.most <= IN_FLIGHT
 
 
 def _in(namespace: str, name: str, replicas: int) -> dict[str, object]:
