@@ -1,9 +1,11 @@
 """The command and its subcommands."""
 
 import difflib
+import gc
 import json
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final, NoReturn
 
 import click
@@ -147,6 +149,20 @@ def _daemon(**given: tuple[str, ...]) -> None:
         raise Failure([message])
 
 
+@contextmanager
+def _importing() -> Iterator[None]:
+    """Import modules while entered: they make no garbage to look for.
+
+    The looks take a fifth of the time until the caches of the daemon are synced.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def _run_with(config: Config, given: Mapping[str, Sequence[str]]) -> None:
     logging = config.logging
     logger = make_logger(
@@ -157,11 +173,11 @@ def _run_with(config: Config, given: Mapping[str, Sequence[str]]) -> None:
         queued=True,
     )
     log_flags(config, logger)
-    from controller_manager.cli.daemon import (  # noqa: PLC0415 - most modules
-        run,
-        run_daemon,
-    )
-
+    with _importing():
+        from controller_manager.cli.daemon import (  # noqa: PLC0415 - most modules
+            run,
+            run_daemon,
+        )
     try:
         run(run_daemon(config, given, registry(), logger))
     finally:
@@ -306,7 +322,8 @@ def main() -> None:
 
     def run() -> int:
         add_completion_class(WordsOfBash)
-        registry()  # it imports the descriptor of each controller
+        with _importing():
+            registry()  # it imports the descriptor of each controller
         code: int = make_command().main(prog_name=NAME, standalone_mode=False)
         return code
 
