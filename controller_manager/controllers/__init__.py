@@ -3,7 +3,6 @@
 Each has a package, ``controllers/<area>/<name>/``; an area corresponds to a SIG of
 upstream: ``apps``, ``autoscaling``, ``batch``, ``certificates``, ``cluster``,
 ``identity``, ``network``, ``nodes``, ``resource``, ``scheduling``, ``storage``.
-docs/floor-plan.md has the names of their files.
 
 The ``__init__`` of the package exports a `Descriptor` as ``CONTROLLER`` and imports
 nothing heavy; flags, metrics and code are in modules beside it. A reconcile reads

@@ -1,15 +1,5 @@
 """A cluster for the tests of controllers, with faults, and a pytest plugin.
 
-- ``development_cluster``: `DevelopmentCluster`, a cluster in its own thread, for tests
-  with and without pytest; ``settings`` has its settings, ``snapshot`` the states that a
-  test can restore, ``namespaces`` a namespace for one test.
-- ``faults``: `Faults`, the faults between a client and the API server. ``fault`` is one
-  of them, ``request_filter`` selects its requests, ``fault_control`` and
-  ``fault_layer`` apply it, ``open_watch`` ends watches.
-- ``plugin``: the fixtures of pytest, with ``options`` and ``importing``.
-- Inside: ``running_cluster``, ``installed_build`` (its controllers),
-  ``cluster_thread``, ``pace`` (faster time), ``default_kubeconfig``, ``cluster_error``.
-
 pytest imports this package wherever it is installed. So the first use of a name below
 imports the cluster, and not the import of this package.
 """

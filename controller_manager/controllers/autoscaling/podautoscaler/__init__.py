@@ -1,17 +1,7 @@
 """horizontal-pod-autoscaler-controller: scales workloads by metrics of their pods.
 
-``reconciler`` has the caches. ``sync`` is one sync: it reads the scale of the target
-(``scale_target``), selects its pods (``selectors``), evaluates the metrics
-(``compute_replicas``), decides, and writes scale, status and events (``apply``,
-``status``). ``options`` has flags and gates, ``metrics`` the metrics of the manager.
-
-- ``metric_sources`` evaluates one metric, by the type of its source; ``metric_status``
-  has the context and the result of an evaluation; ``metrics_client`` reads the three
-  metrics APIs, and ``metrics_api`` sends the requests to one of them.
-- Pure modules: ``decide`` (the decision before and after the metrics are read),
-  ``replica_calculator`` (the number that one metric asks for), ``pods`` (states,
-  metrics and requests of pods), ``stabilization`` (recent recommendations hold a change
-  back), ``behavior`` (minimum, maximum and scaling rules limit it).
+``reconciler`` has the caches, ``sync`` is one sync: it reads the scale of the target,
+selects its pods, evaluates the metrics, decides, and writes scale, status and events.
 """
 
 from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS

@@ -1,19 +1,7 @@
 """job-controller: runs pods until enough of them have succeeded.
 
 ``reconciler`` has the handlers and the sync, ``apply`` the writes, and ``tracker`` the
-data kept from one sync to the next. ``orphans`` removes the finalizers of pods without
-a job. ``gang_scheduling`` makes workloads and groups of pods. ``options`` has flags and
-gates, ``metrics`` the metrics. All other modules are pure:
-
-- ``decide``: the decision of a sync, and ``actions``, which it returns;
-- ``view``: a job and its pods at the beginning of a sync;
-- ``finished_condition``: the reason for which a job ends;
-- ``uncounted_pods``: counts ended pods, in three steps;
-- ``backoff``: delays, backoffLimit and backoffLimitPerIndex;
-- ``pod_failure_policy`` and ``success_policy``: the rules of these policies;
-- ``completion_indexes``: sets of indexes;
-- ``pod_template``: the pods to create; ``workloads``: the bodies for gang scheduling;
-- ``spec`` and ``conditions``: fields of the spec and the status.
+data kept from one sync to the next. The decisions are pure.
 """
 
 from controller_manager.api.batch.v1 import JOBS
