@@ -33,7 +33,7 @@ _LONGEST_NUMBER: Final = 1000
 """The most characters of a number: those of ``1:30:00`` cost their square."""
 
 
-class UnreadableFile(Exception):  # noqa: N818 - an obvious name
+class UnreadableFile(Exception):
     """A file cannot be read or is not YAML; the message is one line."""
 
 

@@ -36,7 +36,6 @@ class Decoder(Generic[DecodedT]):
     """
 
     def __init__(self, decoded: type[DecodedT]) -> None:
-        """Take the type of the result."""
         self._type = decoded
         self.decode_exactly: Final = msgspec.json.Decoder(decoded).decode
         """Decodes a document that has null only where the type has it."""

@@ -13,7 +13,7 @@ ObjectT = TypeVar("ObjectT", bound=KubeObject)
 _NO_PATH_SEGMENT: Final = re.compile(r"\.\.?|.*[/%].*", re.DOTALL)
 
 
-class InvalidPathSegment(ValueError):  # noqa: N818 - named after the checked part
+class InvalidPathSegment(ValueError):
     """A name or namespace that would change the meaning of the URL path."""
 
 

@@ -48,7 +48,6 @@ class OutOfRangeError(ValueError):
     """
 
     def __init__(self, nearest: datetime) -> None:
-        """Take the nearest time."""
         super().__init__("the time is before the year 1 or after the year 9999")
         self.nearest = nearest
 

@@ -13,7 +13,6 @@ class Failure(click.ClickException):
     exit_code = 1
 
     def __init__(self, problems: Sequence[str]) -> None:
-        """Take the problems, one line each."""
         super().__init__("\n".join(problems))
         self.problems = problems
 

@@ -16,7 +16,7 @@ from controller_manager.client.errors import ProtocolError, RequestTimeout
 from controller_manager.client.transport import LARGEST_ANSWER, Response, Stream
 
 
-class CallTimeout(RequestTimeout, TimeoutError):  # noqa: N818 - as its base
+class CallTimeout(RequestTimeout, TimeoutError):
     """No answer in time, as the error of this client and as that of asyncio."""
 
 
@@ -27,7 +27,6 @@ class Content:
     """
 
     def __init__(self, chunks: AsyncGenerator[bytes, None]) -> None:
-        """Take the pieces of the body."""
         self._chunks = chunks
         self._buffer = bytearray()
 
@@ -110,7 +109,6 @@ class Answer:
     """An answer; a stream ends when it is released or dropped."""
 
     def __init__(self, answer: Response | Stream, endings: Endings) -> None:
-        """Take an answer, whole or as a stream."""
         self._stream = None if isinstance(answer, Response) else answer
         self._endings = endings
         self._body: bytes | None = None

@@ -109,7 +109,6 @@ class ClientBuilder:
         metrics: RequestMetrics,
         logger: Logger,
     ) -> None:
-        """Take the connections and the limits."""
         self._connections = connections
         self._config = config
         self._clock = clock

@@ -115,7 +115,6 @@ class Correlator:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Take the clock."""
         self._clock = clock
         self._similar: _LRU[_Similar] = _LRU()
         self._observed: _LRU[_Observed] = _LRU()

@@ -39,43 +39,43 @@ class APIError(Exception):
         return self.status.code
 
 
-class BadRequest(APIError):  # noqa: N818 - named as the API's reasons are
+class BadRequest(APIError):
     """400: the request itself is malformed."""
 
     reason = "BadRequest"
 
 
-class Unauthorized(APIError):  # noqa: N818
+class Unauthorized(APIError):
     """401: the credentials are missing or not accepted."""
 
     reason = "Unauthorized"
 
 
-class Forbidden(APIError):  # noqa: N818
+class Forbidden(APIError):
     """403: not allowed, by authorisation or admission (quota, for one)."""
 
     reason = "Forbidden"
 
 
-class NotFound(APIError):  # noqa: N818
+class NotFound(APIError):
     """404: the object, or the resource, does not exist."""
 
     reason = "NotFound"
 
 
-class AlreadyExists(APIError):  # noqa: N818
+class AlreadyExists(APIError):
     """409: an object of that name exists."""
 
     reason = "AlreadyExists"
 
 
-class Conflict(APIError):  # noqa: N818
+class Conflict(APIError):
     """409: the object changed since it was read, or a precondition failed."""
 
     reason = "Conflict"
 
 
-class Gone(APIError):  # noqa: N818
+class Gone(APIError):
     """410: the requested resource or version does not exist any more."""
 
     reason = "Gone"
@@ -87,13 +87,13 @@ class Expired(Gone):
     reason = "Expired"
 
 
-class Invalid(APIError):  # noqa: N818
+class Invalid(APIError):
     """422: the object fails validation."""
 
     reason = "Invalid"
 
 
-class TooManyRequests(APIError):  # noqa: N818
+class TooManyRequests(APIError):
     """429: the client must send fewer requests."""
 
     reason = "TooManyRequests"
@@ -105,25 +105,25 @@ class InternalError(APIError):
     reason = "InternalError"
 
 
-class ServiceUnavailable(APIError):  # noqa: N818
+class ServiceUnavailable(APIError):
     """503: the API server cannot answer now."""
 
     reason = "ServiceUnavailable"
 
 
-class Timeout(APIError):  # noqa: N818
+class Timeout(APIError):
     """504: the API server did not finish in time; a write may have been applied."""
 
     reason = "Timeout"
 
 
-class ServerTimeout(APIError):  # noqa: N818
+class ServerTimeout(APIError):
     """500 or 504: the API server could not even start in time."""
 
     reason = "ServerTimeout"
 
 
-class Redirected(APIError):  # noqa: N818
+class Redirected(APIError):
     """3xx: a redirect, which this client does not follow, or another strange answer.
 
     API servers send none; a login page or a load balancer in front of them may.
@@ -134,11 +134,11 @@ class TransportError(Exception):
     """No answer: a write may or may not have been applied."""
 
 
-class RequestTimeout(TransportError):  # noqa: N818
+class RequestTimeout(TransportError):
     """No answer in time."""
 
 
-class NotSent(TransportError):  # noqa: N818
+class NotSent(TransportError):
     """The request was not sent: a write was certainly not applied."""
 
 

@@ -77,7 +77,6 @@ class FencedTransport:
     """
 
     def __init__(self, inner: Transport, ownership: Ownership) -> None:
-        """Take the transport to the server, and the ownership to check."""
         self._inner = inner
         self._ownership = ownership
 

@@ -72,7 +72,7 @@ def is_of_this_program(identity: str) -> bool:
         return False
 
 
-class LeadershipLost(Exception):  # noqa: N818 - an event, not an error
+class LeadershipLost(Exception):
     """This process is not the leader any more; the message says why."""
 
 

@@ -33,7 +33,6 @@ class Slices(Generic[ObjectT]):
     """The items of one list, slice by slice, and at the end the list without them."""
 
     def __init__(self, object_type: type[ObjectT], body: bytes) -> None:
-        """Take the type of the objects, and the body of the answer."""
         self._type = object_type
         self._body = body
         self._first, self._start = _first_item(body)

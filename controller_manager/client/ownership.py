@@ -45,7 +45,6 @@ class LeaseOwnership:
     """
 
     def __init__(self, elector: LeaderElector) -> None:
-        """Take the elector of the lease."""
         self._elector = elector
 
     def seconds_left(self, key: str) -> float:  # noqa: ARG002 - all keys are alike

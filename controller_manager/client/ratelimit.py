@@ -21,7 +21,6 @@ class RequestLimiter:
     """
 
     def __init__(self, qps: float, burst: int, clock: Clock) -> None:
-        """Take the rate, the burst and the clock."""
         self._bucket = TokenBucket(qps, burst, clock) if qps > 0 else None
         self._clock = clock
         self._waiting: deque[asyncio.Future[None]] = deque()

@@ -49,7 +49,6 @@ class Reader:
     """Reads objects of any resource; see `Client`."""
 
     def __init__(self, rest: RESTClient) -> None:
-        """Take the client that sends the requests."""
         self._rest = rest
 
     async def raw(

@@ -20,7 +20,7 @@ RETRY_INTERVAL: Final = 10.0
 _FAILURES: Final = (APIError, ProtocolError, TransportError)
 
 
-class KindNotServed(Exception):  # noqa: N818 - named as the API's errors are
+class KindNotServed(Exception):
     """The API server serves no resource of a kind (meta.NoKindMatchError)."""
 
     def __init__(self, group: str, kind: str, version: str = "") -> None:

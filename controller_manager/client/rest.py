@@ -65,7 +65,6 @@ class RESTClient:
         write_timeout: float = WRITE_TIMEOUT,
         limits_watches: bool = False,
     ) -> None:
-        """Take the transport and the limits, as `Client` does."""
         self._transport = transport
         self._limits_watches = limits_watches
         self._slots = Slots(in_flight) if in_flight else None

@@ -35,7 +35,6 @@ class ServerClock:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Take the local clock, which measures the time since the last answer."""
         self._clock = clock
         self._date = ""
         self._observed_at = 0.0

@@ -46,7 +46,6 @@ class Slots:
     """
 
     def __init__(self, count: int) -> None:
-        """Take the number of slots, greater than 0."""
         self._count = count
         self._share = max(count // _SHARES, _LEAST_SHARE)
         self._in_flight = 0

@@ -43,7 +43,6 @@ class FixedAuthorization:
     may_wait: ClassVar[bool] = False
 
     def __init__(self, value: str = "") -> None:
-        """Take the value of the header."""
         self._value = value
 
     async def authorization(self) -> str:
@@ -115,7 +114,6 @@ class PluginToken:
     may_wait: ClassVar[bool] = True
 
     def __init__(self, plugin: ExecPlugin) -> None:
-        """Take the plugin."""
         self._plugin = plugin
 
     async def authorization(self) -> str:
@@ -138,7 +136,6 @@ class AuthProvider:
     may_wait: ClassVar[bool] = True
 
     def __init__(self, context: Context) -> None:
-        """Take the context whose user has an auth-provider."""
         self._context = context
         # A copy: the provider writes new tokens into it, in the thread of this one.
         self._config = deepcopy(dict(context.config))

@@ -16,7 +16,6 @@ class WarningHeaders:
     """Logs each text of Warning headers once."""
 
     def __init__(self, logger: Logger) -> None:
-        """Take the logger."""
         self._logger = logger
         self._logged: set[str] = set()
 

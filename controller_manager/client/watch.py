@@ -75,7 +75,6 @@ class EventDecoder(Generic[ObjectT]):
     """
 
     def __init__(self, object_type: type[ObjectT]) -> None:
-        """Take the type that objects decode to."""
         events: Any = (
             Added[object_type]  # type: ignore[valid-type]
             | Modified[object_type]  # type: ignore[valid-type]

@@ -38,7 +38,6 @@ class Writer:
     """Writes objects of any resource; see `Client`."""
 
     def __init__(self, rest: RESTClient, on_write: WriteHook = ignore_write) -> None:
-        """Take the client that sends the requests, and the hook for each write."""
         self._rest = rest
         self._on_write = on_write
 

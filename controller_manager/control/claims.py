@@ -22,7 +22,7 @@ def _always(owner: object, obj: object) -> bool:
     return True
 
 
-class AdoptionRefused(SyncError):  # noqa: N818 - a decision, not a malfunction
+class AdoptionRefused(SyncError):
     """The owner that was about to adopt is gone or is being deleted."""
 
 

@@ -102,7 +102,7 @@ class Applier(Protocol[ViewT, ActionT_contra, StatusT_contra]):
         """Write the status, unless the object has that status already."""
 
 
-class TooManySteps(RuntimeError):  # noqa: N818 - named after the defect
+class TooManySteps(RuntimeError):
     """A `decide` returned no decision after the most steps; it has a defect."""
 
 

@@ -34,7 +34,6 @@ class OwnerReads(Generic[OwnerT]):
         lister: Lister[OwnerT],
         consistency: ConsistencyStore,
     ) -> None:
-        """Take the client, the owners' resource and lister, and the versions."""
         self._client = client
         self._resource = owners
         self._lister = lister

@@ -62,7 +62,6 @@ class PodControl:
     def __init__(
         self, client: Client, recorder: EventRecorder, owner_resource: AnyResource
     ) -> None:
-        """Take the client, the recorder, and the resource of the owners."""
         self._client = client
         self._recorder = recorder
         self._owner_resource = owner_resource

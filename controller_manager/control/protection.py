@@ -25,7 +25,6 @@ class Protection:
     """
 
     def __init__(self, finalizer: str) -> None:
-        """Take the name of the finalizer."""
         self.finalizer = finalizer
 
     def holds(self, obj: KubeObject) -> bool:

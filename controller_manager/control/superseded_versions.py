@@ -19,7 +19,6 @@ class SupersededVersions:
     """
 
     def __init__(self) -> None:
-        """Start with no resource."""
         self._since: dict[tuple[str, str], float] = {}
 
     def supersedes(

@@ -39,7 +39,6 @@ class InMemoryTransport:
     """Calls `handler` for each request, with the bearer token of one user."""
 
     def __init__(self, handler: Handler, token: str = "", user_agent: str = "") -> None:
-        """Take the server's handler, the token to send, and the User-Agent."""
         self._handler = handler
         self._headers = {"user-agent": user_agent} if user_agent else {}
         if token:

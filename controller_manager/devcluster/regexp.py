@@ -32,11 +32,10 @@ r"""Memory of a pattern: Go takes as much as ``\pL{1000}``."""
 _ESCAPES: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.", re.DOTALL)
 
 
-class PatternProblem(ValueError):  # noqa: N818 - a flaw of a text
+class PatternProblem(ValueError):
     """A pattern that Go refuses, with the message of Go's parser."""
 
     def __init__(self, flaw: str, text: str) -> None:
-        """Take the kind of problem, and the part of the pattern that has it."""
         super().__init__(f"error parsing regexp: {flaw}: `{text}`")
 
 

@@ -14,7 +14,6 @@ class Container:
     """A container: its pod, its spec, and its status."""
 
     def __init__(self, pod: Item, kind: str, spec: JSON, status: JSON) -> None:
-        """Take the pod, the name of the statuses, the spec, and the status."""
         self.pod = pod
         self.spec = spec
         self.status = status

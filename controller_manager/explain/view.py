@@ -36,7 +36,7 @@ _FAILURES: Final = (
 )
 
 
-class Unread(Exception):  # noqa: N818 - named after the state of the object
+class Unread(Exception):
     """An object cannot be read; the message is one line with the reason."""
 
 

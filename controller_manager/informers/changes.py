@@ -56,7 +56,6 @@ class DependsOn:
     reading: tuple[str, ...]
 
     def __init__(self, *parts: str, reading: Iterable[str] = ()) -> None:
-        """Take the parts, and those that are read only."""
         object.__setattr__(self, "parts", parts)
         object.__setattr__(self, "reading", tuple(reading))
 

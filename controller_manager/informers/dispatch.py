@@ -116,7 +116,6 @@ class Dispatcher(Generic[ObjectT]):
     """
 
     def __init__(self, comparison: Comparison, report: Report) -> None:
-        """Take the comparison of the store, and the function that gets exceptions."""
         self._comparison = comparison
         self._report = report
         self._registrations: list[Registration[ObjectT]] = []

@@ -38,7 +38,6 @@ class Lister(Generic[ObjectT]):
     """
 
     def __init__(self, store: Store[ObjectT], kind: str = "", *indexes: Index) -> None:
-        """Take the cache, the kind of its objects, and the indexes to use."""
         self._store = store
         self._kind = kind
         self._indexes = frozenset(each.name for each in indexes)

@@ -53,7 +53,6 @@ class Reads:
     paths: tuple[str, ...]
 
     def __init__(self, resource: AnyResource, *paths: str) -> None:
-        """Take the resource and the paths that are read of its objects."""
         object.__setattr__(self, "resource", resource)
         object.__setattr__(self, "paths", paths)
         self.steps()
@@ -99,7 +98,7 @@ def resolve_path(struct: type[Struct], path: str, where: str = "") -> tuple[Step
         raise ValueError(msg) from None
 
 
-class _UnknownField(Exception):  # noqa: N818 - never leaves this module
+class _UnknownField(Exception):
     """A type has no such field; the message lists its fields."""
 
 

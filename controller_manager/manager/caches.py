@@ -21,7 +21,6 @@ class CacheGroup(Runnable):
     def __init__(
         self, factory: InformerFactory, metrics: CacheCollectors, logger: Logger
     ) -> None:
-        """Take the factory of all informers."""
         self._factory = factory
         self._metrics = metrics
         self._logger = logger

@@ -20,7 +20,6 @@ class Health:
         elections: Sequence[Runnable],
         parts: Sequence[Runnable],
     ) -> None:
-        """Take the start-up, the elections, and the parts that run after them."""
         self._startup = startup
         self._elections = elections
         self._parts = (*elections, *parts)

@@ -66,7 +66,6 @@ class StartUp:
         clock: Clock,
         logger: Logger,
     ) -> None:
-        """Take the registry, and the parts that controllers are made with."""
         self._build = build
         self._config = config.generic
         self._features = config.features

@@ -39,7 +39,6 @@ class Heartbeat:
     """The time of the last beat of the main loop; both threads may read it."""
 
     def __init__(self, clock: Clock, logger: Logger) -> None:
-        """Make this in the thread of the main loop, which beats from now on."""
         self._clock = clock
         self._logger = logger
         self._thread = threading.get_ident()

@@ -57,7 +57,6 @@ class ControllerOptions:
         cls.flags = declared
 
     def __init__(self, *values: Any, **named: Any) -> None:  # noqa: ANN401 - as declared
-        """Take values in the order of the attributes, or by name."""
         given = dict(zip(self.flags, values, strict=False)) | named
         if len(values) > len(self.flags) or given.keys() - self.flags.keys():
             msg = f"{type(self).__name__} has only {', '.join(self.flags)}"

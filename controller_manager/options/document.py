@@ -37,7 +37,6 @@ class FileError(Exception):
     """A configuration file that cannot be used; `problems` has a line for each."""
 
     def __init__(self, *problems: str) -> None:
-        """Take the lines."""
         super().__init__("\n".join(problems))
         self.problems = problems
 

@@ -54,7 +54,7 @@ after them."""
 _LAST: Final = ("Metrics", "Logs", "Misc")
 
 
-class DuplicateFlag(ValueError):  # noqa: N818 - an obvious name
+class DuplicateFlag(ValueError):
     """Two controllers declare a flag of the same name."""
 
 

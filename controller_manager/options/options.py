@@ -15,7 +15,6 @@ class OptionsError(Exception):
     """Values that cannot be used: `problems` has one line for each."""
 
     def __init__(self, problems: Sequence[str]) -> None:
-        """Take the problems."""
         super().__init__("\n".join(problems))
         self.problems = tuple(problems)
 

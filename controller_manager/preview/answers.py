@@ -14,11 +14,10 @@ _HEADERS: Final = {"content-type": "application/json"}
 _PARTIAL: Final = "as=PartialObjectMetadata"
 
 
-class Refused(Exception):  # noqa: N818 - it is an answer
+class Refused(Exception):
     """A request that is answered with a Status."""
 
     def __init__(self, answer: Response) -> None:
-        """Take the answer."""
         super().__init__(f"HTTP {answer.status}")
         self.answer = answer
 

@@ -44,7 +44,6 @@ class DryRun:
     """
 
     def __init__(self, overlay: Overlay, inner: Transport) -> None:
-        """Take the transport to the server."""
         self._overlay = overlay
         self._inner = inner
         self._servers = Servers(inner, overlay.clock)

@@ -46,7 +46,6 @@ class Judge:
     def __init__(
         self, overlay: Overlay, inner: Transport, findings: Findings, logger: Logger
     ) -> None:
-        """Take the transport that reads from the server."""
         self._overlay = overlay
         self._reader = Reader(overlay, inner)
         self._findings = findings

@@ -16,7 +16,7 @@ APPLY: Final = "application/apply-patch+yaml"
 _DELETE_FROM: Final = "$deleteFromPrimitiveList/"
 
 
-class InvalidPatch(ValueError):  # noqa: N818 - named after the part that is wrong
+class InvalidPatch(ValueError):
     """A patch that cannot be applied; the message says why."""
 
 

@@ -68,7 +68,6 @@ class Reader:
     """Answers reads of one transport."""
 
     def __init__(self, overlay: Overlay, inner: Transport) -> None:
-        """Take the transport that reads from the server."""
         self._overlay = overlay
         self._inner = inner
 
@@ -181,11 +180,10 @@ class Reader:
         return with_version(shown, viewed(0, entry.change))
 
 
-class ReadFailed(Exception):  # noqa: N818 - it is an answer
+class ReadFailed(Exception):
     """A read that the server refused."""
 
     def __init__(self, answer: Response) -> None:
-        """Take the answer."""
         super().__init__(f"HTTP {answer.status}")
         self.answer = answer
 

@@ -27,7 +27,6 @@ class Servers:
     """Tells which group versions the API server serves itself."""
 
     def __init__(self, inner: Transport, clock: Clock) -> None:
-        """Take the transport to the API server."""
         self._inner = inner
         self._clock = clock
         self._known: dict[str, tuple[float, bool]] = {}

@@ -26,7 +26,6 @@ class RefusedStream:
     """A watch that is refused."""
 
     def __init__(self, answer: Response) -> None:
-        """Take the refusal."""
         self._answer = answer
 
     @property
@@ -63,7 +62,6 @@ class MergedStream:
         *,
         metadata_only: bool,
     ) -> None:
-        """Take the server's stream."""
         self._overlay = overlay
         self._inner = inner
         self._target = target

@@ -48,7 +48,6 @@ class Writer:
     def __init__(
         self, overlay: Overlay, inner: Transport, controller: str, rng: random.Random
     ) -> None:
-        """Take the transport that reads from the server."""
         self._overlay = overlay
         self._reader = Reader(overlay, inner)
         self._dry_run = DryRun(overlay, inner)

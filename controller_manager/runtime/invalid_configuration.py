@@ -5,7 +5,7 @@ version must not import the parts that run controllers.
 """
 
 
-class InvalidConfiguration(Exception):  # noqa: N818 - bad input, not a malfunction
+class InvalidConfiguration(Exception):
     """The flags of a controller contradict each other.
 
     The text names the flag and the remedy. The daemon does not start.

@@ -67,7 +67,6 @@ class Reconciler(ABC, Generic[ObjectT]):
     """
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context, and watch the declared resources."""
         self.context = context
         self.client = context.client
         self.clock = context.clock

@@ -14,7 +14,6 @@ class WallClock:
     """
 
     def __init__(self, instant: int, zone: tzinfo) -> None:
-        """Start at `instant`."""
         self._zone = zone
         self.instant = instant
         self.wall = datetime.fromtimestamp(instant, zone)

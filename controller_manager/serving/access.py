@@ -21,7 +21,6 @@ class Access:
     """Authenticates and authorizes requests before handlers answer them."""
 
     def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
-        """Take the two checks of each request."""
         self._authenticator = authenticator
         self._authorizer = authorizer
         # Each request is handled in its own task, which has its own context.

@@ -50,7 +50,7 @@ _REJECTED: Final = User("")
 """Stands in the cache for a token that the API server does not accept."""
 
 
-class Refused(Exception):  # noqa: N818 - an answer, not an error
+class Refused(Exception):
     """The identity of the request is not accepted (401)."""
 
 

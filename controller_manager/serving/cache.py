@@ -16,7 +16,6 @@ class ExpiringCache(Generic[KeyT, ValueT]):
     """A cache of up to 4,096 values, each with its own time to live."""
 
     def __init__(self, clock: Clock) -> None:
-        """Take the clock."""
         self._clock = clock
         self._entries: OrderedDict[KeyT, tuple[float, ValueT]] = OrderedDict()
 

@@ -19,7 +19,6 @@ class QuietLogger:
     """Logs messages of the HTTP library about bad requests only with ``-v=4``."""
 
     def __init__(self, logger: Logger) -> None:
-        """Take the logger to write to."""
         self._logger = logger
 
     def debug(self, message: str, *args: object, **_: object) -> None:
@@ -48,7 +47,6 @@ class Connection(web.RequestHandler):
     def __init__(
         self, server: web.Server, limits: ConnectionLimits, logger: Logger
     ) -> None:
-        """Take aiohttp's server."""
         options: dict[str, Any] = {
             "access_log": None,
             "auto_decompress": False,

@@ -24,7 +24,6 @@ class HealthEndpoints:
     """Answers probes, and counts their results."""
 
     def __init__(self, pages: Pages, access: Access) -> None:
-        """Take the checks, and the access: it protects the reasons of failures."""
         self._access = access
         self._beside = pages.beside
         self._alive = _last_results(pages.main, pages.healthz)

@@ -19,7 +19,7 @@ ANSWER_PATIENCE: Final = 1.0
 """Seconds that a page waits for the main loop before it says that the loop is busy."""
 
 
-class MainLoopBusy(Exception):  # noqa: N818 - an answer, not an error
+class MainLoopBusy(Exception):
     """The main loop did not answer in time; the message says since when it is busy."""
 
 
@@ -63,7 +63,6 @@ class LastAnswer(Generic[AnswerT]):
     def __init__(
         self, main: MainLoop, question: Callable[[], AnswerT], before: AnswerT
     ) -> None:
-        """Take the question, and the answer to use before there is one."""
         self._main = main
         self._question = question
         self._last = before

@@ -16,7 +16,7 @@ _OFFERED: Final = (*_STRUCTURED, TEXT)
 """In the order in which upstream compares them with a clause."""
 
 
-class NotAcceptable(Exception):  # noqa: N818 - an answer, not an error
+class NotAcceptable(Exception):
     """The server can return none of the accepted media types (406)."""
 
 

@@ -37,7 +37,7 @@ _DELAYS: Final = (0.5, 0.75, 1.125, 1.6875)
 AnswerT = TypeVar("AnswerT")
 
 
-class TooManyReviews(Exception):  # noqa: N818 - an answer, not an error
+class TooManyReviews(Exception):
     """Too many reviews already wait, so this one is not sent (429)."""
 
 
@@ -49,7 +49,6 @@ class ReviewLimiter(RequestLimiter):
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Take the clock."""
         super().__init__(_QPS, _BURST, clock)
         self._reviews = 0
 

@@ -25,7 +25,7 @@ _TIMER_TOLERANCE: Final = 1e-5
 """Seconds by which a timer may fire before the clock reaches its deadline."""
 
 
-class ShutDown(Exception):  # noqa: N818 - an event, not an error
+class ShutDown(Exception):
     """The queue is shut down: the worker should end."""
 
 

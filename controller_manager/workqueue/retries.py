@@ -17,7 +17,6 @@ class Retries:
     """
 
     def __init__(self, bucket: TokenBucket) -> None:
-        """Take the bucket."""
         self._bucket = bucket
         self._due: dict[str, int] = {}
         """Failures of each key, in the order in which the keys became due."""

@@ -11,7 +11,7 @@ PROCESS: contextvars.ContextVar[int] = contextvars.ContextVar("process", default
 """The number of a callback's simulated process; 0 is the simulator."""
 
 
-class Deadlock(Exception):  # noqa: N818 - names what happened
+class Deadlock(Exception):
     """Nothing is ready and no timer is set: every task waits forever."""
 
 

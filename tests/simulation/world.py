@@ -45,7 +45,7 @@ _PATIENCE: Final = 3600
 """Seconds that a user waits for a deletion."""
 
 
-class Stuck(Exception):  # noqa: N818 - what a user would say
+class Stuck(Exception):
     """An object that was deleted does not go away."""
 
 

@@ -26,7 +26,7 @@ _NO_CONTENT: Final = (204, 304)
 _END: Final = b"\r\n"
 
 
-class MalformedAnswer(Exception):  # noqa: N818 - it names the answer
+class MalformedAnswer(Exception):
     """The bytes of a connection are no HTTP/1.1 answer."""
 
 
@@ -148,7 +148,6 @@ class UnsizedBody:
     __slots__ = ("is_whole",)
 
     def __init__(self) -> None:
-        """Begin the body."""
         self.is_whole = False
 
     def feed(self, data: bytes) -> bytes:
@@ -167,7 +166,6 @@ class ChunkedBody:
     __slots__ = ("_in_trailer", "_left", "_rest", "is_whole")
 
     def __init__(self) -> None:
-        """Begin before the first chunk."""
         self._left = 0
         """The bytes that are left of the present chunk, with the end of its line."""
         self._rest = b""

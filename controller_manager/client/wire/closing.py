@@ -5,11 +5,10 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 
-class TransportClosed(Exception):  # noqa: N818 - it names the transport
+class TransportClosed(Exception):
     """The transport was closed before or during a request."""
 
     def __init__(self) -> None:
-        """Make the error."""
         super().__init__("the transport is closed")
 
 

@@ -24,7 +24,6 @@ class GzipContent:
     __slots__ = ("_inner", "_is_begun")
 
     def __init__(self) -> None:
-        """Begin the body."""
         self._inner = zlib.decompressobj(16 + zlib.MAX_WBITS)
         self._is_begun = False
 

@@ -16,7 +16,7 @@ from controller_manager.client.wire.answers import (
 _HEAD_END: Final = b"\r\n\r\n"
 
 
-class ConnectionBroken(Exception):  # noqa: N818 - it names the connection
+class ConnectionBroken(Exception):
     """The connection ended before the answer did."""
 
 

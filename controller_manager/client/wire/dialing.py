@@ -42,7 +42,7 @@ def ignore_look_up(host: str, seconds: float) -> None:
     """Do nothing after a look-up."""
 
 
-class ProxyFailed(Exception):  # noqa: N818 - it names the proxy
+class ProxyFailed(Exception):
     """The proxy that the text names was not reached in time; the cause tells why."""
 
 

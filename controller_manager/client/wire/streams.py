@@ -29,7 +29,6 @@ class ConnectionStream:
         idle: float,
         failed: Callable[[Connection, BaseException], TransportError],
     ) -> None:
-        """Take the connection, on which the request is sent next."""
         self._loop = asyncio.get_running_loop()
         self._pool = pool
         self._connection = connection

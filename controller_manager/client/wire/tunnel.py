@@ -30,7 +30,7 @@ _LONGEST_REASON: Final = 80
 """The most characters of a reason that the proxy gives."""
 
 
-class ProxyRefused(Exception):  # noqa: N818 - it names the proxy
+class ProxyRefused(Exception):
     """A proxy gave no connection; the text has its URL and its answer."""
 
 

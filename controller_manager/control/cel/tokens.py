@@ -8,7 +8,7 @@ from msgspec import Struct
 from controller_manager.control.cel.messages import Problem
 
 
-class SyntaxProblem(ValueError):  # noqa: N818 - a flaw of a text
+class SyntaxProblem(ValueError):
     """An expression that cannot be parsed; the message is that of cel-go."""
 
 

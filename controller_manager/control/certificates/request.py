@@ -30,7 +30,7 @@ _CURVES: Final = frozenset(("secp224r1", "secp256r1", "secp384r1", "secp521r1"))
 """The curves that Go's crypto/x509 knows."""
 
 
-class InvalidRequest(ValueError):  # noqa: N818 - the name says the meaning
+class InvalidRequest(ValueError):
     """The field has no well-formed request; the message says why."""
 
 

@@ -46,11 +46,10 @@ class Created(Struct, frozen=True):
     collision_count: int
 
 
-class Collision(Exception):  # noqa: N818 - the name is in use
+class Collision(Exception):
     """A revision with other data has the name of the one to create."""
 
     def __init__(self, name: str) -> None:
-        """Take the name that is in use."""
         super().__init__(
             f'controllerrevisions.apps "{name}" already exists with other data'
         )

@@ -82,7 +82,6 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     """True if the annotation pod-deletion-cost counts."""
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context, and watch owners and pods."""
         super().__init__(context)
         self._resource = self.resource
         self._owners = context.lister(self._resource, BY_CONTROLLER)

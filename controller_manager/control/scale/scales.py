@@ -7,11 +7,10 @@ from controller_manager.client.errors import NotFound, is_about
 from controller_manager.client.resource_mapper import ResourceMapper
 
 
-class NoScale(Exception):  # noqa: N818 - named as the API's errors are
+class NoScale(Exception):
     """A resource has no scale subresource; the cause is the API server's answer."""
 
     def __init__(self, resource: ServedResource) -> None:
-        """Take the resource, which the message names as upstream does."""
         name = resource.group_resource
         super().__init__(f"{name} does not implement the scale subresource")
         self.resource = resource
@@ -27,7 +26,6 @@ class Scales:
     """
 
     def __init__(self, client: Client, resources: ResourceMapper) -> None:
-        """Take the controller's client, and the mapper that the resources are from."""
         self._client = client
         self._resources = resources
 

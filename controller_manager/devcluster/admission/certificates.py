@@ -28,7 +28,6 @@ class CertificateApproval(Plugin):
     validates: ClassVar = frozenset((Operation.UPDATE,))
 
     def __init__(self, authorizer: Authorizer) -> None:
-        """Take the authorizer."""
         self._authorizer = authorizer
 
     def validate(self, write: Write) -> None:
@@ -44,7 +43,6 @@ class CertificateSigning(Plugin):
     validates: ClassVar = frozenset((Operation.UPDATE,))
 
     def __init__(self, authorizer: Authorizer) -> None:
-        """Take the authorizer."""
         self._authorizer = authorizer
 
     def validate(self, write: Write) -> None:
@@ -87,7 +85,6 @@ class ClusterTrustBundleAttest(Plugin):
     validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
 
     def __init__(self, authorizer: Authorizer) -> None:
-        """Take the authorizer."""
         self._authorizer = authorizer
 
     def validate(self, write: Write) -> None:

@@ -25,7 +25,6 @@ class PersistentVolumeClaimResize(Plugin):
     validates: ClassVar = frozenset((Operation.UPDATE,))
 
     def __init__(self, storage: Storage) -> None:
-        """Take the storage, which has the classes."""
         self._storage = storage
 
     def validate(self, write: Write) -> None:

@@ -25,7 +25,6 @@ class DefaultIngressClass(Plugin):
     mutates: ClassVar = frozenset((Operation.CREATE,))
 
     def __init__(self, storage: Storage) -> None:
-        """Take the storage, which has the classes."""
         self._storage = storage
 
     def mutate(self, write: Write) -> None:

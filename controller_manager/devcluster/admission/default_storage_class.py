@@ -17,7 +17,6 @@ class DefaultStorageClass(Plugin):
     mutates: ClassVar = frozenset((Operation.CREATE,))
 
     def __init__(self, storage: Storage) -> None:
-        """Take the storage, which has the classes."""
         self._storage = storage
 
     def mutate(self, write: Write) -> None:

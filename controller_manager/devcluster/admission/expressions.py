@@ -61,7 +61,6 @@ class Names(Mapping[str, Value]):
     """The values of names in expressions; the first use of a name makes its value."""
 
     def __init__(self, makers: Mapping[str, Callable[[], Value]]) -> None:
-        """Take the functions that make the values."""
         self._makers = dict(makers)
         self._made: dict[str, Value] = {}
 

@@ -30,7 +30,6 @@ class JobValidation(Plugin):
     validates: ClassVar = frozenset((Operation.UPDATE,))
 
     def __init__(self, storage: Storage, features: FeatureGates) -> None:
-        """Take the storage, which has the groups, and the feature gates."""
         self._storage = storage
         self._is_on = features.is_enabled(GENERIC_WORKLOAD)
 

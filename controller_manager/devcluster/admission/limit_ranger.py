@@ -49,7 +49,6 @@ class LimitRanger(Plugin):
     validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
 
     def __init__(self, storage: Storage) -> None:
-        """Take the storage, which has the limit ranges."""
         self._storage = storage
 
     def mutate(self, write: Write) -> None:

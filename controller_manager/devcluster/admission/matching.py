@@ -68,7 +68,6 @@ class Matcher:
     """Compares writes with rules and selectors."""
 
     def __init__(self, storage: Storage, kinds: Kinds) -> None:
-        """Take the storage, which has the namespaces, and all kinds."""
         self._namespaces = storage.collection("namespaces")
         self._kinds = kinds
 

@@ -21,7 +21,6 @@ class NamespaceExists(Plugin):
     )
 
     def __init__(self, storage: Storage) -> None:
-        """Take the storage, which has the namespaces."""
         self._storage = storage
 
     def validate(self, write: Write) -> None:

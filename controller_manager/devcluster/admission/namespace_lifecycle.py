@@ -29,7 +29,6 @@ class NamespaceLifecycle(Plugin):
     )
 
     def __init__(self, storage: Storage) -> None:
-        """Take the storage, which has the namespaces."""
         self._storage = storage
 
     def mutate(self, write: Write) -> None:

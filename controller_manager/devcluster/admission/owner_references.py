@@ -41,7 +41,6 @@ class OwnerReferencesPermissionEnforcement(Plugin):
     def __init__(
         self, authorizer: Authorizer, kinds: Callable[[], Iterable[Kind]]
     ) -> None:
-        """Take the authorizer, and a function that returns all kinds."""
         self._authorizer = authorizer
         self._kinds = kinds
 

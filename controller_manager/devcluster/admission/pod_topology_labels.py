@@ -20,7 +20,6 @@ class PodTopologyLabels(Plugin):
     mutates: ClassVar = frozenset((Operation.CREATE,))
 
     def __init__(self, storage: Storage) -> None:
-        """Take the storage, which has the nodes."""
         self._storage = storage
 
     def mutate(self, write: Write) -> None:

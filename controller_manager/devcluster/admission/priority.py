@@ -38,7 +38,6 @@ class Priority(Plugin):
     validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
 
     def __init__(self, storage: Storage) -> None:
-        """Take the storage, which has the classes."""
         self._storage = storage
 
     def mutate(self, write: Write) -> None:

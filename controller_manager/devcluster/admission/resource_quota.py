@@ -54,7 +54,6 @@ class ResourceQuota(Plugin):
     covers_own_writes: ClassVar = True
 
     def __init__(self, storage: Storage, clock: Clock, features: FeatureGates) -> None:
-        """Take the storage, which has the quotas, the clock and the feature gates."""
         self._storage = storage
         self._clock = clock
         pods = pod_evaluator(pod_level=features.is_enabled(POD_LEVEL_RESOURCES))

@@ -10,7 +10,6 @@ class Rounds:
     """The data of a plugin's first round that its second round needs."""
 
     def __init__(self) -> None:
-        """Begin the first round."""
         self._asked: set[Hashable] = set()
         self._again: set[Hashable] = set()
         self._output: JSON | None = None

@@ -27,7 +27,6 @@ class RuntimeClass(Plugin):
     validates: ClassVar = frozenset((Operation.CREATE,))
 
     def __init__(self, storage: Storage) -> None:
-        """Take the storage, which has the classes."""
         self._storage = storage
 
     def mutate(self, write: Write) -> None:

@@ -46,7 +46,6 @@ class ServiceAccount(Plugin):
     validates: ClassVar = frozenset((Operation.CREATE,))
 
     def __init__(self, storage: Storage, rng: random.Random) -> None:
-        """Take the storage, which has the accounts, and the source of names."""
         self._storage = storage
         self._rng = rng
 

@@ -100,7 +100,6 @@ class Evaluator:
     """Evaluates the nodes of one expression."""
 
     def __init__(self, literals: Mapping[int, Value], budget: Budget) -> None:
-        """Take the values of the literals by their offsets."""
         self._literals = literals
         self._budget = budget
 

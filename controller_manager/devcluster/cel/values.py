@@ -35,7 +35,6 @@ class Message(dict[str, Any]):
     """The fields of a message, whose type has the name `type`."""
 
     def __init__(self, type_: str, fields: dict[str, Any]) -> None:
-        """Take the name of the type, and the fields."""
         super().__init__(fields)
         self.type = type_
 

@@ -67,7 +67,6 @@ class DataFile:
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        """Take the file's path and the connection, which has been checked."""
         self.path = path
         self._connection = connection
         facts = self._facts()

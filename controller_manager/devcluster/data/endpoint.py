@@ -46,7 +46,6 @@ class SnapshotEndpoint:
     """
 
     def __init__(self, storage: Storage, restore: Restoring) -> None:
-        """Take the storage, and the function that restores a state."""
         self._storage = storage
         self._restore = restore
 

@@ -44,7 +44,6 @@ class Configuration:
     """Finds missing config maps and secrets of pods."""
 
     def __init__(self, storage: Storage) -> None:
-        """Take the storage of the API server in the same process."""
         self._collections = {
             "configmap": storage.collection(CONFIG_MAP.resource),
             "secret": storage.collection(SECRET.resource),

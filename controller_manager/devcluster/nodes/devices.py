@@ -53,7 +53,6 @@ class DeviceAllocation:
     """Finds the claims that keep a pod from a node; allocates and reserves claims."""
 
     def __init__(self, objects: Objects) -> None:
-        """Take the objects of the API server in the same process."""
         self._objects = objects
         self._claims = objects.storage.collection(CLAIM.resource)
         self._slices = objects.storage.collection(SLICE.resource)

@@ -41,7 +41,6 @@ class KubeletServer:
     """Answers requests to the port 10250 of any node."""
 
     def __init__(self, storage: Storage) -> None:
-        """Take the storage, which has the pods."""
         self._pods = storage.collection(POD.resource)
         self._pages: Mapping[str, Callable[[str], Response]] = {
             "/pods": self._pod_list,

@@ -54,7 +54,6 @@ class PodLogs:
     """Answers requests for logs."""
 
     def __init__(self, objects: Objects) -> None:
-        """Take the objects of the API server in the same process."""
         self._objects = objects
         self._clock = objects.clock
 
@@ -88,7 +87,6 @@ class LogStream:
     headers: Mapping[str, str] = _HEADERS
 
     def __init__(self, lines: AsyncGenerator[bytes, None]) -> None:
-        """Take the chunks to send."""
         self._lines = lines
 
     def chunks(self) -> AsyncGenerator[bytes, None]:

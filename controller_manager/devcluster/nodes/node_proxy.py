@@ -24,7 +24,6 @@ class NodeProxy:
     """Passes requests on to the kubelets of the nodes."""
 
     def __init__(self, objects: Objects) -> None:
-        """Take the objects of the API server in the same process."""
         self._objects = objects
         self._kubelets = KubeletServer(objects.storage)
 

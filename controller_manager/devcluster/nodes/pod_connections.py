@@ -52,7 +52,6 @@ class PodConnections:
     """Refuses connections to containers, and names the alternative."""
 
     def __init__(self, server: GenericAPIServer) -> None:
-        """Take the API server, which is in the same process."""
         self._server = server
         self._objects = server.objects
 

@@ -36,7 +36,6 @@ class PodFit:
     """Rejects pods that do not fit their nodes."""
 
     def __init__(self, infos: NodeInfos) -> None:
-        """Take the nodes with their pods."""
         self._infos = infos
 
     def why_not(self, pod: JSON) -> Rejection | None:

@@ -41,7 +41,6 @@ class Evictions:
         pods_on: Callable[[str], Iterable[Key]],
         evict: Callable[[Key, str], None],
     ) -> None:
-        """Take the nodes with their pods, and the function that evicts a pod."""
         self._pods = objects.storage.collection(POD.resource)
         self._nodes = objects.storage.collection(NODE.resource)
         self._report = report

@@ -32,7 +32,6 @@ class Decoder:
     """
 
     def __init__(self) -> None:
-        """Start with no problems."""
         self._problems: dict[str, None] = {}
         self._path: list[str | int | tuple[str]] = []
         self._model = ""

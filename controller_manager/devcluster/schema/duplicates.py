@@ -22,7 +22,6 @@ class Repeated(dict[str, Any]):
     __slots__ = ("pairs",)
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        """Keep the last value of each name, as any decoder does."""
         super().__init__(pairs)
         self.pairs = pairs
 

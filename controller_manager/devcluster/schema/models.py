@@ -108,7 +108,6 @@ class Models:
     """The models of a file. A model is decoded when it is needed."""
 
     def __init__(self, data: bytes) -> None:
-        """Take the content of a file."""
         self._parts = Parts(data, _MODEL)
 
     def __iter__(self) -> Iterator[str]:

@@ -46,7 +46,6 @@ class Decoder:
     """Decodes messages by their models."""
 
     def __init__(self, models: Models) -> None:
-        """Take the models."""
         self._models = models
         self._known: dict[str, Callable[[bytes, int], Any]] = {}
 

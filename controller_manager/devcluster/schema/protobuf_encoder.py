@@ -38,7 +38,6 @@ class Encoder:
     """
 
     def __init__(self, models: Models) -> None:
-        """Take the models."""
         self._models = models
         self._known: dict[str, Write] = {}
 

@@ -27,7 +27,7 @@ _EXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
 _SCHEMA: Final = f"{_EXTENSIONS}JSONSchemaProps"
 
 
-class TypeMismatch(ValueError):  # noqa: N818 - the server turns it into an answer
+class TypeMismatch(ValueError):
     """A value has the wrong type; the message is that of Go."""
 
 

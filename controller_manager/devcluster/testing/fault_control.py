@@ -15,7 +15,6 @@ class FaultControl:
     def __init__(
         self, thread: ClusterThread[RunningCluster], running: RunningCluster
     ) -> None:
-        """Take the cluster and its thread."""
         self._thread = thread
         self._running = running
 

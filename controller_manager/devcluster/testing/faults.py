@@ -72,7 +72,6 @@ class Faults:
     """
 
     def __init__(self, server: FaultControl) -> None:
-        """Take the cluster."""
         self._server = server
 
     # Faults of requests

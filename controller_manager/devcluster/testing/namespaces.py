@@ -39,7 +39,6 @@ class TemporaryNamespace:
         running: RunningCluster,
         prefix: str,
     ) -> None:
-        """Take the cluster, and the prefix of the name."""
         self._thread = thread
         self._running = running
         self._prefix = prefix

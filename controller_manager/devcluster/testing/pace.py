@@ -45,7 +45,6 @@ class PacedLoop(asyncio.SelectorEventLoop):
     """An event loop whose time passes `factor` times as fast while it waits."""
 
     def __init__(self, factor: float) -> None:
-        """Take the factor, 1 or more."""
         self._factor = factor
         self._paced = _PacedSelector(factor)
         super().__init__(self._paced)

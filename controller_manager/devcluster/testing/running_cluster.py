@@ -70,7 +70,6 @@ class RunningCluster:
         controllers: frozenset[str],
         time_factor: float,
     ) -> None:
-        """Take the running parts."""
         self.cluster = cluster
         self.faults = faults
         self.kubeconfig = kubeconfig

@@ -30,7 +30,6 @@ class LeaseMetrics:
     """The ``leader_election_*`` metrics of one lease."""
 
     def __init__(self, master: Gauge, slow_path: Counter) -> None:
-        """Take the gauge and the counter of the lease."""
         self._master = master
         self._slow_path = slow_path
 

@@ -20,7 +20,6 @@ class SliceTracker:
     """The last versions written, and the deletions, of slices that are cached."""
 
     def __init__(self, cached: Lister[EndpointSlice]) -> None:
-        """Take the cache of slices."""
         self._cached = cached
         self._written: dict[str, tuple[str, int]] = {}
         """The key and the version of each slice, by its uid."""

@@ -47,7 +47,6 @@ class DaemonPods:
         expectations: Expectations,
         backoff: FailedPodBackoff,
     ) -> None:
-        """Take the client of pods, the recorder, the expectations and the backoff."""
         self._control = control
         self._recorder = recorder
         self._expectations = expectations

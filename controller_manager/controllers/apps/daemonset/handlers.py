@@ -88,7 +88,6 @@ class NodeHandlers:
         templates: TemplateTracker,
         queue: WorkQueue,
     ) -> None:
-        """Take the daemon sets, their templates, and the queue of their keys."""
         self._daemon_sets = daemon_sets
         self._templates = templates
         self._queue = queue

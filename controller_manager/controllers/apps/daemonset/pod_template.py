@@ -39,7 +39,6 @@ class PodTemplates:
     """
 
     def __init__(self, daemon_set: DaemonSet, revision_hash: str) -> None:
-        """Take the daemon set, and the hash of its current revision."""
         template = daemon_set.spec.template
         self._metadata = replace(
             template.metadata, labels=_labels(daemon_set, revision_hash)

@@ -47,7 +47,6 @@ class RevisionKeeper:
     """Keeps a revision for the template of each pod, and some older revisions."""
 
     def __init__(self, client: Client, history: History[DaemonSet]) -> None:
-        """Take the client, and the history of all daemon sets."""
         self._client = client
         self._history = history
 

@@ -34,7 +34,6 @@ class DaemonSetSync:
         clock: Clock,
         logger: Logger,
     ) -> None:
-        """Take the applier of plans, and the delays of failed pods."""
         self._pods = pods
         self._backoff = backoff
         self._clock = clock

@@ -20,7 +20,6 @@ class CompiledTemplate:
     """
 
     def __init__(self, template: PodTemplateSpec, placement: Placement) -> None:
-        """Take the template, and its placement."""
         self._placement = placement
         self._fits: dict[str, Fit] | None = None
         self.seen_changes = 0
@@ -90,7 +89,6 @@ class TemplateTracker:
     """
 
     def __init__(self, place: Callable[[PodTemplateSpec], Placement]) -> None:
-        """Take the function that returns the placement of a template."""
         self._place = place
         self._compiled: dict[str, CompiledTemplate] = {}
 

@@ -76,7 +76,6 @@ class DeploymentApplier:
         caches: Caches,
         times: RolloutTimes,
     ) -> None:
-        """Take the client, the recorder, the logger, the caches and the times."""
         self._client = client
         self._recorder = recorder
         self._logger = logger

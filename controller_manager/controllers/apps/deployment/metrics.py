@@ -43,7 +43,6 @@ class RolloutTimes:
     """
 
     def __init__(self, clock: Clock, metrics: RolloutMetrics) -> None:
-        """Take the clock and the metric."""
         self._clock = clock
         self._metrics = metrics
         self._started: dict[str, float] = {}

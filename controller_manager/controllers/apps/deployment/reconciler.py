@@ -40,7 +40,6 @@ class DeploymentReconciler(Reconciler[Deployment]):
     queue_name = "deployment"
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context."""
         super().__init__(context)
         self.workers = context.config.of(DeploymentOptions).concurrent_syncs
         self._counts_terminating = context.config.features.is_enabled(

@@ -33,7 +33,7 @@ _APPS: Final = ("apps", "extensions")
 WorkloadT = TypeVar("WorkloadT", bound=Workload)
 
 
-class Uncountable(Exception):  # noqa: N818 - a finding about pods
+class Uncountable(Exception):
     """The expected pods cannot be counted; users see the message."""
 
 
@@ -55,7 +55,6 @@ class OwnerScales:
     """Finds the numbers of pods that the owners of pods want."""
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context, and watch the built-in workloads."""
         self._resources = context.resources
         self._scales = Scales(context.client, context.resources)
         self.controllers = context.lister(REPLICATION_CONTROLLERS)

@@ -100,7 +100,6 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
     """Upstream has one worker, so one slow read of a scale delays all budgets."""
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context, and watch budgets, pods and their owners."""
         super().__init__(context)
         self._clock = context.server_clock
         self._owners = OwnerScales(context)

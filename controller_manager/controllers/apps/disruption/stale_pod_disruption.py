@@ -54,7 +54,6 @@ class StalePodDisruptions:
     """Sets the condition to False if a pod has not ended two minutes after it."""
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context, and watch pods."""
         self._context = context
         self._client = context.client
         self._clock = context.server_clock

@@ -20,7 +20,6 @@ class ReplicaSetReconciler(ReplicasReconciler[ReplicaSet]):
     noun = "replica set"
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context."""
         super().__init__(context)
         self.workers = context.config.of(ReplicaSetOptions).concurrent_syncs
         gates = context.config.features

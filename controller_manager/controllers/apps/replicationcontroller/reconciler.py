@@ -25,7 +25,6 @@ class ReplicationControllerReconciler(ReplicasReconciler[ReplicationController])
     noun = "replication controller"
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context."""
         super().__init__(context)
         options = context.config.of(ReplicationControllerOptions)
         self.workers = options.concurrent_syncs

@@ -56,7 +56,7 @@ from controller_manager.controllers.apps.statefulset.view import View
 from controller_manager.runtime.outcome import SyncError
 
 
-class NameInUse(SyncError):  # noqa: N818 - a user sees this state
+class NameInUse(SyncError):
     """A pod that the set does not control has the name of a wanted pod."""
 
 
@@ -71,7 +71,6 @@ class StatefulSetApplier:
         reads: OwnerReads[StatefulSet],
         deletions: UnseenDeletions,
     ) -> None:
-        """Take the client, the recorder, the revisions, the reads and the deletions."""
         self._client = client
         self._recorder = recorder
         self._history = history

@@ -29,11 +29,11 @@ from controller_manager.controllers.apps.statefulset.events import StatefulSetEv
 from controller_manager.runtime.outcome import SyncError
 
 
-class ClaimProblem(SyncError):  # noqa: N818 - a user sees this state
+class ClaimProblem(SyncError):
     """A claim cannot be created or corrected; its pod must wait."""
 
 
-class Outdated(SyncError):  # noqa: N818 - a decision, not a malfunction
+class Outdated(SyncError):
     """The set has changed since it was cached; its claims keep their owners."""
 
 
@@ -48,7 +48,6 @@ class ClaimControl:
     def __init__(
         self, client: Client, stateful_set: StatefulSet, events: StatefulSetEvents
     ) -> None:
-        """Take the client, the set and its events."""
         self._client = client
         self._stateful_set = stateful_set
         self._events = events

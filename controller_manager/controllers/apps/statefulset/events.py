@@ -24,7 +24,6 @@ class StatefulSetEvents:
     """Records events about one stateful set; an `error` makes an event a warning."""
 
     def __init__(self, recorder: EventRecorder, stateful_set: StatefulSet) -> None:
-        """Take the recorder and the set."""
         self._recorder = recorder
         self._stateful_set = stateful_set
 

@@ -15,7 +15,6 @@ class UnseenDeletions:
     """
 
     def __init__(self, pods: Callable[[str, str], Pod | None]) -> None:
-        """Take the function that returns a cached pod by namespace and name."""
         self._pods = pods
         self._names: dict[str, dict[str, str]] = {}
         """The names of the pods by uid, for each key."""

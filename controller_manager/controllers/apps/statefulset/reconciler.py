@@ -94,7 +94,6 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     queue_name = "statefulset"
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context."""
         super().__init__(context)
         options = context.config.of(StatefulSetOptions)
         gates = context.config.features

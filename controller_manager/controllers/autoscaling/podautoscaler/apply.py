@@ -16,14 +16,13 @@ from controller_manager.controllers.autoscaling.podautoscaler.scale_target impor
 )
 
 
-class SyncFailed(Exception):  # noqa: N818 - the outcome of a sync
+class SyncFailed(Exception):
     """A sync that failed; the message is for the log.
 
     `is_spec` is true if the spec of the autoscaler is the cause.
     """
 
     def __init__(self, message: str, *, is_spec: bool = False) -> None:
-        """Take the message."""
         super().__init__(message)
         self.is_spec = is_spec
 
@@ -38,7 +37,6 @@ class Writer:
         scales: TargetScales,
         autoscaler: HorizontalPodAutoscaler,
     ) -> None:
-        """Take the client and the autoscaler."""
         self._client = client
         self._recorder = recorder
         self._scales = scales

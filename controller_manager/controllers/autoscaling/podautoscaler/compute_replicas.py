@@ -56,7 +56,6 @@ class ReplicaComputation:
     """Evaluates the metrics of autoscalers, and counts the evaluations."""
 
     def __init__(self, metrics: AutoscalerMetrics, clock: Clock) -> None:
-        """Take the manager's own metrics."""
         self._metrics = metrics
         self._clock = clock
 

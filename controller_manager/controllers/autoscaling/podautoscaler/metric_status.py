@@ -52,7 +52,7 @@ class Evaluation(Struct, frozen=True):
     status: MetricStatus
 
 
-class MetricFailure(Exception):  # noqa: N818 - the outcome of a metric
+class MetricFailure(Exception):
     """A metric from which no number of replicas can be computed.
 
     `reason` and `cause` are those of the event and of the condition; the message of
@@ -63,7 +63,6 @@ class MetricFailure(Exception):  # noqa: N818 - the outcome of a metric
     def __init__(
         self, cause: str, reason: str, message: str, *, is_spec: bool = False
     ) -> None:
-        """Take the cause and the reason, and upstream's whole message."""
         super().__init__(message)
         self.reason = reason
         self.cause = cause

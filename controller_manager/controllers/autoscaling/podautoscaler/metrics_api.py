@@ -35,11 +35,10 @@ SLOW: Final = 1.0
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
-class APIStuck(Exception):  # noqa: N818 - an event, not an error
+class APIStuck(Exception):
     """All slots of a metrics API are taken by requests that it does not answer."""
 
     def __init__(self, group: str) -> None:
-        """Take the API group."""
         super().__init__(f"{group} does not answer the requests that it has")
 
 

@@ -111,7 +111,6 @@ class ResourceMetrics:
     """Reads the usage of resources such as cpu and memory by pods."""
 
     def __init__(self, api: MetricsAPI) -> None:
-        """Take the API."""
         self.api = api
 
     async def of_pods(
@@ -179,7 +178,6 @@ class CustomMetrics:
         resources: ResourceMapper,
         version: ServedVersion,
     ) -> None:
-        """Take the API, the mapper of kinds, and the version that is served."""
         self.api = api
         self._resources = resources
         self._version = version
@@ -284,7 +282,6 @@ class ExternalMetrics:
     """Reads the series of a metric by their labels."""
 
     def __init__(self, api: MetricsAPI) -> None:
-        """Take the API."""
         self.api = api
 
     async def values(self, namespace: str, metric: str, selector: str) -> Sequence[int]:

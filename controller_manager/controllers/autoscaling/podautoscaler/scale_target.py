@@ -36,7 +36,6 @@ class TargetError(Exception):
     """
 
     def __init__(self, message: str, *, is_spec: bool = False) -> None:
-        """Take the message."""
         super().__init__(message)
         self.is_spec = is_spec
 
@@ -58,7 +57,6 @@ class TargetScales:
         rng: random.Random,
         logger: Logger,
     ) -> None:
-        """Take the scale client, and the mapper of kinds."""
         self._scales = scales
         self._resources = resources
         self._rng = rng

@@ -105,7 +105,6 @@ class Sync:
         history: History,
         writer: Writer,
     ) -> None:
-        """Take the autoscaler as the cache shows it, and its history."""
         self.history = history
         self._tools = tools
         self._autoscaler = autoscaler

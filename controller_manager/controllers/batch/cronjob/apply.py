@@ -53,7 +53,6 @@ class CronJobApplier:
         metrics: CronJobMetrics,
         tracker: CronJobTracker,
     ) -> None:
-        """Take the client, the recorder, the metrics and the tracker."""
         self._client = client
         self._recorder = recorder
         self._metrics = metrics

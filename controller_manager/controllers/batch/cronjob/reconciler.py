@@ -35,7 +35,6 @@ class CronJobReconciler(Reconciler[CronJob]):
     queue_name = "cronjob"
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context."""
         super().__init__(context)
         self.workers = context.config.of(CronJobOptions).concurrent_syncs
         self._local = local_zone(os.environ)

@@ -56,7 +56,6 @@ class Deletions:
     """
 
     def __init__(self) -> None:
-        """Start with none."""
         self._uids: dict[str, set[str]] = {}
 
     def __len__(self) -> int:

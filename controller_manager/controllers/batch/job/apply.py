@@ -78,7 +78,6 @@ class JobApplier:
         metrics: JobMetrics,
         indexes: IndexTexts,
     ) -> None:
-        """Take the client, the recorder, the expectations, the metrics and indexes."""
         self._client = client
         self._recorder = recorder
         self._expectations = expectations

@@ -58,7 +58,6 @@ class OrphanPods:
     """
 
     def __init__(self, context: ControllerContext, metrics: JobMetrics) -> None:
-        """Take the context, and watch pods and jobs."""
         self._context = context
         self._client = context.client
         self._metrics = metrics

@@ -107,7 +107,6 @@ class JobReconciler(Reconciler[Job]):
     queue_name = "job"
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context, and watch jobs and pods."""
         super().__init__(context)
         self.workers = context.config.of(JobOptions).concurrent_syncs
         gates = context.config.features

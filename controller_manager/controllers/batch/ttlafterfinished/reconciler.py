@@ -47,7 +47,6 @@ class TTLAfterFinishedReconciler(Reconciler[Job]):
     queue_name = "ttl_jobs_to_delete"
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context."""
         super().__init__(context)
         self.workers = context.config.of(TTLAfterFinishedOptions).concurrent_syncs
         self._metrics = context.metrics.of(TTLAfterFinishedMetrics)

@@ -95,7 +95,6 @@ class ApprovingReconciler(Reconciler[CertificateSigningRequest]):
     workers = 5
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context."""
         super().__init__(context)
         self._refusals = refusal_backoff()
 

@@ -49,7 +49,6 @@ class TrustBundleReconciler(Reconciler[ClusterTrustBundle]):
     queue_name = "ca_cert_publisher_cluster_trust_bundles"
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context."""
         self._authorities = context.root_ca
         self._name = bundle_name(KUBE_APISERVER_SERVING, context.root_ca)
         self._metrics = context.metrics.of(metrics.TrustBundleMetrics)

@@ -36,7 +36,6 @@ class Authority:
     __slots__ = ("certificate", "key", "key_identifier")
 
     def __init__(self, certificate: x509.Certificate, key: Key) -> None:
-        """Take the certificate and the key, which belong together."""
         self.certificate = certificate
         self.key = key
         self.key_identifier = _key_identifier(certificate)

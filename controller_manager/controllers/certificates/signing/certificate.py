@@ -57,7 +57,7 @@ _SINGLE: Final = (NameOID.COMMON_NAME, NameOID.SERIAL_NUMBER)
 """The attributes after these, of which Go copies the last value only."""
 
 
-class CannotSign(ValueError):  # noqa: N818 - the name says the meaning
+class CannotSign(ValueError):
     """An authority cannot sign a request now; the message says why."""
 
 

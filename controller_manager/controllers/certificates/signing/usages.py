@@ -39,7 +39,7 @@ _PURPOSES: Final[Mapping[str, x509.ObjectIdentifier]] = {
 """The purposes of the extension extKeyUsage, in the order in which Go writes them."""
 
 
-class UnknownUsages(ValueError):  # noqa: N818 - the name says the meaning
+class UnknownUsages(ValueError):
     """A request has usages that no signer knows."""
 
 

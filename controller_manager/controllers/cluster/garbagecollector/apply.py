@@ -28,7 +28,7 @@ _ChangeOwners = Callable[[Sequence[OwnerReference]], Sequence[object]]
 """Returns the owner references to write."""
 
 
-class UnknownKind(SyncError):  # noqa: N818 - a state of the cluster, no malfunction
+class UnknownKind(SyncError):
     """An owner or object is of a kind that the API server does not serve."""
 
 

@@ -113,7 +113,7 @@ class _Owners:
     waiting: list[OwnerReference] = field(default_factory=list)
 
 
-class _InvalidReference(Exception):  # noqa: N818 - a decision, not a malfunction
+class _InvalidReference(Exception):
     """A cluster-scoped object names a namespaced owner; the object is not deleted."""
 
 

@@ -77,7 +77,6 @@ class OwnedKinds:
     """The kinds whose objects are dependents of objects of a kind."""
 
     def __init__(self, usual: Mapping[GroupKind, Iterable[GroupKind]]) -> None:
-        """Start with the kinds that are owned usually, by the kind of the owner."""
         self._owned: dict[GroupKind, dict[GroupKind, None]] = {}
         self._owners: dict[GroupKind, dict[GroupKind, None]] = {}
         for owner, kinds in usual.items():

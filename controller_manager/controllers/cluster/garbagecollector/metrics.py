@@ -37,7 +37,6 @@ class GraphChanges:
     """
 
     def __init__(self, queues: QueueCollectors, clock: Clock) -> None:
-        """Take the metrics of queues, and the clock."""
         self._metrics = queues.queue(GRAPH_CHANGES)
         self._clock = clock
 

@@ -77,7 +77,6 @@ class Node:
         *,
         virtual: bool = False,
     ) -> None:
-        """Take the identity and the owners."""
         self.identity = identity
         self.owners = owners
         self.is_virtual = virtual

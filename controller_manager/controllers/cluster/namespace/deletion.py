@@ -52,7 +52,6 @@ class ContentDeleter:
     """Deletes all objects in a namespace, of every resource that discovery lists."""
 
     def __init__(self, client: Client, clock: Clock, logger: Logger) -> None:
-        """Take the client that deletes, the clock and the logger."""
         self._client = client
         self._clock = clock
         self._logger = logger

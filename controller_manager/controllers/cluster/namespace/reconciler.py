@@ -53,7 +53,6 @@ class NamespaceReconciler(Reconciler[Namespace]):
     reads_own_writes = False
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context."""
         super().__init__(context)
         options = context.config.of(NamespaceOptions)
         self.workers = options.concurrent_syncs

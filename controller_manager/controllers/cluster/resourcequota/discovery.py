@@ -41,7 +41,6 @@ class Resources:
         logger: Logger,
         synced: Callable[[], None],
     ) -> None:
-        """Take the cache of discovery, the queue of discoveries, and the monitors."""
         self._mapper = mapper
         self._queue = queue
         self._monitors = monitors

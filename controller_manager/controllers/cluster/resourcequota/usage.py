@@ -57,7 +57,6 @@ class CachedObjects:
         turns: Turns,
         is_synced: Callable[[], bool] = _always,
     ) -> None:
-        """Take the cache, which gets an index by namespace, and the shared turns."""
         store.add_index(BY_NAMESPACE)
         self.evaluator = evaluator
         self._store = store
@@ -106,7 +105,6 @@ class Unlisted:
     is_synced = False
 
     def __init__(self, evaluator: Evaluator) -> None:
-        """Take the evaluator of the objects."""
         self.evaluator = evaluator
 
     async def total(

@@ -39,7 +39,6 @@ class PolicyStatusReconciler(Reconciler[ValidatingAdmissionPolicy]):
     queue_name = "validatingadmissionpolicy-status"
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context."""
         super().__init__(context)
         config = context.config.of(options.PolicyStatusOptions)
         self.workers = config.concurrent_syncs

@@ -50,7 +50,6 @@ class BootstrapSignerReconciler(Reconciler[ConfigMap]):
     queue_name = "bootstrap_signer_queue"
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context."""
         super().__init__(context)
         self._server_clock = context.server_clock
 

@@ -61,7 +61,6 @@ class LegacyTokenCleaner:
     """Marks unused tokens as invalid, and deletes them a period later."""
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context, and watch token secrets and accounts."""
         self.rounds = context.queue(context.name)
         self._client = context.client
         self._reader = context.reader

@@ -47,7 +47,6 @@ class RootCAReconciler(Reconciler[Namespace]):
     queue_name = "root_ca_cert_publisher"
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context."""
         super().__init__(context)
         self._metrics = context.metrics.of(RootCAMetrics)
         self._data = {_KEY: context.root_ca}

@@ -22,7 +22,6 @@ class TokenCleanerReconciler(Reconciler[Secret]):
     queue_name = "token_cleaner"
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context."""
         super().__init__(context)
         self._server_clock = context.server_clock
 

@@ -71,7 +71,6 @@ class TokenSigner:
     """Signs the tokens of service accounts with one key; it never shows the key."""
 
     def __init__(self, key: PrivateKey) -> None:
-        """Take the key."""
         self._key = key
         self._algorithm = (
             "RS256" if isinstance(key, RSAPrivateKey) else _ALGORITHMS[key.curve.name]

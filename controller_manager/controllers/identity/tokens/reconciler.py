@@ -61,7 +61,6 @@ class TokensReconciler(Reconciler[Secret]):
     )
 
     def __init__(self, context: ControllerContext, signer: TokenSigner) -> None:
-        """Take the context, and the signer of tokens."""
         super().__init__(context)
         self.objects = context.lister(TOKEN_SECRETS, BY_ACCOUNT)
         self.workers = context.config.of(TokensOptions).concurrent_syncs

@@ -67,7 +67,6 @@ class ServicePorts:
     """The ports of a service on its pods."""
 
     def __init__(self, service: Service) -> None:
-        """Take the service."""
         self._service = service
         self._same: Ports | None = None
         """The ports of every pod, if they do not depend on the pod."""

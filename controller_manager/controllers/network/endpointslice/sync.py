@@ -49,11 +49,10 @@ from controller_manager.informers.lister import Lister
 from controller_manager.runtime.outcome import SyncError
 
 
-class SyncFailed(Exception):  # noqa: N818 - a state, not a mistake
+class SyncFailed(Exception):
     """Some slices are not right; `cause` is the error that the sync raises."""
 
     def __init__(self, messages: Iterable[str], cause: Exception) -> None:
-        """Take all messages, as upstream joins them, and the gravest failure."""
         found = list(dict.fromkeys(messages))
         super().__init__(found[0] if len(found) == 1 else f"[{', '.join(found)}]")
         self.cause = cause
@@ -81,7 +80,6 @@ class ServiceSync:
     def __init__(
         self, tools: SyncTools, service: Service, known: TrackedService
     ) -> None:
-        """Take the shared tools, the service, and its tracked state."""
         self._tools = tools
         self._service = service
         self._key = key_of(service)

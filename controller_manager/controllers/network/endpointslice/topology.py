@@ -36,7 +36,7 @@ class Allocation(Struct, frozen=True):
     desired: float
 
 
-class TooFewEndpoints(Exception):  # noqa: N818 - a state of the cluster
+class TooFewEndpoints(Exception):
     """The endpoints cannot be shared among the zones; the message is upstream's."""
 
 

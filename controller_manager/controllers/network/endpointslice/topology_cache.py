@@ -82,7 +82,6 @@ class TopologyHints:
     """
 
     def __init__(self, nodes: Callable[[], Iterable[Node]]) -> None:
-        """Take a function that returns all nodes."""
         self._nodes = nodes
         self._shares: Mapping[str, float] | None = None
         self._is_current = False

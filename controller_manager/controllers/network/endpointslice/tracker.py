@@ -25,7 +25,6 @@ class SettledSlices:
     """
 
     def __init__(self) -> None:
-        """Start with no settled slice."""
         self._settled: dict[str, EndpointSlice] = {}
         self._slice_of: dict[str, str] = {}
         self._unsettled: dict[str, None] = {}

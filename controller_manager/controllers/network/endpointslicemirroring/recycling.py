@@ -67,7 +67,6 @@ class _Gaps:
     def __init__(
         self, changes: SliceActions, existing: Sequence[EndpointSlice]
     ) -> None:
-        """Take the changes, whose creations come first, and the slices before them."""
         gone = {each.metadata.name for each in changes.delete}
         self._stored = {each.metadata.name: _offers(each) for each in existing}
         self._count = Counter(

@@ -87,7 +87,6 @@ class DeviceTaintEviction:
     """
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context, and watch pods, claims, slices and rules."""
         self._context = context
         self._client = context.client
         self._clock = context.server_clock

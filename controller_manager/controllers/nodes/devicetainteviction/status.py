@@ -48,7 +48,6 @@ class RuleStatus:
     """
 
     def __init__(self, context: ControllerContext, claims: Claims) -> None:
-        """Take the client, the clock of the API server, and the caches."""
         self._client = context.client
         self._clock = context.server_clock
         self._field_manager = context.name

@@ -47,7 +47,6 @@ class CIDRSet:
     """
 
     def __init__(self, network: Network, mask_size: int) -> None:
-        """Take a range of the cluster, and the mask size of its parts."""
         self.network = network
         self.size = 1 << (mask_size - network.prefixlen)
         """The number of parts."""

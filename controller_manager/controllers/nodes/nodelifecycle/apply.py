@@ -19,7 +19,6 @@ class NodeWriter:
     """
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the client, the clock and the cache of nodes."""
         self._client = context.client
         self._clock = context.server_clock
         self._informer = context.informers.informer(NODES)

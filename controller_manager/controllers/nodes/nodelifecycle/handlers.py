@@ -28,7 +28,6 @@ class NodeHandlers:
     """
 
     def __init__(self, context: ControllerContext, records: NodeTracker) -> None:
-        """Take the context, and watch nodes and leases."""
         self._clock = context.clock
         self._server_clock = context.server_clock
         self._recorder = context.recorder

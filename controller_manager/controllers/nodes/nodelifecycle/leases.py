@@ -22,7 +22,6 @@ class LeaseReader:
     def __init__(
         self, context: ControllerContext, tracker: NodeTracker, grace: GracePeriods
     ) -> None:
-        """Take the context, and the tracker, which gets the renewals."""
         self._clock = context.clock
         self._informers = context.informers
         self._logger = context.logger

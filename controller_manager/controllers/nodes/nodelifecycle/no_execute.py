@@ -30,7 +30,6 @@ class EvictionQueue:
     """
 
     def __init__(self, rate: float, clock: Clock) -> None:
-        """Take the rate, in nodes a second, 0 for none, and a clock."""
         self._clock = clock
         self._rate = rate
         self._bucket = _bucket(rate, clock)
@@ -117,7 +116,6 @@ class NoExecuteTainter:
     def __init__(
         self, context: ControllerContext, writer: NodeWriter, rate: float
     ) -> None:
-        """Take the context and the rate of new zones, in nodes a second."""
         self._context = context
         self._clock = context.clock
         self._writer = writer

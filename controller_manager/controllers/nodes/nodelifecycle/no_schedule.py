@@ -48,7 +48,6 @@ class NoScheduleTainter:
     """
 
     def __init__(self, context: ControllerContext, writer: NodeWriter) -> None:
-        """Take the context, and watch nodes."""
         self._context = context
         self._writer = writer
         self._queue = context.queue("node_lifecycle_controller")

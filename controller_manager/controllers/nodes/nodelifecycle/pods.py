@@ -38,7 +38,6 @@ class PodMarker:
     def __init__(
         self, context: ControllerContext, is_unreachable: Callable[[str], bool]
     ) -> None:
-        """Take the context, and a function that tells whether a node is unreachable."""
         self._context = context
         self._client = context.client
         self._clock = context.server_clock

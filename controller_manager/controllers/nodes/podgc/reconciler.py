@@ -66,7 +66,6 @@ class PodGarbageCollector:
     """Deletes pods without a grace period; marks unfinished ones as failed first."""
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context and watch pods and nodes."""
         self.rounds = context.queue("pod_garbage_collector")
         self.nodes = context.queue("orphaned_pods_nodes")
         self._client = context.client

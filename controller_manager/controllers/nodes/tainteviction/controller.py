@@ -65,7 +65,6 @@ class TaintEviction:
     """
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context, and watch nodes and pods."""
         self._context = context
         self._client = context.client
         self._clock = context.clock

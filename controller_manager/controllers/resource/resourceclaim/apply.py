@@ -14,7 +14,6 @@ class ClaimWriter:
     """
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the client."""
         self._client = context.client
 
     async def set_status(self, claim: ResourceClaim, fields: JSON) -> ResourceClaim:

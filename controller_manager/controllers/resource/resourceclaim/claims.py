@@ -49,7 +49,6 @@ class ClaimSync:
         groups: PodGroups,
         gone: DeletedPods,
     ) -> None:
-        """Take the caches, and the uids of deleted pods."""
         self._client = context.client
         self._logger = context.logger
         self._pods = context.lister(PODS)

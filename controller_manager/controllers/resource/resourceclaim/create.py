@@ -47,7 +47,7 @@ from controller_manager.runtime.outcome import SyncError
 FIELD_MANAGER: Final = "ResourceClaimController"
 
 
-class ClaimNotCreated(SyncError):  # noqa: N818 - a temporary state
+class ClaimNotCreated(SyncError):
     """A claim cannot be created yet; the message is that of the event."""
 
 

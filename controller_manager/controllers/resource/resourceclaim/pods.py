@@ -51,7 +51,6 @@ class PodSync:
         reserver: Reserver,
         groups: PodGroups,
     ) -> None:
-        """Take the caches, and the parts that create and reserve claims."""
         self._client = context.client
         self._recorder = context.recorder
         self._pods = context.lister(PODS)

@@ -123,7 +123,6 @@ class Reserver:
     """
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the cache of claims, and the client."""
         self._claims = context.lister(RESOURCE_CLAIMS)
         self._writer = ClaimWriter(context)
         self._turns: dict[str, _Turns] = {}

@@ -75,7 +75,6 @@ class Applier:
     def __init__(
         self, context: ControllerContext, tracker: Tracker, pending: PendingAttachments
     ) -> None:
-        """Take the context, the tracked volumes, and the pending attachments."""
         self._status = NodeStatusUpdater(context, tracker)
         self._pending = pending
         self._client = context.client

@@ -31,7 +31,6 @@ class NodeStatusUpdater:
     """Writes the list, and reports the volumes that it lists for the first time."""
 
     def __init__(self, context: ControllerContext, tracker: Tracker) -> None:
-        """Take the context and the tracked volumes."""
         self._client = context.client
         self._clock = context.clock
         self._recorder = context.recorder

@@ -34,7 +34,6 @@ class Applier:
         operations: Operations,
         metrics: VolumeBinderMetrics,
     ) -> None:
-        """Take the context, the caches, and the metrics."""
         self._client = context.client
         self._recorder = context.recorder
         self._logger = context.logger

@@ -21,7 +21,6 @@ class ChangeHandlers:
         claim_queue: WorkQueue,
         volume_queue: WorkQueue,
     ) -> None:
-        """Take the caches, the operations to end, and the queues of keys."""
         self._caches = caches
         self._operations = operations
         self._claim_queue = claim_queue

@@ -172,7 +172,6 @@ class Operations:
     """
 
     def __init__(self, metrics: VolumeBinderMetrics, clock: Clock) -> None:
-        """Take the metrics and the clock."""
         self._metrics = metrics
         self._clock = clock
         self._begun: dict[str, tuple[str, str, float]] = {}

@@ -56,7 +56,6 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
     watches = (For(CLAIMS, when=is_bound, when_changed=has_grown),)
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context."""
         super().__init__(context)
         self.workers = _WORKERS
         self._volumes = context.lister(PERSISTENT_VOLUMES)

@@ -63,7 +63,6 @@ class PodSecurity(Plugin):
     validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
 
     def __init__(self, storage: Storage) -> None:
-        """Take the storage, which has the namespaces and the pods."""
         self._storage = storage
 
     def validate(self, write: Write) -> None:

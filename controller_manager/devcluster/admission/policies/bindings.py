@@ -62,7 +62,6 @@ class Policies:
     def __init__(
         self, policies: Collection, bindings: Collection, storage: Storage, kinds: Kinds
     ) -> None:
-        """Take the policies and bindings, and the storage of the parameters."""
         self.matcher = Matcher(storage, kinds)
         self._policies = policies
         self._bindings = bindings

@@ -50,7 +50,6 @@ class MutatingAdmissionPolicy(Plugin):
     mutates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
 
     def __init__(self, policies: Policies, authorizer: Authorizer) -> None:
-        """Take the policies, and the ``authorizer`` of expressions."""
         self._policies = policies
         self._authorizer = authorizer
 

@@ -36,7 +36,6 @@ class ValidatingAdmissionPolicy(Plugin):
     validates: ClassVar = frozenset(Operation)
 
     def __init__(self, policies: Policies, authorizer: Authorizer) -> None:
-        """Take the policies, and the ``authorizer`` of expressions."""
         self._policies = policies
         self._authorizer = authorizer
 

@@ -36,7 +36,6 @@ class MutatingAdmissionWebhook(Plugin):
     mutates: ClassVar = frozenset(Operation)
 
     def __init__(self, webhooks: Webhooks) -> None:
-        """Take the webhooks of MutatingWebhookConfigurations."""
         self._webhooks = webhooks
 
     def acts(self) -> bool:

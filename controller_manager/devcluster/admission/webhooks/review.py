@@ -29,7 +29,7 @@ _INVALID: Final = "received invalid webhook response: "
 _FAILED: Final = "failed to call webhook: "
 
 
-class Unsuitable(Exception):  # noqa: N818 - a reason, not an error of the program
+class Unsuitable(Exception):
     """A webhook does not accept the reviews of this server."""
 
 

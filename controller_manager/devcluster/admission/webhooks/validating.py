@@ -24,7 +24,6 @@ class ValidatingAdmissionWebhook(Plugin):
     validates: ClassVar = frozenset(Operation)
 
     def __init__(self, webhooks: Webhooks) -> None:
-        """Take the webhooks of ValidatingWebhookConfigurations."""
         self._webhooks = webhooks
 
     def validate(self, write: Write) -> None:

@@ -83,7 +83,6 @@ class CustomResourceStrategy(Strategy):
     }
 
     def __init__(self, served: Served) -> None:
-        """Take a version of a definition."""
         version = served.version
         self.origin = served.origin
         self._served = served

@@ -13,7 +13,7 @@ import msgspec
 _Step = Callable[[Any], Iterator[Any]]
 
 
-class PathProblem(ValueError):  # noqa: N818 - it is a problem of a text, not of the program
+class PathProblem(ValueError):
     """A text is not a path; the message says where."""
 
 

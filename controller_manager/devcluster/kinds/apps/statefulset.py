@@ -61,7 +61,6 @@ class StatefulSetStrategy(Strategy):
     columns: ClassVar = (NAME, Column("Ready"), AGE, *CONTAINERS)
 
     def __init__(self, *, keeps_max_unavailable: bool = False) -> None:
-        """Take the feature gate that decides whether ``maxUnavailable`` is stored."""
         self._keeps_max_unavailable = keeps_max_unavailable
 
     def apply_defaults(self, obj: JSON) -> None:

@@ -39,7 +39,6 @@ class Classifier:
     """Finds the flow schema of a request, and remembers it until schemas change."""
 
     def __init__(self, storage: Storage) -> None:
-        """Take the storage, which has the flow schemas and the priority levels."""
         self._schemas = storage.collection(SCHEMAS.resource)
         self._levels = storage.collection(LEVELS.resource)
         self._watchers: Sequence[Watcher] = ()

@@ -32,7 +32,6 @@ class RoleNotFoundError(Exception):
     """A binding names a role that does not exist, or an unknown kind of role."""
 
     def __init__(self, kind: str, name: str) -> None:
-        """Take the kind and the name of the role, as the binding has them."""
         super().__init__(f"{kind} {name}")
         self.kind = kind
         self.name = name
@@ -51,7 +50,6 @@ class RBACAuthorizer(Authorizer):
     enforced: ClassVar = True
 
     def __init__(self, storage: Storage) -> None:
-        """Take the storage with the roles."""
         self._storage = storage
         self._cluster = BindingIndex(storage, "clusterrolebindings")
         self._namespaced = BindingIndex(storage, "rolebindings")

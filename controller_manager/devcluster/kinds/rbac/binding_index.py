@@ -26,7 +26,6 @@ class BindingIndex:
     """
 
     def __init__(self, storage: Storage, plural: str) -> None:
-        """Take the storage, and the resource: cluster role or role bindings."""
         self._storage = storage
         self._resource = f"{plural}.{GROUP}"
         self._by_subject: dict[tuple[str, _Subject], dict[Key, JSON]] = {}

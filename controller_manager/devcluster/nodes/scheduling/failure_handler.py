@@ -11,7 +11,6 @@ class FailureHandler:
     """Writes the reason why a pod waits, if it is new."""
 
     def __init__(self, objects: Objects, report: Reporter) -> None:
-        """Take the objects of the API server, and the event recorder."""
         self._objects = objects
         self._report = report
 

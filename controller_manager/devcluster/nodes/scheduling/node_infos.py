@@ -68,7 +68,6 @@ class NodeInfo:
     """A node, the pods on it, and the sum of their requests."""
 
     def __init__(self, facts: NodeFacts) -> None:
-        """Take the facts of the node."""
         self.facts = facts
         self.pods: dict[Key, PodInfo] = {}
         self.requested: dict[str, int] = {}

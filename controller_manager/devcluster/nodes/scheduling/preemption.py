@@ -56,7 +56,6 @@ class Preemption:
     """Finds the pods whose eviction makes room for a pod, and evicts them."""
 
     def __init__(self, objects: Objects, infos: NodeInfos, report: Reporter) -> None:
-        """Take the objects of the API server, and the pods on nodes."""
         self._objects = objects
         self._infos = infos
         self._report = report

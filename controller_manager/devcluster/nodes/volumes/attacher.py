@@ -23,7 +23,6 @@ class Attacher:
     """Attaches and detaches the volumes of the driver."""
 
     def __init__(self, storage: StorageObjects) -> None:
-        """Take the volumes and attachments."""
         self._storage = storage
         self._attachments = storage.objects.storage.collection(ATTACHMENT.resource)
         self._of_volume: dict[str, set[str]] = {}

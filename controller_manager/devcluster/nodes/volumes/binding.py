@@ -65,7 +65,6 @@ class VolumeBinding:
     """
 
     def __init__(self, storage: StorageObjects) -> None:
-        """Take the claims and volumes."""
         self._storage = storage
         self._pods = storage.objects.storage.collection(POD.resource)
         self._free: dict[str, dict[str, None]] = {}

@@ -51,7 +51,6 @@ class Mounts:
     """
 
     def __init__(self, storage: StorageObjects, report: Reporter) -> None:
-        """Take the claims and volumes, and the event recorder."""
         self._storage = storage
         self._nodes = storage.objects.storage.collection(NODE.resource)
         self._pods = storage.objects.storage.collection(POD.resource)

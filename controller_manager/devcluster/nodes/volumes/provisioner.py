@@ -34,7 +34,6 @@ class Provisioner:
     """Makes the volumes that claims ask the driver for, and deletes released ones."""
 
     def __init__(self, storage: StorageObjects, report: Reporter) -> None:
-        """Take the claims and volumes, and the event recorder."""
         self._storage = storage
         self._report = report
 

@@ -38,7 +38,6 @@ class Resizer:
     """Resizes and modifies the volumes of the driver."""
 
     def __init__(self, storage: StorageObjects, report: Reporter) -> None:
-        """Take the claims and volumes, and the event recorder."""
         self._storage = storage
         self._report = report
         self._delays = Delays()

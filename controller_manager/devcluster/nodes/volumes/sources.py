@@ -19,7 +19,6 @@ class Sources:
     """
 
     def __init__(self, configuration: Configuration, report: Reporter) -> None:
-        """Take the finder of missing objects, and the event recorder."""
         self._configuration = configuration
         self._report = report
         self._waiting: dict[Key, frozenset[_Source]] = {}

@@ -20,7 +20,6 @@ class StorageObjects:
     """
 
     def __init__(self, objects: Objects) -> None:
-        """Take the objects of the API server in the same process."""
         self.objects = objects
 
     def now(self) -> str:

@@ -8,7 +8,7 @@ import msgspec
 from controller_manager.api.json_objects import JSON
 
 
-class Refusal(Exception):  # noqa: N818 - an answer, not a malfunction
+class Refusal(Exception):
     """A refusal of a request; it carries the Status."""
 
     def __init__(
@@ -58,7 +58,6 @@ class Cause:
     __slots__ = ("detail", "field", "reason")
 
     def __init__(self, reason: str, field: str, detail: str) -> None:
-        """Take the reason, the path of the field, and the detail."""
         self.reason = reason
         self.field = field
         self.detail = detail

@@ -55,7 +55,6 @@ class ReadBody(bytes):
     """A document that was read when this was made, to be decoded at once later."""
 
     def __init__(self, document: bytes) -> None:
-        """Take the document."""
         super().__init__()
         self._found: tuple[Any, list[str]] | YAMLBodyError
         try:

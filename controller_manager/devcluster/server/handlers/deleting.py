@@ -32,7 +32,6 @@ class Deleter:
     """Answers requests that delete objects."""
 
     def __init__(self, objects: Objects, select: Select) -> None:
-        """Take the objects, and the function that returns the selected ones."""
         self._objects = objects
         self._select = select
 

@@ -90,7 +90,6 @@ class Reader:
     """Answers requests that change nothing."""
 
     def __init__(self, objects: Objects, renderer: Renderer) -> None:
-        """Take the stored objects, and the encoder."""
         self._objects = objects
         self._renderer = renderer
         self._storage = objects.storage

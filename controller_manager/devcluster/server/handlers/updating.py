@@ -39,7 +39,6 @@ class Updater:
     """Answers PUT and PATCH."""
 
     def __init__(self, objects: Objects, catalogue: Catalogue) -> None:
-        """Take the objects, and the catalogue of their kinds."""
         self._objects = objects
         self._catalogue = catalogue
 

@@ -73,7 +73,6 @@ class Writer:
         storages: Mapping[str, RESTStorage],
         deleter: Deleter,
     ) -> None:
-        """Take the objects, and the services that the handlers of a resource need."""
         self._objects = objects
         self._catalogue = catalogue
         self._tokens = tokens

@@ -29,7 +29,6 @@ class Document:
     """Answers each GET with a new document."""
 
     def __init__(self, media_type: str, make: Callable[[], bytes]) -> None:
-        """Take the media type of the document, and the function that makes it."""
         self._headers = {"content-type": media_type}
         self._make = make
 

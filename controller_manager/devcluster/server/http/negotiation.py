@@ -81,7 +81,7 @@ _KIND_OF_OBJECT: Final = (
 """The type that Go decodes to first, to find the kind of an object."""
 
 
-class _Unrecognized(Exception):  # noqa: N818 - the body is turned into an answer
+class _Unrecognized(Exception):
     """A body that holds no object: the error of the decoder, and the body's start."""
 
     def __init__(self, why: object, start: str) -> None:

@@ -34,7 +34,6 @@ class Renderer:
     """Encodes stored objects; the clock is for their ages."""
 
     def __init__(self, clock: Clock) -> None:
-        """Take the clock."""
         self._clock = clock
 
     def encoded(self, target: Target, stored: Stored, form: Form) -> bytes:

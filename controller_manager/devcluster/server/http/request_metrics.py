@@ -42,7 +42,6 @@ class RequestMetrics(Collector):
     """Counts the requests that come over the network, and makes the metrics."""
 
     def __init__(self, catalogue: Catalogue, storage: Storage) -> None:
-        """Take the kinds, and the storage with their objects."""
         self._catalogue = catalogue
         self._storage = storage
         self._requests: Counter[tuple[str, ...]] = Counter()

@@ -42,7 +42,6 @@ class OpenAPI:
     """Answers under ``/openapi``."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        """Take the catalogue of the kinds to describe."""
         self._catalogue = catalogue
         self._generation = catalogue.generation
         self._documents: dict[str, _Encoded] = {}

@@ -65,7 +65,6 @@ class Paths:
     """
 
     def __init__(self, schemas: Schemas) -> None:
-        """Take the definitions that the operations refer to."""
         self.items: JSON = {}
         self.parameters: JSON = {}
         self._schemas = schemas

@@ -42,7 +42,6 @@ class ObjectStore:
         clock: Clock,
         rng: random.Random,
     ) -> None:
-        """Take the storage, the clock, and the source of uids and names."""
         self.storage = storage
         self.clock = clock
         self._rng = rng

@@ -40,7 +40,7 @@ class Operation(StrEnum):
     CONNECT = "CONNECT"
 
 
-class Pending(Exception):  # noqa: N818 - a write that waits is no malfunction
+class Pending(Exception):
     """A write waits for an answer.
 
     `wait` returns once the submission holds the answer. Then the server attempts the
@@ -48,7 +48,6 @@ class Pending(Exception):  # noqa: N818 - a write that waits is no malfunction
     """
 
     def __init__(self, wait: Callable[[], Awaitable[None]]) -> None:
-        """Take the function that waits."""
         super().__init__("a write waits for an answer")
         self.wait = wait
 
@@ -214,7 +213,6 @@ class Chain:
     """The plugins in their order, which is upstream's AllOrderedPlugins."""
 
     def __init__(self, plugins: Iterable[Plugin] = ()) -> None:
-        """Take the plugins."""
         self.plugins = tuple(plugins)
         self._found: dict[tuple[object, ...], tuple[Plugin, ...]] = {}
         self._charging = tuple(

@@ -267,7 +267,6 @@ class Catalogue:
     """All kinds, by group version and by name."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
-        """Take the kinds that the server has from the start."""
         self._by_version: dict[tuple[str, str], dict[str, Kind]] = {}
         self.generation = 0
         """The number of changes of the catalogue."""

@@ -108,7 +108,6 @@ class KnownUsers(Authorizer):
     """
 
     def __init__(self, is_known: Callable[[str], bool]) -> None:
-        """Take the function that tells whether there is a user of a name."""
         self._is_known = is_known
 
     def review(self, user: User, attributes: Attributes) -> Decision:

@@ -19,7 +19,6 @@ class OrderedKeys:
     """The sorted paths of the present objects of a resource."""
 
     def __init__(self, keys: Iterable[Key]) -> None:
-        """Take the keys of all objects."""
         self._paths = sorted(map(path_of, keys))
 
     @property

@@ -35,7 +35,6 @@ class TooOldError(Exception):
     """The requested version is no longer in the history."""
 
     def __init__(self, wanted: int, oldest: int) -> None:
-        """Take the requested version and the oldest one in the history."""
         super().__init__(f"too old resource version: {wanted} ({oldest})")
 
 
@@ -45,7 +44,6 @@ class Stored:
     __slots__ = ("_encoded", "obj", "version")
 
     def __init__(self, obj: JSON, version: int) -> None:
-        """Take the object, with its resourceVersion set."""
         self.obj = obj
         self.version = version
         self._encoded: bytes | None = None
@@ -72,7 +70,6 @@ class Watcher:
     """Receives every change of one resource, in order, from a version on."""
 
     def __init__(self, collection: "Collection", backlog: list[Change]) -> None:
-        """Take the changes that have already happened."""
         self._collection = collection
         self._pending = deque(backlog)
         self._wake: asyncio.Future[None] | None = None
@@ -129,7 +126,6 @@ class Versions:
     __slots__ = ("latest",)
 
     def __init__(self, latest: int) -> None:
-        """Take the version before the first new one."""
         self.latest = latest
 
     def next(self) -> int:
@@ -344,7 +340,6 @@ class Storage:
     """Collections that share one sequence of versions, except separated collections."""
 
     def __init__(self, history: int = HISTORY) -> None:
-        """Take the number of changes that each resource keeps."""
         self.history = history
         self.versions = Versions(1)
         self.loaded_at = 0

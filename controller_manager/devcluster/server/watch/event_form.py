@@ -26,7 +26,6 @@ class EventForm:
     """
 
     def __init__(self, form: Form, encode: Encode) -> None:
-        """Take the form, and the function that encodes an object in it."""
         self._form = form
         self._encode = encode
         self._headers = True

@@ -18,7 +18,6 @@ class Result:
     __slots__ = ("causes", "matches")
 
     def __init__(self, *causes: Cause) -> None:
-        """Take the first causes."""
         self.causes = list(causes)
         self.matches = 0
 

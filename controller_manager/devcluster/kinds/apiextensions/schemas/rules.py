@@ -75,7 +75,6 @@ class _CallLimitError(Exception):
     """A rule takes more steps than one rule may take; has the cause."""
 
     def __init__(self, cause: Cause) -> None:
-        """Take the cause."""
         super().__init__(str(cause))
         self.cause = cause
 
@@ -84,7 +83,6 @@ class Rules:
     """The rules of a schema, which are valid."""
 
     def __init__(self, schema: JSON) -> None:
-        """Take a schema."""
         self._schema = schema
         self._ruled: set[int] = set()
         """The parts of the schema with rules on or below them, by identity."""

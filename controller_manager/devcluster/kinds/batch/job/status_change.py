@@ -7,7 +7,6 @@ class JobStatusChange:
     """The status of a job before and after a write, and the spec it belongs to."""
 
     def __init__(self, old: JSON, new: JSON) -> None:
-        """Take the job before and after the write."""
         self.spec: JSON = new["spec"]
         self.before: JSON = old.get("status", {})
         self.after: JSON = new.get("status", {})

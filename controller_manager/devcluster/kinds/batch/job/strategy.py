@@ -77,7 +77,6 @@ class JobStrategy(Strategy):
     )
 
     def __init__(self, *, keeps_scheduling_group: bool = False) -> None:
-        """Take the feature gate that decides whether ``schedulingGroup`` is stored."""
         self._keeps_scheduling_group = keeps_scheduling_group
 
     def apply_defaults(self, obj: JSON) -> None:

@@ -35,7 +35,6 @@ class AccountTokens:
     """
 
     def __init__(self, objects: Objects, key: EllipticCurvePublicKey) -> None:
-        """Take the objects of the API server, and the key that signs the tokens."""
         self._objects = objects
         self._key = key
 

@@ -61,7 +61,6 @@ class BoundTokens:
     """
 
     def __init__(self, storage: Storage, clock: Clock, rng: random.Random) -> None:
-        """Take the storage with the accounts, and the source of ids and the secret."""
         self._storage = storage
         self._clock = clock
         self._rng = rng
