@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from controller_manager.api.meta import APIStruct
+from .meta import APIStruct
 
 
 class Condition(APIStruct, frozen=True):

@@ -1,6 +1,6 @@
 """Owner references, and the managing owner of an object."""
 
-from controller_manager.api.meta import KubeObject, OwnerReference
+from .meta import KubeObject, OwnerReference
 
 
 def controller_of(obj: KubeObject) -> OwnerReference | None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from controller_manager.api.conditions import find_condition, true_condition
-from controller_manager.api.core.v1 import Pod, PodCondition
-from controller_manager.api.times import parse_time
+from .conditions import find_condition, true_condition
+from .core.v1 import Pod, PodCondition
+from .times import parse_time
 
 TERMINAL_PHASES = frozenset(("Succeeded", "Failed"))
 

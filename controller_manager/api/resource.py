@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
-from controller_manager.api.meta import KubeObject, PartialObject
+from .meta import KubeObject, PartialObject
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

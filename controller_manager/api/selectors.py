@@ -11,8 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.api.meta import APIStruct
-from controller_manager.api.numbers import parse_int
+from .meta import APIStruct
+from .numbers import parse_int
 
 
 class LabelSelectorRequirement(APIStruct, frozen=True):

@@ -1,9 +1,9 @@
 """Workloads: the fields that all kinds with replicas have."""
 
-from controller_manager.api.apps.v1 import Deployment, ReplicaSet, StatefulSet
-from controller_manager.api.core.v1 import ReplicationController
-from controller_manager.api.meta import KubeObject
-from controller_manager.api.selectors import LabelSelector
+from .apps.v1 import Deployment, ReplicaSet, StatefulSet
+from .core.v1 import ReplicationController
+from .meta import KubeObject
+from .selectors import LabelSelector
 
 Workload = Deployment | ReplicaSet | ReplicationController | StatefulSet
 

@@ -3,6 +3,6 @@
 Only this package uses uvloop.
 """
 
-from controller_manager.cli.command import kubectl_plugin, main
+from .command import kubectl_plugin, main
 
 __all__ = ["kubectl_plugin", "main"]

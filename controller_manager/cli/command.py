@@ -11,17 +11,6 @@ from typing import Final, NoReturn
 import click
 from click.shell_completion import add_completion_class, get_completion_class
 
-from controller_manager.cli.completion import WordsOfBash
-from controller_manager.cli.failure import Failure
-from controller_manager.cli.flags import (
-    PROBLEMS,
-    TakesFlags,
-    given_values,
-    make_config,
-    split,
-)
-from controller_manager.cli.help import flags_help_text, help_text
-from controller_manager.cli.subcommands import EXPLAIN, found_command, found_names
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.observability.log_output import drop_unwritten_output
@@ -31,6 +20,12 @@ from controller_manager.options.document import dump
 from controller_manager.registry import registry
 from controller_manager.runtime.registry import RegistryError
 from controller_manager.version import KUBERNETES_VERSION, NAME, VERSION
+
+from .completion import WordsOfBash
+from .failure import Failure
+from .flags import PROBLEMS, TakesFlags, given_values, make_config, split
+from .help import flags_help_text, help_text
+from .subcommands import EXPLAIN, found_command, found_names
 
 _VERSION_LINE: Final = f"Kubernetes {KUBERNETES_VERSION} ({NAME} {VERSION})"
 
@@ -174,7 +169,7 @@ def _run_with(config: Config, given: Mapping[str, Sequence[str]]) -> None:
     )
     log_flags(config, logger)
     with _importing():
-        from controller_manager.cli.daemon import (  # noqa: PLC0415 - most modules
+        from .daemon import (  # noqa: PLC0415 - most modules
             run,
             run_daemon,
         )
@@ -243,7 +238,7 @@ def _config_command() -> click.Command:
 
 
 def _doctor_command() -> click.Command:
-    from controller_manager.cli.doctor import (  # noqa: PLC0415 - most modules
+    from .doctor import (  # noqa: PLC0415 - most modules
         doctor_command,
     )
 
@@ -251,7 +246,7 @@ def _doctor_command() -> click.Command:
 
 
 def _explain_command() -> click.Command:
-    from controller_manager.cli.explain import (  # noqa: PLC0415 - most modules
+    from .explain import (  # noqa: PLC0415 - most modules
         explain_command,
     )
 
@@ -270,7 +265,7 @@ async def _explained(
 
 
 def _preview_command() -> click.Command:
-    from controller_manager.cli.preview import (  # noqa: PLC0415 - only it needs these
+    from .preview import (  # noqa: PLC0415 - only it needs these
         preview_command,
     )
 
@@ -278,7 +273,7 @@ def _preview_command() -> click.Command:
 
 
 def _roles_command() -> click.Command:
-    from controller_manager.cli.roles import (  # noqa: PLC0415 - only it needs these
+    from .roles import (  # noqa: PLC0415 - only it needs these
         roles_command,
     )
 

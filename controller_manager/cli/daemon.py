@@ -14,8 +14,6 @@ from typing import Any, Final, TypeVar
 import uvloop
 from prometheus_client import CollectorRegistry
 
-from controller_manager.cli.failure import Failure
-from controller_manager.cli.open_files import raise_open_files_limit
 from controller_manager.client.builder import Connections
 from controller_manager.client.client import Client
 from controller_manager.client.counts import ConnectionCounts
@@ -47,6 +45,9 @@ from controller_manager.options.config import Config
 from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError
 from controller_manager.version import KUBERNETES_VERSION, USER_AGENT, VERSION
+
+from .failure import Failure
+from .open_files import raise_open_files_limit
 
 ResultT = TypeVar("ResultT")
 

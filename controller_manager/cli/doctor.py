@@ -9,15 +9,6 @@ from typing import Final
 import click
 import yaml
 
-from controller_manager.cli.daemon import connect, run
-from controller_manager.cli.failure import Failure
-from controller_manager.cli.flags import (
-    PROBLEMS,
-    TakesFlags,
-    given_values,
-    make_config,
-)
-from controller_manager.cli.help import flags_help_text
 from controller_manager.client.credentials import SERVICE_ACCOUNT, is_in_cluster
 from controller_manager.client.kubeconfig import ConfigError
 from controller_manager.clock import SystemClock
@@ -33,6 +24,11 @@ from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import Config
 from controller_manager.options.durations import parse_duration
 from controller_manager.registry import registry
+
+from .daemon import connect, run
+from .failure import Failure
+from .flags import PROBLEMS, TakesFlags, given_values, make_config
+from .help import flags_help_text
 
 _FORMATS: Final = {"text": as_text, "json": as_json}
 _OWN: Final = {

@@ -11,8 +11,6 @@ from typing import Final
 import click
 from msgspec import Struct
 
-from controller_manager.cli.daemon import run
-from controller_manager.cli.failure import Failure
 from controller_manager.client.client import Client
 from controller_manager.client.credentials import (
     Credentials,
@@ -44,6 +42,9 @@ from controller_manager.observability.library_logs import library_logs
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.durations import parse_duration
 from controller_manager.version import COMMAND_USER_AGENT
+
+from .daemon import run
+from .failure import Failure
 
 _EXIT_CODES: Final = {State.HEALTHY: 0, State.PROGRESSING: 3, State.STUCK: 4}
 _IN_FLIGHT: Final = 8

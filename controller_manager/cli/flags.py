@@ -6,13 +6,14 @@ from typing import Final
 
 import click
 
-from controller_manager.cli.completion import complete_controllers
-from controller_manager.cli.failure import Failure
 from controller_manager.options.config import Config
 from controller_manager.options.options import OptionsError
 from controller_manager.options.parsing import parse
 from controller_manager.options.suggestions import suggest
 from controller_manager.registry import registry
+
+from .completion import complete_controllers
+from .failure import Failure
 
 PROBLEMS: Final = "controller_manager.problems"
 """The key of the click context under which problems are collected for one report."""

@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from controller_manager.cli.failure import Failure
 from controller_manager.client.tls import tls_reason
 from controller_manager.preview.report import Report, text_of
+
+from .failure import Failure
 
 _TIMEOUT: Final = 30.0
 _DIVERGES: Final = 3

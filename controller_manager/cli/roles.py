@@ -3,11 +3,12 @@
 import click
 import yaml
 
-from controller_manager.cli.failure import Failure
-from controller_manager.cli.flags import make_config
 from controller_manager.registry import registry
 from controller_manager.runtime.registry import UnknownControllerError
 from controller_manager.runtime.roles import controller_roles
+
+from .failure import Failure
+from .flags import make_config
 
 
 @click.command("roles")

@@ -13,9 +13,10 @@ from typing import Final, NoReturn
 
 import click
 
-from controller_manager.cli.failure import Failure
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
+
+from .failure import Failure
 
 GROUP: Final = "controller_manager.commands"
 

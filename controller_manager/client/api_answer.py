@@ -12,8 +12,8 @@ from typing import Any, Self
 
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from controller_manager.client.errors import ProtocolError, RequestTimeout
-from controller_manager.client.transport import LARGEST_ANSWER, Response, Stream
+from .errors import ProtocolError, RequestTimeout
+from .transport import LARGEST_ANSWER, Response, Stream
 
 
 class CallTimeout(RequestTimeout, TimeoutError):

@@ -22,23 +22,14 @@ from kubernetes_asyncio.client.rest import RESTClientObject, RESTResponse
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.nulls import Decoder
 from controller_manager.api.resource import InvalidPathSegment, Resource, segment
-from controller_manager.client.api_answer import Answer, CallTimeout, Endings
-from controller_manager.client.errors import (
-    InvalidName,
-    RequestTimeout,
-    is_success,
-)
-from controller_manager.client.rest import LIST_TIMEOUT, RESTClient, refusal_of
-from controller_manager.client.serializer import APPLY_PATCH
-from controller_manager.client.transport import (
-    LARGEST_LIST,
-    READS,
-    Query,
-    Request,
-    Response,
-)
-from controller_manager.client.writer import WriteHook
 from controller_manager.version import USER_AGENT
+
+from .api_answer import Answer, CallTimeout, Endings
+from .errors import InvalidName, RequestTimeout, is_success
+from .rest import LIST_TIMEOUT, RESTClient, refusal_of
+from .serializer import APPLY_PATCH
+from .transport import LARGEST_LIST, READS, Query, Request, Response
+from .writer import WriteHook
 
 _Parameters = Mapping[str, object] | Iterable[tuple[str, object]]
 

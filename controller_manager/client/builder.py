@@ -11,27 +11,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from controller_manager.client.client import (
-    Client,
-    RequestMetrics,
-    WriteHook,
-    ignore_write,
-)
-from controller_manager.client.counts import ConnectionCounts
-from controller_manager.client.fencing import FencedTransport
-from controller_manager.client.ownership import Ownership, PermanentOwnership
-from controller_manager.client.ratelimit import RequestLimiter
-from controller_manager.client.server_clock import ServerClock
-from controller_manager.client.service_accounts import (
-    ServiceAccountToken,
-    ServiceAccountTransport,
-)
-from controller_manager.client.transport import Transport
-from controller_manager.client.warning_headers import WarningHeaders
 from controller_manager.clock import Clock
 from controller_manager.observability.connections import LookUpSeconds
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import ClientConfig, RateLimit
+
+from .client import Client, RequestMetrics, WriteHook, ignore_write
+from .counts import ConnectionCounts
+from .fencing import FencedTransport
+from .ownership import Ownership, PermanentOwnership
+from .ratelimit import RequestLimiter
+from .server_clock import ServerClock
+from .service_accounts import ServiceAccountToken, ServiceAccountTransport
+from .transport import Transport
+from .warning_headers import WarningHeaders
 
 IN_FLIGHT: Final = 64
 """The most requests of one client that are in flight at a time.

@@ -2,10 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from controller_manager.client.ratelimit import RequestLimiter
-from controller_manager.client.reader import Page, Reader
-from controller_manager.client.request_metrics import NoRequestMetrics, RequestMetrics
-from controller_manager.client.request_options import (
+from controller_manager.clock import Clock
+from controller_manager.options.config import WRITE_TIMEOUT
+
+from .ratelimit import RequestLimiter
+from .reader import Page, Reader
+from .request_metrics import NoRequestMetrics, RequestMetrics
+from .request_options import (
     BUSY_IDLE_TIMEOUT,
     IDLE_TIMEOUT,
     DeleteOptions,
@@ -14,13 +17,11 @@ from controller_manager.client.request_options import (
     PropagationPolicy,
     WatchOptions,
 )
-from controller_manager.client.rest import LIST_TIMEOUT, RESTClient
-from controller_manager.client.server_clock import ServerClock
-from controller_manager.client.transport import Transport
-from controller_manager.client.warning_headers import WarningHeaders
-from controller_manager.client.writer import WriteHook, Writer, ignore_write
-from controller_manager.clock import Clock
-from controller_manager.options.config import WRITE_TIMEOUT
+from .rest import LIST_TIMEOUT, RESTClient
+from .server_clock import ServerClock
+from .transport import Transport
+from .warning_headers import WarningHeaders
+from .writer import WriteHook, Writer, ignore_write
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
@@ -98,7 +99,7 @@ class Client(Reader, Writer):
         imports kubernetes_asyncio: 40 MB, and half a second in which nothing else runs.
         Call it in a running event loop. See `client.api_client` for its errors.
         """
-        from controller_manager.client.api_client import (  # noqa: PLC0415 - 40 MB
+        from .api_client import (  # noqa: PLC0415 - 40 MB
             ClientOfController,
         )
 

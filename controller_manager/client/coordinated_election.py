@@ -8,7 +8,8 @@ candidate.
 from msgspec.structs import replace
 
 from controller_manager.api.coordination.v1 import Lease, LeaseSpec
-from controller_manager.client.leader_election import LeaderElector, LeadershipYielded
+
+from .leader_election import LeaderElector, LeadershipYielded
 
 
 class CoordinatedElector(LeaderElector):

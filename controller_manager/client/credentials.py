@@ -17,18 +17,17 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import structs
 
-from controller_manager.client.counts import ConnectionCounts, Label
-from controller_manager.client.exec_plugin import ExecPlugin
-from controller_manager.client.kubeconfig import (
-    ConfigError,
-    Context,
-    UserSection,
-    material,
-    read_kubeconfig,
-)
-from controller_manager.client.proxies import checked_proxy, environment_proxy
-from controller_manager.client.tls import TLSMaterial, TLSSettings
-from controller_manager.client.tokens import (
+from controller_manager.clock import Clock
+from controller_manager.observability.logs import Logger, silent_logger
+from controller_manager.options.checks import no_user
+from controller_manager.urls import without_user
+
+from .counts import ConnectionCounts, Label
+from .exec_plugin import ExecPlugin
+from .kubeconfig import ConfigError, Context, UserSection, material, read_kubeconfig
+from .proxies import checked_proxy, environment_proxy
+from .tls import TLSMaterial, TLSSettings
+from .tokens import (
     AuthProvider,
     FixedAuthorization,
     PluginToken,
@@ -36,10 +35,6 @@ from controller_manager.client.tokens import (
     TokenSource,
     sendable,
 )
-from controller_manager.clock import Clock
-from controller_manager.observability.logs import Logger, silent_logger
-from controller_manager.options.checks import no_user
-from controller_manager.urls import without_user
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
-from controller_manager.client.client import Client
-from controller_manager.client.discovery_documents import (
+
+from .client import Client
+from .discovery_documents import (
     APIResource,
     VersionDiscovery,
     aggregated_versions,
@@ -25,8 +26,8 @@ from controller_manager.client.discovery_documents import (
     listed_resources,
     listed_versions,
 )
-from controller_manager.client.errors import APIError, ProtocolError, TransportError
-from controller_manager.client.transport import Response
+from .errors import APIError, ProtocolError, TransportError
+from .transport import Response
 
 _AGGREGATED: Final = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"

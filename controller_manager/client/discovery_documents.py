@@ -14,8 +14,9 @@ from msgspec import Raw
 
 from controller_manager.api.meta import APIStruct
 from controller_manager.api.nulls import Decoder
-from controller_manager.client.errors import ProtocolError, error_from_response
-from controller_manager.client.transport import Response
+
+from .errors import ProtocolError, error_from_response
+from .transport import Response
 
 StructT = TypeVar("StructT", bound=msgspec.Struct)
 

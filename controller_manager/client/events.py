@@ -13,9 +13,13 @@ from controller_manager.api.meta import KubeObject, ObjectMeta, key_of
 from controller_manager.api.names import is_dns_subdomain
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.times import format_time
-from controller_manager.client.client import Client, PatchType
-from controller_manager.client.correlator import Correlated, Correlator, Key
-from controller_manager.client.errors import (
+from controller_manager.clock import Clock
+from controller_manager.observability.defects import Defects, count_nowhere
+from controller_manager.observability.logs import Logger
+
+from .client import Client, PatchType
+from .correlator import Correlated, Correlator, Key
+from .errors import (
     AlreadyExists,
     APIError,
     InvalidName,
@@ -24,9 +28,6 @@ from controller_manager.client.errors import (
     TransportError,
     is_namespace_terminating,
 )
-from controller_manager.clock import Clock
-from controller_manager.observability.defects import Defects, count_nowhere
-from controller_manager.observability.logs import Logger
 
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"

@@ -16,15 +16,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from controller_manager.api.times import parse_rfc3339
-from controller_manager.client.counts import Labelled
-from controller_manager.client.kubeconfig import (
-    ClusterSection,
-    ConfigError,
-    ExecSection,
-    material,
-)
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
+
+from .counts import Labelled
+from .kubeconfig import ClusterSection, ConfigError, ExecSection, material
 
 _VERSIONS: Final = (
     "client.authentication.k8s.io/v1",

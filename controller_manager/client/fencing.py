@@ -8,16 +8,10 @@ from functools import partial
 from types import TracebackType
 from typing import Final
 
-from controller_manager.client.errors import NotSent, RequestTimeout
-from controller_manager.client.ownership import Ownership
-from controller_manager.client.sync_key import SYNC_KEY
-from controller_manager.client.transport import (
-    READS,
-    Request,
-    Response,
-    Stream,
-    Transport,
-)
+from .errors import NotSent, RequestTimeout
+from .ownership import Ownership
+from .sync_key import SYNC_KEY
+from .transport import READS, Request, Response, Stream, Transport
 
 _LEAST_WAIT: Final = 0.001
 _LONGEST_WAIT: Final = 1.0

@@ -7,18 +7,14 @@ import asyncio
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
-from controller_manager.client.credentials import Credentials, Identity
-from controller_manager.client.errors import NotSent
-from controller_manager.client.files import FileReserve
-from controller_manager.client.kubeconfig import ConfigError
-from controller_manager.client.transport import Request, Response, Stream
-from controller_manager.client.wire.dialing import (
-    Dialer,
-    ObserveLookUp,
-    ignore_look_up,
-)
-from controller_manager.client.wire.requests import Wire, no_answer
-from controller_manager.client.wire.tunnel import proxy_at
+from .credentials import Credentials, Identity
+from .errors import NotSent
+from .files import FileReserve
+from .kubeconfig import ConfigError
+from .transport import Request, Response, Stream
+from .wire.dialing import Dialer, ObserveLookUp, ignore_look_up
+from .wire.requests import Wire, no_answer
+from .wire.tunnel import proxy_at
 
 
 class HTTPTransport:

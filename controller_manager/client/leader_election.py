@@ -21,12 +21,13 @@ import msgspec
 from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
 from controller_manager.api.meta import ObjectMeta, resource_version_number
 from controller_manager.api.times import format_micro_time
-from controller_manager.client.client import (
-    BUSY_IDLE_TIMEOUT,
-    Client,
-    WatchOptions,
-)
-from controller_manager.client.errors import (
+from controller_manager.clock import Clock
+from controller_manager.observability.defects import Defects, count_nowhere
+from controller_manager.observability.logs import Logger
+from controller_manager.options.config import LeaderElectionConfig
+
+from .client import BUSY_IDLE_TIMEOUT, Client, WatchOptions
+from .errors import (
     AlreadyExists,
     APIError,
     Conflict,
@@ -34,12 +35,8 @@ from controller_manager.client.errors import (
     ProtocolError,
     TransportError,
 )
-from controller_manager.client.events import NORMAL, EventRecorder
-from controller_manager.client.watch import Added, Bookmark, Deleted, Modified
-from controller_manager.clock import Clock
-from controller_manager.observability.defects import Defects, count_nowhere
-from controller_manager.observability.logs import Logger
-from controller_manager.options.config import LeaderElectionConfig
+from .events import NORMAL, EventRecorder
+from .watch import Added, Bookmark, Deleted, Modified
 
 JITTER: Final = 1.2
 """A wait for the lease lasts 1 to 2.2 retry periods (client-go's JitterFactor)."""

@@ -19,8 +19,14 @@ from controller_manager.api.coordination.v1beta1 import (
 )
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.times import format_micro_time, parse_time
-from controller_manager.client.client import Client, WatchOptions
-from controller_manager.client.errors import (
+from controller_manager.clock import Clock
+from controller_manager.observability.defects import Defects, count_nowhere
+from controller_manager.observability.logs import Logger
+from controller_manager.options.config import LeaderElectionConfig
+from controller_manager.version import KUBERNETES_VERSION
+
+from .client import Client, WatchOptions
+from .errors import (
     AlreadyExists,
     APIError,
     Conflict,
@@ -28,12 +34,7 @@ from controller_manager.client.errors import (
     ProtocolError,
     TransportError,
 )
-from controller_manager.client.watch import Added, Bookmark, Deleted, Modified
-from controller_manager.clock import Clock
-from controller_manager.observability.defects import Defects, count_nowhere
-from controller_manager.observability.logs import Logger
-from controller_manager.options.config import LeaderElectionConfig
-from controller_manager.version import KUBERNETES_VERSION
+from .watch import Added, Bookmark, Deleted, Modified
 
 STRATEGY: Final = "OldestEmulationVersion"
 """The candidate that emulates the oldest version is elected."""

@@ -8,7 +8,7 @@ this process may still write for that key.
 import math
 from typing import Protocol
 
-from controller_manager.client.leader_election import LeaderElector
+from .leader_election import LeaderElector
 
 
 class Ownership(Protocol):

@@ -8,7 +8,8 @@ Upstream: client-go rest/request.go (`Name` and `requestPreflightCheck`).
 """
 
 from controller_manager.api.resource import AnyResource, InvalidPathSegment
-from controller_manager.client.errors import InvalidName
+
+from .errors import InvalidName
 
 
 def object_path(

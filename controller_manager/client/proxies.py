@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from controller_manager.client.kubeconfig import ConfigError
 from controller_manager.urls import without_user
+
+from .kubeconfig import ConfigError
 
 _PORTS: Final = {"http": 80, "https": 443}
 

@@ -11,24 +11,14 @@ from msgspec import Struct
 from controller_manager.api.autoscaling.v1 import Scale
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import AnyResource, Resource
-from controller_manager.client.long_lists import decode_list
-from controller_manager.client.paths import collection_path, object_path
-from controller_manager.client.request_options import ListOptions, WatchOptions
-from controller_manager.client.rest import LIST_TIMEOUT, RESTClient
-from controller_manager.client.serializer import (
-    JSON,
-    METADATA_LIST,
-    decode,
-    headers_of,
-    unreadable,
-)
-from controller_manager.client.transport import (
-    LARGEST_LIST,
-    Query,
-    Request,
-    Response,
-)
-from controller_manager.client.watch import EventDecoder, WatchEvent, lines_of
+
+from .long_lists import decode_list
+from .paths import collection_path, object_path
+from .request_options import ListOptions, WatchOptions
+from .rest import LIST_TIMEOUT, RESTClient
+from .serializer import JSON, METADATA_LIST, decode, headers_of, unreadable
+from .transport import LARGEST_LIST, Query, Request, Response
+from .watch import EventDecoder, WatchEvent, lines_of
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 DecodedT = TypeVar("DecodedT")

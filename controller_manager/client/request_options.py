@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from controller_manager.client.transport import Query
+from .transport import Query
 
 IDLE_TIMEOUT: Final = 75.0
 """Seconds that a watch may bring nothing: a bookmark comes about once a minute."""

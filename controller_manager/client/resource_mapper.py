@@ -9,10 +9,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from controller_manager.client.client import Client
-from controller_manager.client.discovery import Discovery, ServedResource, discover
-from controller_manager.client.errors import APIError, ProtocolError, TransportError
 from controller_manager.clock import Clock
+
+from .client import Client
+from .discovery import Discovery, ServedResource, discover
+from .errors import APIError, ProtocolError, TransportError
 
 RETRY_INTERVAL: Final = 10.0
 """Seconds between two discoveries that misses cause."""

@@ -9,7 +9,11 @@ from contextlib import aclosing
 from http import HTTPStatus
 from typing import Final, TypeVar
 
-from controller_manager.client.errors import (
+from controller_manager.clock import Clock
+from controller_manager.observability.logs import silent_logger
+from controller_manager.options.config import WRITE_TIMEOUT
+
+from .errors import (
     APIError,
     NotSent,
     RequestTimeout,
@@ -17,13 +21,13 @@ from controller_manager.client.errors import (
     error_from_response,
     is_success,
 )
-from controller_manager.client.ratelimit import RequestLimiter
-from controller_manager.client.request_metrics import NoRequestMetrics, RequestMetrics
-from controller_manager.client.serializer import JSON
-from controller_manager.client.server_clock import ServerClock
-from controller_manager.client.slots import Slot, Slots
-from controller_manager.client.sync_key import ON_WAIT, PATIENCE, SYNC_KEY
-from controller_manager.client.transport import (
+from .ratelimit import RequestLimiter
+from .request_metrics import NoRequestMetrics, RequestMetrics
+from .serializer import JSON
+from .server_clock import ServerClock
+from .slots import Slot, Slots
+from .sync_key import ON_WAIT, PATIENCE, SYNC_KEY
+from .transport import (
     LARGEST_ANSWER,
     READS,
     Query,
@@ -32,10 +36,7 @@ from controller_manager.client.transport import (
     Stream,
     Transport,
 )
-from controller_manager.client.warning_headers import WarningHeaders
-from controller_manager.clock import Clock
-from controller_manager.observability.logs import silent_logger
-from controller_manager.options.config import WRITE_TIMEOUT
+from .warning_headers import WarningHeaders
 
 AnswerT = TypeVar("AnswerT", Response, Stream)
 

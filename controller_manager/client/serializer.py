@@ -9,8 +9,9 @@ import msgspec
 from controller_manager.api.meta import CompleteObject, KubeObject
 from controller_manager.api.nulls import Decoder
 from controller_manager.api.resource import AnyResource
-from controller_manager.client.errors import ProtocolError
-from controller_manager.client.transport import Response
+
+from .errors import ProtocolError
+from .transport import Response
 
 DecodedT = TypeVar("DecodedT")
 

@@ -19,8 +19,11 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.times import parse_time
-from controller_manager.client.client import Client
-from controller_manager.client.errors import (
+from controller_manager.clock import Clock
+from controller_manager.observability.logs import Logger
+
+from .client import Client
+from .errors import (
     AlreadyExists,
     APIError,
     NotFound,
@@ -28,10 +31,8 @@ from controller_manager.client.errors import (
     ProtocolError,
     TransportError,
 )
-from controller_manager.client.sync_key import SYNC_KEY
-from controller_manager.client.transport import Request, Response, Stream, Transport
-from controller_manager.clock import Clock
-from controller_manager.observability.logs import Logger
+from .sync_key import SYNC_KEY
+from .transport import Request, Response, Stream, Transport
 
 NAMESPACE: Final = "kube-system"
 LIFETIME: Final = 3600

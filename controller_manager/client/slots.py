@@ -12,7 +12,8 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.meta import group_of_key
-from controller_manager.client.sync_key import PLACES
+
+from .sync_key import PLACES
 
 _SHARES: Final = 4
 """The parts of the slots, one of which is the most of a key while another key waits.

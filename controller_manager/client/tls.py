@@ -10,13 +10,14 @@ from typing import BinaryIO, Final, cast
 
 from msgspec import Struct, field
 
-from controller_manager.client.counts import Labelled
-from controller_manager.client.exec_plugin import ExecCredential
-from controller_manager.client.kubeconfig import ConfigError
-from controller_manager.client.trust import set_verify_flags
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 from controller_manager.options.tls import DEFAULT_CIPHERS
+
+from .counts import Labelled
+from .exec_plugin import ExecCredential
+from .kubeconfig import ConfigError
+from .trust import set_verify_flags
 
 _TLS_CHECK: Final = 10.0
 """Seconds after which certificate files are read again."""

@@ -8,9 +8,10 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol
 
-from controller_manager.client.exec_plugin import ExecPlugin
-from controller_manager.client.kubeconfig import ConfigError, Context
 from controller_manager.clock import Clock
+
+from .exec_plugin import ExecPlugin
+from .kubeconfig import ConfigError, Context
 
 _TOKEN_LIFETIME: Final = 60.0
 """Seconds after which a token file is read again, as client-go does."""

@@ -9,8 +9,9 @@ from msgspec import Raw, Struct
 
 from controller_manager.api.meta import APIStruct, KubeObject, Status
 from controller_manager.api.nulls import Decoder
-from controller_manager.client.errors import ProtocolError, error_from_status
-from controller_manager.client.transport import LARGEST_ANSWER
+
+from .errors import ProtocolError, error_from_status
+from .transport import LARGEST_ANSWER
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

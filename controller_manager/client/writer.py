@@ -11,17 +11,12 @@ import msgspec
 from controller_manager.api.autoscaling.v1 import Scale
 from controller_manager.api.meta import CompleteObject, KubeObject, PartialObject
 from controller_manager.api.resource import AnyResource, Resource, metadata_of
-from controller_manager.client.paths import namespace_path, object_path
-from controller_manager.client.request_options import DeleteOptions, PatchType
-from controller_manager.client.rest import LIST_TIMEOUT, RESTClient
-from controller_manager.client.serializer import (
-    APPLY_PATCH,
-    decode,
-    encode,
-    headers_of,
-    require_complete,
-)
-from controller_manager.client.transport import LARGEST_LIST, Response
+
+from .paths import namespace_path, object_path
+from .request_options import DeleteOptions, PatchType
+from .rest import LIST_TIMEOUT, RESTClient
+from .serializer import APPLY_PATCH, decode, encode, headers_of, require_complete
+from .transport import LARGEST_LIST, Response
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 CompleteT = TypeVar("CompleteT", bound=CompleteObject)

@@ -8,11 +8,12 @@ from functools import partial
 from typing import ClassVar, TypeVar
 
 from controller_manager.api.meta import CompleteObject, key_of
-from controller_manager.control.live_use import LiveUse, Users
-from controller_manager.control.protection import Protection
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
 from controller_manager.runtime.reconciler import Reconciler
+
+from .live_use import LiveUse, Users
+from .protection import Protection
 
 CompleteT = TypeVar("CompleteT", bound=CompleteObject)
 

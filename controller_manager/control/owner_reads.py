@@ -14,9 +14,10 @@ from controller_manager.api.selectors import Selector, format_selector
 from controller_manager.api.workloads import selector_of
 from controller_manager.client.client import Client, ListOptions
 from controller_manager.client.errors import NotFound, is_about
-from controller_manager.control.takeover_lists import StoredPods, TakeoverLists
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.consistency import ConsistencyStore
+
+from .takeover_lists import StoredPods, TakeoverLists
 
 OwnerT = TypeVar("OwnerT", bound=CompleteObject)
 

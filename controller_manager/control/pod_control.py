@@ -10,12 +10,7 @@ from msgspec import Raw
 
 from controller_manager.api.core.v1 import PODS, Pod, PodTemplateSpec
 from controller_manager.api.meta import KubeObject, OwnerReference, PartialObject
-from controller_manager.api.resource import (
-    AnyResource,
-    ObjectT,
-    Resource,
-    metadata_of,
-)
+from controller_manager.api.resource import AnyResource, ObjectT, Resource, metadata_of
 from controller_manager.client.client import Client, DeleteOptions
 from controller_manager.client.errors import (
     APIError,

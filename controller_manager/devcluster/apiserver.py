@@ -11,72 +11,52 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
 
 from controller_manager.client.transport import Request
 from controller_manager.clock import Clock
-from controller_manager.devcluster.admission.building import Parts, build_chain
-from controller_manager.devcluster.admission.dynamic import dynamic_plugins
-from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
-from controller_manager.devcluster.bootstrap import bootstrap_objects
-from controller_manager.devcluster.data.endpoint import PATH, SnapshotEndpoint
-from controller_manager.devcluster.kinds import find_storages, kinds_with
-from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
-    sync_definitions,
-)
-from controller_manager.devcluster.kinds.apiregistration.local_services import (
-    add_local_services,
-)
-from controller_manager.devcluster.kinds.authentication.impersonation import (
-    impersonated,
-    impersonates,
-)
-from controller_manager.devcluster.kinds.authentication.impersonation_modes import (
-    account_of,
-)
-from controller_manager.devcluster.kinds.core.bootstrap_token import (
-    user_of_bootstrap_token,
-)
-from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_RANGE
-from controller_manager.devcluster.kinds.core.serviceaccount.account_tokens import (
+from controller_manager.observability.logs import Logger
+from controller_manager.options.gates import FeatureGates
+from controller_manager.runtime.registry import Registry
+
+from .admission.building import Parts, build_chain
+from .admission.dynamic import dynamic_plugins
+from .admission.plugins import WITHOUT_ACCOUNTS
+from .bootstrap import bootstrap_objects
+from .data.endpoint import PATH, SnapshotEndpoint
+from .kinds import find_storages, kinds_with
+from .kinds.apiextensions.custom_resources import sync_definitions
+from .kinds.apiregistration.local_services import add_local_services
+from .kinds.authentication.impersonation import impersonated, impersonates
+from .kinds.authentication.impersonation_modes import account_of
+from .kinds.core.bootstrap_token import user_of_bootstrap_token
+from .kinds.core.service.ranges import DEFAULT_RANGE
+from .kinds.core.serviceaccount.account_tokens import (
     AccountTokens,
     track_account_tokens,
 )
-from controller_manager.devcluster.kinds.core.serviceaccount.bound_tokens import (
-    BoundTokens,
-)
-from controller_manager.devcluster.kinds.core.serviceaccount.token_discovery import (
+from .kinds.core.serviceaccount.bound_tokens import BoundTokens
+from .kinds.core.serviceaccount.token_discovery import (
     CONFIGURATION_PATH,
     KEYS_PATH,
     KEYS_TYPE,
     key_set,
     openid_configuration,
 )
-from controller_manager.devcluster.kinds.flowcontrol.add_bootstrap_flows import (
-    add_bootstrap_flows,
-)
-from controller_manager.devcluster.kinds.flowcontrol.classification import Classifier
-from controller_manager.devcluster.kinds.networking.default_cidr import add_default_cidr
-from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
-from controller_manager.devcluster.kinds.rbac.escalation import EscalationCheck
-from controller_manager.devcluster.kinds.rbac.reconciliation import reconcile
-from controller_manager.devcluster.kinds.scheduling.priorityclass import (
-    add_system_classes,
-)
-from controller_manager.devcluster.metrics.apis import metrics_apis
-from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.server.http.document import Document
-from controller_manager.devcluster.server.http.request_info import attributes_of_request
-from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.rest.admission import Chain
-from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.security.authentication import (
-    ANONYMOUS,
-    Tokens,
-    User,
-)
-from controller_manager.devcluster.server.security.authorization import KnownUsers
-from controller_manager.devcluster.server.storage.state import StorageState, restore
-from controller_manager.devcluster.server.storage.storage import Storage
-from controller_manager.observability.logs import Logger
-from controller_manager.options.gates import FeatureGates
-from controller_manager.runtime.registry import Registry
+from .kinds.flowcontrol.add_bootstrap_flows import add_bootstrap_flows
+from .kinds.flowcontrol.classification import Classifier
+from .kinds.networking.default_cidr import add_default_cidr
+from .kinds.rbac.authorizer import RBACAuthorizer
+from .kinds.rbac.escalation import EscalationCheck
+from .kinds.rbac.reconciliation import reconcile
+from .kinds.scheduling.priorityclass import add_system_classes
+from .metrics.apis import metrics_apis
+from .server.genericapiserver import GenericAPIServer
+from .server.http.document import Document
+from .server.http.request_info import attributes_of_request
+from .server.registry.objects import Objects
+from .server.rest.admission import Chain
+from .server.rest.kind import Kind
+from .server.security.authentication import ANONYMOUS, Tokens, User
+from .server.security.authorization import KnownUsers
+from .server.storage.state import StorageState, restore
+from .server.storage.storage import Storage
 
 _NO_CONTROLLERS: Final = Registry(())
 

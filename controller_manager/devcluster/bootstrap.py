@@ -8,34 +8,18 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.rbac.bootstrap import components
-from controller_manager.devcluster.kinds.rbac.bootstrap.absent_controllers import (
-    roles_of_absent_controllers,
-)
-from controller_manager.devcluster.kinds.rbac.bootstrap.components import (
-    bindings_of_components,
-    roles_of_components,
-)
-from controller_manager.devcluster.kinds.rbac.bootstrap.namespaces import (
-    roles_of_namespaces,
-)
-from controller_manager.devcluster.kinds.rbac.bootstrap.nodes import (
-    bindings_of_nodes,
-    roles_of_nodes,
-)
-from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
-    READ,
-    rule,
-    with_bootstrap_metadata,
-)
-from controller_manager.devcluster.kinds.rbac.bootstrap.users import (
-    bindings_of_users,
-    roles_of_users,
-)
 from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.permissions import Permission
 from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.roles import controller_roles
+
+from .kinds.rbac.bootstrap import components
+from .kinds.rbac.bootstrap.absent_controllers import roles_of_absent_controllers
+from .kinds.rbac.bootstrap.components import bindings_of_components, roles_of_components
+from .kinds.rbac.bootstrap.namespaces import roles_of_namespaces
+from .kinds.rbac.bootstrap.nodes import bindings_of_nodes, roles_of_nodes
+from .kinds.rbac.bootstrap.policy import READ, rule, with_bootstrap_metadata
+from .kinds.rbac.bootstrap.users import bindings_of_users, roles_of_users
 
 MANAGER: Final = components.MANAGER
 """The user that kubeadm's controller-manager.conf names, and the name of its role."""

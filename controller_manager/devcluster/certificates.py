@@ -9,12 +9,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from controller_manager.devcluster.server.security.authentication import (
-    AUTHENTICATED,
-    CREDENTIAL_ID,
-    User,
-)
 from controller_manager.serving.certificates import Pair
+
+from .server.security.authentication import AUTHENTICATED, CREDENTIAL_ID, User
 
 
 def client_certificate(authority: Pair, name: str, *groups: str) -> Pair:

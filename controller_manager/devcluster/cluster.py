@@ -18,31 +18,29 @@ import yaml
 from controller_manager.client.credentials import Credentials
 from controller_manager.client.tls import TLSMaterial
 from controller_manager.clock import Clock
-from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
-from controller_manager.devcluster.apiserver import APIServer
-from controller_manager.devcluster.bootstrap import MANAGER
-from controller_manager.devcluster.certificates import client_certificate
-from controller_manager.devcluster.data.data_file import DataFile
-from controller_manager.devcluster.data.saving import Saving
-from controller_manager.devcluster.http_server import HTTPServer, Interceptor
-from controller_manager.devcluster.inmemory import InMemoryTransport
-from controller_manager.devcluster.keys import ClusterKeys
-from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_RANGE
-from controller_manager.devcluster.kubernetes_service import add_kubernetes_service
-from controller_manager.devcluster.manifests import Manifest, apply_manifests
-from controller_manager.devcluster.nodes.nodes import Nodes
-from controller_manager.devcluster.server.security.authentication import User
-from controller_manager.devcluster.server.storage.state import load
-from controller_manager.devcluster.server.storage.storage import Storage
-from controller_manager.devcluster.system_namespaces import (
-    add_system_namespaces,
-    keep_system_namespaces,
-)
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError
 from controller_manager.version import COMMAND_USER_AGENT
+
+from .admission.plugins import WITHOUT_ACCOUNTS
+from .apiserver import APIServer
+from .bootstrap import MANAGER
+from .certificates import client_certificate
+from .data.data_file import DataFile
+from .data.saving import Saving
+from .http_server import HTTPServer, Interceptor
+from .inmemory import InMemoryTransport
+from .keys import ClusterKeys
+from .kinds.core.service.ranges import DEFAULT_RANGE
+from .kubernetes_service import add_kubernetes_service
+from .manifests import Manifest, apply_manifests
+from .nodes.nodes import Nodes
+from .server.security.authentication import User
+from .server.storage.state import load
+from .server.storage.storage import Storage
+from .system_namespaces import add_system_namespaces, keep_system_namespaces
 
 ADMIN: Final = User(
     "kubernetes-admin", groups=("system:masters", "system:authenticated")

@@ -13,29 +13,18 @@ from rich.console import Console
 from controller_manager.cli.subcommands import Explain
 from controller_manager.client.http import HTTPTransport
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.admission.plugins import ON_BY_DEFAULT
-from controller_manager.devcluster.child import check_command, run_command
-from controller_manager.devcluster.cluster import (
-    ClusterOptions,
-    DevCluster,
-    check_kubeconfig,
-    remove_kubeconfig,
-)
-from controller_manager.devcluster.data.collector import rare_collections
-from controller_manager.devcluster.embedded import (
-    controllers_over_https,
-    embedded_config,
-)
-from controller_manager.devcluster.manifests import (
-    Manifest,
-    parted,
-    read_manifests,
-)
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.options.config import Config
 from controller_manager.runtime.registry import Registry
 from controller_manager.version import COMMAND_USER_AGENT
+
+from .admission.plugins import ON_BY_DEFAULT
+from .child import check_command, run_command
+from .cluster import ClusterOptions, DevCluster, check_kubeconfig, remove_kubeconfig
+from .data.collector import rare_collections
+from .embedded import controllers_over_https, embedded_config
+from .manifests import Manifest, parted, read_manifests
 
 
 def demo_config(build: Registry) -> Config:
@@ -147,7 +136,7 @@ async def run_demo(
     With `explain`, the demo shows why a broken rollout is stuck.
     """
     # 40 MB and half a second, which no controller notices before it runs.
-    from controller_manager.devcluster.demo.demo import Demo  # noqa: PLC0415
+    from .demo.demo import Demo  # noqa: PLC0415
 
     console = Console()
     log_loop_errors(logger)

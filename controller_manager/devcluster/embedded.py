@@ -10,16 +10,17 @@ from types import MappingProxyType
 from controller_manager.client.builder import Connections
 from controller_manager.client.http import HTTPTransport
 from controller_manager.clock import Clock, SystemClock
-from controller_manager.devcluster.bootstrap import MANAGER
-from controller_manager.devcluster.cluster import DevCluster
-from controller_manager.devcluster.inmemory import InMemoryTransport
-from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config
 from controller_manager.options.parsing import parse
 from controller_manager.runtime.registry import Registry
 from controller_manager.version import USER_AGENT
+
+from .bootstrap import MANAGER
+from .cluster import DevCluster
+from .inmemory import InMemoryTransport
+from .server.security.authentication import User
 
 
 def embedded_config(

@@ -11,20 +11,17 @@ from uuid import uuid4
 from aiohttp import ClientConnectionResetError, HttpVersion11, web
 
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.certificates import user_of
-from controller_manager.devcluster.inmemory import StreamingResponse
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Refusal,
-    slow_request,
-    too_large_body,
-)
-from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.server.http.responses import refused
-from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.observability.logs import silent_logger
 from controller_manager.serving.answers import Streamed, Whole
 from controller_manager.serving.connection import QuietLogger
 from controller_manager.serving.server import listen
+
+from .certificates import user_of
+from .inmemory import StreamingResponse
+from .server.apimachinery.statuses import Refusal, slow_request, too_large_body
+from .server.genericapiserver import GenericAPIServer
+from .server.http.responses import refused
+from .server.security.authentication import User
 
 _HOST: Final = "127.0.0.1"
 _KEEPALIVE: Final = 86_400.0

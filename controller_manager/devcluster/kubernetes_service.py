@@ -6,13 +6,14 @@ Upstream: pkg/controlplane/controller/kubernetesservice, pkg/controlplane/reconc
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.endpoints import KIND as ENDPOINTS
-from controller_manager.devcluster.kinds.core.service.ranges import ranges_of
-from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICES
-from controller_manager.devcluster.kinds.discovery.endpointslice import KIND as SLICES
-from controller_manager.devcluster.kinds.ip_addresses import family_of, parse_address
-from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.rest.kind import Kind
+
+from .kinds.core.endpoints import KIND as ENDPOINTS
+from .kinds.core.service.ranges import ranges_of
+from .kinds.core.service.strategy import KIND as SERVICES
+from .kinds.discovery.endpointslice import KIND as SLICES
+from .kinds.ip_addresses import family_of, parse_address
+from .server.registry.objects import Objects
+from .server.rest.kind import Kind
 
 _NAME: Final = "kubernetes"
 _NAMESPACE: Final = "default"

@@ -11,9 +11,10 @@ import msgspec
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.errors import error_from_response, is_success
 from controller_manager.client.transport import Request, Transport
-from controller_manager.devcluster.kinds import find_kinds
-from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
 from controller_manager.yaml_files import UnreadableFile, read_documents
+
+from .kinds import find_kinds
+from .server.rest.kind import Catalogue, Kind
 
 _DEFINITION: Final = "CustomResourceDefinition"
 _FIRST: Final = {"Namespace": 0, _DEFINITION: 1}

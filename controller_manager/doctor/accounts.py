@@ -6,15 +6,16 @@ from typing import Final
 from controller_manager.api.core.v1 import SERVICE_ACCOUNTS
 from controller_manager.client.errors import Forbidden, NotFound
 from controller_manager.client.service_accounts import NAMESPACE
-from controller_manager.doctor.examination import Examination
-from controller_manager.doctor.finding import Finding, error, ok, warning
-from controller_manager.doctor.reviews import as_account, as_self, denied, described
-from controller_manager.doctor.rights import manager_rights
-from controller_manager.doctor.server import server_minor
 from controller_manager.manager.permissions import NEW_ACCOUNTS
 from controller_manager.runtime.permissions import Permission
 from controller_manager.runtime.roles import controller_role_name
 from controller_manager.version import KUBERNETES_VERSION
+
+from .examination import Examination
+from .finding import Finding, error, ok, warning
+from .reviews import as_account, as_self, denied, described
+from .rights import manager_rights
+from .server import server_minor
 
 _THIS: Final = int(KUBERNETES_VERSION.split(".")[1])
 

@@ -5,21 +5,22 @@ from functools import partial
 from typing import Final
 
 from controller_manager.clock import Clock
-from controller_manager.doctor.accounts import check_accounts
-from controller_manager.doctor.controllers import check_controllers, check_flags
-from controller_manager.doctor.discovery import check_discovery
-from controller_manager.doctor.endpoints import check_endpoints
-from controller_manager.doctor.examination import Examination
-from controller_manager.doctor.finding import Finding
-from controller_manager.doctor.keys import check_keys
-from controller_manager.doctor.leases import check_lease, check_overlap
-from controller_manager.doctor.pods import check_own_pod
-from controller_manager.doctor.report import has_errors
-from controller_manager.doctor.resources import check_resources
-from controller_manager.doctor.rights import checks_of_rights
-from controller_manager.doctor.running import Check, Result, run_checks
-from controller_manager.doctor.server import check_server, check_version
 from controller_manager.options.config import Config
+
+from .accounts import check_accounts
+from .controllers import check_controllers, check_flags
+from .discovery import check_discovery
+from .endpoints import check_endpoints
+from .examination import Examination
+from .finding import Finding
+from .keys import check_keys
+from .leases import check_lease, check_overlap
+from .pods import check_own_pod
+from .report import has_errors
+from .resources import check_resources
+from .rights import checks_of_rights
+from .running import Check, Result, run_checks
+from .server import check_server, check_version
 
 _First = Callable[[Examination], Awaitable[list[Finding]]]
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from controller_manager.doctor.examination import Examination
-from controller_manager.doctor.finding import Finding, error, ok, warning
 from controller_manager.manager.absent import LEFT_OUT, Absent, absent_controllers
 from controller_manager.options.config import Config
+
+from .examination import Examination
+from .finding import Finding, error, ok, warning
 
 _LEASE: Final = ("kube-system", "kube-controller-manager")
 

@@ -3,8 +3,9 @@
 from typing import Final
 
 from controller_manager.client.discovery import discover
-from controller_manager.doctor.examination import Examination
-from controller_manager.doctor.finding import Finding, ok, warning
+
+from .examination import Examination
+from .finding import Finding, ok, warning
 
 _MEND: Final = (
     "mend the server behind its APIService, or delete the APIService if nothing uses "

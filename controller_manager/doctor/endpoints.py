@@ -3,9 +3,6 @@
 from typing import Final
 
 from controller_manager.client.client import Client
-from controller_manager.doctor.examination import Examination
-from controller_manager.doctor.finding import Finding, error, ok, warning
-from controller_manager.doctor.reviews import as_self, denied, described
 from controller_manager.manager.permissions import (
     AUTHENTICATE,
     AUTHORIZE,
@@ -13,6 +10,10 @@ from controller_manager.manager.permissions import (
 )
 from controller_manager.options.config import AuthenticationConfig
 from controller_manager.runtime.permissions import Permission
+
+from .examination import Examination
+from .finding import Finding, error, ok, warning
+from .reviews import as_self, denied, described
 
 _READER: Final = (
     "kubectl create rolebinding -n kube-system NAME "

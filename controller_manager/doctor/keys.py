@@ -17,8 +17,9 @@ from cryptography.hazmat.primitives.serialization import (
 from msgspec import Struct
 
 from controller_manager.control.certificates.pem import blocks
-from controller_manager.doctor.finding import Finding, error, ok, warning
 from controller_manager.options.config import Config
+
+from .finding import Finding, error, ok, warning
 
 _SOON: Final = timedelta(days=30)
 _TLS: Final = {"tls-cert-file": "tls-private-key-file"}

@@ -9,8 +9,6 @@ from controller_manager.api.times import parse_time
 from controller_manager.client.client import Client
 from controller_manager.client.errors import Forbidden, NotFound
 from controller_manager.client.leader_election import is_of_this_program
-from controller_manager.doctor.examination import Examination
-from controller_manager.doctor.finding import Finding, error, ok, warning
 from controller_manager.options.flag_set import FlagSet
 from controller_manager.options.manager_pods import (
     LABEL,
@@ -22,6 +20,9 @@ from controller_manager.options.manager_pods import (
 )
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry
+
+from .examination import Examination
+from .finding import Finding, error, ok, warning
 
 UPSTREAM: Final = "kube-controller-manager"
 

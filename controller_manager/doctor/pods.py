@@ -5,8 +5,9 @@ from typing import Any, Final
 from controller_manager.api.resource import segment
 from controller_manager.client.client import Client
 from controller_manager.client.errors import Forbidden, NotFound
-from controller_manager.doctor.examination import Examination, OwnPod
-from controller_manager.doctor.finding import Finding, error, ok, warning
+
+from .examination import Examination, OwnPod
+from .finding import Finding, error, ok, warning
 
 _DEPTH: Final = 5
 """The most owners that are followed: a pod has three at most (cron job, job, pod)."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from controller_manager.doctor.finding import Level
-from controller_manager.doctor.running import Result
+from .finding import Level
+from .running import Result
 
 
 class _Line(msgspec.Struct, frozen=True):

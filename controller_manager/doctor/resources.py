@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from controller_manager.doctor.examination import Examination
-from controller_manager.doctor.finding import Finding, error, ok, warning
 from controller_manager.manager.missing import missing_resources
+
+from .examination import Examination
+from .finding import Finding, error, ok, warning
 
 _OWN: Final = "controller_manager.controllers."
 """The start of the package names of kube-controller-manager's own controllers."""

@@ -5,10 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from controller_manager.doctor.examination import Examination
-from controller_manager.doctor.finding import Finding, error, ok
-from controller_manager.doctor.reviews import as_self, denied, described
-from controller_manager.doctor.running import Check
 from controller_manager.manager.permissions import (
     CACHES,
     CANDIDATES,
@@ -18,6 +14,11 @@ from controller_manager.manager.permissions import (
     permissions_by_purpose,
 )
 from controller_manager.runtime.permissions import Permission
+
+from .examination import Examination
+from .finding import Finding, error, ok
+from .reviews import as_self, denied, described
+from .running import Check
 
 _MEND: Final = "allow it in a role of this identity"
 _WITHOUT_ACCOUNTS: Final = (CACHES, LEASES_OF_LEADERS, EVENTS_OF_LEADERS, CANDIDATES)

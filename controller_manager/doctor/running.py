@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from msgspec import Struct
 
 from controller_manager.client.errors import APIError, ProtocolError, TransportError
-from controller_manager.doctor.finding import Finding, error
+
+from .finding import Finding, error
 
 
 class Check(Struct, frozen=True):

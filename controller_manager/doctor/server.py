@@ -7,9 +7,10 @@ from typing import Any, Final
 import msgspec
 
 from controller_manager.client.client import Client
-from controller_manager.doctor.examination import Examination
-from controller_manager.doctor.finding import Finding, error, ok, warning
 from controller_manager.version import KUBERNETES_VERSION
+
+from .examination import Examination
+from .finding import Finding, error, ok, warning
 
 _OLDEST: Final = 33
 """The oldest minor version of an API server with which this build was seen to work."""

@@ -4,10 +4,11 @@ from controller_manager.client.client import Client
 from controller_manager.client.server_clock import ServerClock
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
-from controller_manager.explain.explainer import explain_target
-from controller_manager.explain.report import as_text
-from controller_manager.explain.target import TargetError, parse_target
-from controller_manager.explain.view import Unread, View
+
+from .explainer import explain_target
+from .report import as_text
+from .target import TargetError, parse_target
+from .view import Unread, View
 
 _REQUEST_SECONDS = 10.0
 _SECONDS = 60.0

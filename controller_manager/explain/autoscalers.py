@@ -17,17 +17,14 @@ from controller_manager.controllers.autoscaling.podautoscaler.status import (
     SCALING_ACTIVE,
     SCALING_LIMITED,
 )
-from controller_manager.explain.cause import Cause, Reference, State, counted, symptom
-from controller_manager.explain.condition_causes import condition_cause, message_of
-from controller_manager.explain.deletion import API_SERVICES
-from controller_manager.explain.events import Event, events_of
-from controller_manager.explain.items import Item, text_at
-from controller_manager.explain.scale_targets import (
-    explain_foreign_pods,
-    explain_scale_target,
-    target_of,
-)
-from controller_manager.explain.view import View
+
+from .cause import Cause, Reference, State, counted, symptom
+from .condition_causes import condition_cause, message_of
+from .deletion import API_SERVICES
+from .events import Event, events_of
+from .items import Item, text_at
+from .scale_targets import explain_foreign_pods, explain_scale_target, target_of
+from .view import View
 
 _PATIENCE: Final = timedelta(seconds=60)
 _APIS: Final = {

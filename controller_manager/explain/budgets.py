@@ -23,13 +23,14 @@ from controller_manager.controllers.apps.disruption.status import (
     DISRUPTION_ALLOWED,
     SYNC_FAILED,
 )
-from controller_manager.explain.cause import Cause, State, symptom
-from controller_manager.explain.condition_causes import condition_cause, message_of
-from controller_manager.explain.inaction import explain_inaction
-from controller_manager.explain.items import Item, text_at
-from controller_manager.explain.replicas import explain_pods
-from controller_manager.explain.spec_causes import spec_cause
-from controller_manager.explain.view import View
+
+from .cause import Cause, State, symptom
+from .condition_causes import condition_cause, message_of
+from .inaction import explain_inaction
+from .items import Item, text_at
+from .replicas import explain_pods
+from .spec_causes import spec_cause
+from .view import View
 
 _ALWAYS_ALLOW: Final = "AlwaysAllow"
 _SHOWN: Final = 5

@@ -7,10 +7,11 @@ from msgspec.structs import replace
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.controllers.storage.claimprotection.pods import uses
-from controller_manager.explain.cause import Cause, State, merged, symptom
-from controller_manager.explain.items import Item
-from controller_manager.explain.pods import explain_ending
-from controller_manager.explain.view import View
+
+from .cause import Cause, State, merged, symptom
+from .items import Item
+from .pods import explain_ending
+from .view import View
 
 PROTECTION: Final = "kubernetes.io/pvc-protection"
 """The finalizer of claims that pods use."""

@@ -21,10 +21,11 @@ from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.storage.v1 import STORAGE_CLASSES, WAIT_FOR_FIRST_CONSUMER
 from controller_manager.controllers.storage.volumebinder.binding import is_available
 from controller_manager.controllers.storage.volumebinder.matching import fits, mismatch
-from controller_manager.explain.cause import Cause, Reference, State, worst_first
-from controller_manager.explain.events import events_of
-from controller_manager.explain.items import Item, text_at
-from controller_manager.explain.view import View
+
+from .cause import Cause, Reference, State, worst_first
+from .events import events_of
+from .items import Item, text_at
+from .view import View
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"

@@ -1,8 +1,9 @@
 """A cause that a condition of an object shows."""
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.explain.cause import Cause, State
-from controller_manager.explain.items import Item, text_at
+
+from .cause import Cause, State
+from .items import Item, text_at
 
 
 def condition_cause(

@@ -3,8 +3,9 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON, object_at
-from controller_manager.explain.cause import Cause, State
-from controller_manager.explain.items import Item, number_at, text_at
+
+from .cause import Cause, State
+from .items import Item, number_at, text_at
 
 _LONGEST: Final = 300
 """Characters of a message that are shown."""

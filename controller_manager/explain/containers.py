@@ -8,12 +8,13 @@ from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON, object_at, objects_at
 from controller_manager.api.times import parse_time
-from controller_manager.explain.cause import Cause, State, symptom
-from controller_manager.explain.container import Container, short_message
-from controller_manager.explain.events import Event, events_of
-from controller_manager.explain.items import Item, number_at, text_at
-from controller_manager.explain.starting import explain_start
-from controller_manager.explain.view import View
+
+from .cause import Cause, State, symptom
+from .container import Container, short_message
+from .events import Event, events_of
+from .items import Item, number_at, text_at
+from .starting import explain_start
+from .view import View
 
 _PULLING: Final = frozenset(
     (

@@ -13,10 +13,11 @@ from controller_manager.api.quantity import ZERO, QuantityError, parse_quantity
 from controller_manager.control.quota.amounts import NOTHING, Amounts, added
 from controller_manager.control.quota.evaluators import pod_evaluator
 from controller_manager.control.quota.scopes import requirements_of
-from controller_manager.explain.cause import Cause, Reference, State, symptom
-from controller_manager.explain.events import Event, events_of
-from controller_manager.explain.items import Item, text_at
-from controller_manager.explain.view import View
+
+from .cause import Cause, Reference, State, symptom
+from .events import Event, events_of
+from .items import Item, text_at
+from .view import View
 
 _EXCEEDED: Final = re.compile(
     r"exceeded quota: ([^,]+), requested: (.+), used: (.+), limited: (.+)"

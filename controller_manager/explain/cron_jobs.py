@@ -13,13 +13,14 @@ from controller_manager.controllers.batch.cronjob.schedule import (
     plan_runs,
     zone_problem,
 )
-from controller_manager.explain.cause import Cause, State, counted, merged, symptom
-from controller_manager.explain.creation import explain_refusal
-from controller_manager.explain.items import Item
-from controller_manager.explain.jobs import explain_job
-from controller_manager.explain.spec_causes import spec_cause
-from controller_manager.explain.suspension import suspended
-from controller_manager.explain.view import View
+
+from .cause import Cause, State, counted, merged, symptom
+from .creation import explain_refusal
+from .items import Item
+from .jobs import explain_job
+from .spec_causes import spec_cause
+from .suspension import suspended
+from .view import View
 
 _PATIENCE: Final = timedelta(seconds=10)
 """The time in which the controller starts a run that is due."""

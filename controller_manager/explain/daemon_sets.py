@@ -14,16 +14,17 @@ from controller_manager.controllers.apps.daemonset.nodes import (
     placement_of,
     target_of,
 )
-from controller_manager.explain.cause import Cause, State, counted, merged, symptom
-from controller_manager.explain.creation import explain_missing
-from controller_manager.explain.evictions import evicted_from
-from controller_manager.explain.inaction import explain_inaction
-from controller_manager.explain.items import Item
-from controller_manager.explain.mutated import explain_mutated_revisions
-from controller_manager.explain.outdated import left_for_deletion
-from controller_manager.explain.replicas import explain_pods
-from controller_manager.explain.selecting import has_all_pods, pods_of
-from controller_manager.explain.view import View
+
+from .cause import Cause, State, counted, merged, symptom
+from .creation import explain_missing
+from .evictions import evicted_from
+from .inaction import explain_inaction
+from .items import Item
+from .mutated import explain_mutated_revisions
+from .outdated import left_for_deletion
+from .replicas import explain_pods
+from .selecting import has_all_pods, pods_of
+from .view import View
 
 _ON_DELETE: Final = "OnDelete"
 _SHOWN: Final = 5

@@ -26,13 +26,14 @@ from controller_manager.controllers.cluster.namespace.conditions import (
     DISCOVERY_FAILURE,
     PARSING_FAILURE,
 )
-from controller_manager.explain.cause import Cause, State, merged, symptom
-from controller_manager.explain.claim_use import PROTECTION, explain_use
-from controller_manager.explain.condition_causes import condition_cause, message_of
-from controller_manager.explain.finalizers import explain_finalizers, finalizers_of
-from controller_manager.explain.items import Item, text_at
-from controller_manager.explain.pods import explain_ending
-from controller_manager.explain.view import View
+
+from .cause import Cause, State, merged, symptom
+from .claim_use import PROTECTION, explain_use
+from .condition_causes import condition_cause, message_of
+from .finalizers import explain_finalizers, finalizers_of
+from .items import Item, text_at
+from .pods import explain_ending
+from .view import View
 
 API_SERVICES: Final = Resource(
     "apiregistration.k8s.io",

@@ -6,8 +6,9 @@ from msgspec import Struct
 
 from controller_manager.api.core.v1 import EVENTS
 from controller_manager.api.json_objects import JSON, object_at
-from controller_manager.explain.items import Item, number_at, text_at
-from controller_manager.explain.view import View
+
+from .items import Item, number_at, text_at
+from .view import View
 
 
 class Event(Struct, frozen=True):

@@ -16,9 +16,10 @@ from controller_manager.controllers.nodes.tainteviction.decide import (
     tolerated_seconds,
     used_tolerations,
 )
-from controller_manager.explain.cause import Cause, State
-from controller_manager.explain.items import Item, number_at
-from controller_manager.explain.view import View
+
+from .cause import Cause, State
+from .items import Item, number_at
+from .view import View
 
 _SHOWN: Final = 3
 

@@ -9,40 +9,30 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import NAMESPACES, NODES
 from controller_manager.api.resource import AnyResource
-from controller_manager.explain.autoscalers import explain_autoscaler
-from controller_manager.explain.budgets import explain_budget
-from controller_manager.explain.cause import (
-    Cause,
-    Explanation,
-    Reference,
-    State,
-    counted,
-    worst_first,
-    worst_of,
-)
-from controller_manager.explain.claims import explain_claim
-from controller_manager.explain.cron_jobs import explain_cron_job
-from controller_manager.explain.daemon_sets import explain_daemon_set
-from controller_manager.explain.deletion import explain_deletion
-from controller_manager.explain.failures import with_failures
-from controller_manager.explain.items import Item, text_at
-from controller_manager.explain.jobs import explain_job
-from controller_manager.explain.kinds import KINDS
-from controller_manager.explain.nodes import explain_node
-from controller_manager.explain.other_kinds import explain_other
-from controller_manager.explain.pods import explain_pod
-from controller_manager.explain.quotas import explain_quota
-from controller_manager.explain.replicas import (
-    explain_replica_set,
-    explain_replication_controller,
-)
-from controller_manager.explain.rivals import explain_rivals
-from controller_manager.explain.rollout import explain_deployment
-from controller_manager.explain.services import explain_service
-from controller_manager.explain.stateful_sets import explain_stateful_set
-from controller_manager.explain.summary import summary_of
-from controller_manager.explain.target import Target, resource_of
-from controller_manager.explain.view import Unread, View
+
+from .autoscalers import explain_autoscaler
+from .budgets import explain_budget
+from .cause import Cause, Explanation, Reference, State, counted, worst_first, worst_of
+from .claims import explain_claim
+from .cron_jobs import explain_cron_job
+from .daemon_sets import explain_daemon_set
+from .deletion import explain_deletion
+from .failures import with_failures
+from .items import Item, text_at
+from .jobs import explain_job
+from .kinds import KINDS
+from .nodes import explain_node
+from .other_kinds import explain_other
+from .pods import explain_pod
+from .quotas import explain_quota
+from .replicas import explain_replica_set, explain_replication_controller
+from .rivals import explain_rivals
+from .rollout import explain_deployment
+from .services import explain_service
+from .stateful_sets import explain_stateful_set
+from .summary import summary_of
+from .target import Target, resource_of
+from .view import Unread, View
 
 Explain = Callable[[View, Item], Awaitable[tuple[Cause, ...]]]
 

@@ -9,19 +9,14 @@ from msgspec.structs import replace
 from controller_manager.api.core.v1 import EVENTS
 from controller_manager.api.json_objects import object_at
 from controller_manager.api.times import parse_time
-from controller_manager.explain.cause import (
-    Cause,
-    Reference,
-    State,
-    symptom,
-    worst_of,
-)
-from controller_manager.explain.events import Event, event_of, events_of
-from controller_manager.explain.inaction import explain_no_leader
-from controller_manager.explain.items import Item, text_at
-from controller_manager.explain.kinds import KINDS
-from controller_manager.explain.managed_fields import last_spec_change
-from controller_manager.explain.view import View
+
+from .cause import Cause, Reference, State, symptom, worst_of
+from .events import Event, event_of, events_of
+from .inaction import explain_no_leader
+from .items import Item, text_at
+from .kinds import KINDS
+from .managed_fields import last_spec_change
+from .view import View
 
 _MANY: Final = 3
 """Failures that no single race explains."""

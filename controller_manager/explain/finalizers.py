@@ -5,9 +5,10 @@ from datetime import timedelta
 from typing import Final
 
 from controller_manager.api.json_objects import object_at, objects_at
-from controller_manager.explain.cause import Cause, State
-from controller_manager.explain.items import Item, text_at
-from controller_manager.explain.view import View
+
+from .cause import Cause, State
+from .items import Item, text_at
+from .view import View
 
 _PATIENCE: Final = timedelta(seconds=30)
 """The time that a controller needs to remove its finalizer."""

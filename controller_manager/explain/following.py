@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Final
 
-from controller_manager.explain.cause import Explanation, State, worst
-from controller_manager.explain.view import Missing, Unread
+from .cause import Explanation, State, worst
+from .view import Missing, Unread
 
 PERIOD: Final = 2.0
 """Seconds from one look to the next."""

@@ -5,10 +5,11 @@ from typing import Final
 
 from controller_manager.api.coordination.v1 import LEASES, Lease
 from controller_manager.api.times import parse_time
-from controller_manager.explain.cause import Cause, State
-from controller_manager.explain.items import Item, number_at, text_at
-from controller_manager.explain.managed_fields import last_change
-from controller_manager.explain.view import View
+
+from .cause import Cause, State
+from .items import Item, number_at, text_at
+from .managed_fields import last_change
+from .view import View
 
 _PATIENCE: Final = timedelta(seconds=20)
 """The time in which a controller observes a change."""

@@ -11,7 +11,8 @@ from controller_manager.api.json_objects import JSON, object_at, objects_at
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.nulls import Decoder
 from controller_manager.api.resource import AnyResource
-from controller_manager.explain.cause import Reference
+
+from .cause import Reference
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

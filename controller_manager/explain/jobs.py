@@ -14,21 +14,19 @@ from controller_manager.api.times import format_time
 from controller_manager.controllers.batch.job.actions import Create, Wait
 from controller_manager.controllers.batch.job.decide import JobDecision, decide
 from controller_manager.controllers.batch.job.pod_failure_policy import FAIL_JOB, match
-from controller_manager.controllers.batch.job.spec import (
-    external_manager,
-    is_suspended,
-)
-from controller_manager.explain.cause import Cause, State, merged, symptom
-from controller_manager.explain.creation import explain_refusal
-from controller_manager.explain.evictions import explain_evictions
-from controller_manager.explain.inaction import explain_inaction
-from controller_manager.explain.items import Item
-from controller_manager.explain.pods import explain_failed, explain_pod
-from controller_manager.explain.replicas import explain_ending_pods
-from controller_manager.explain.selecting import has_all_pods, pods_of
-from controller_manager.explain.spec_causes import spec_cause
-from controller_manager.explain.suspension import suspended
-from controller_manager.explain.view import View
+from controller_manager.controllers.batch.job.spec import external_manager, is_suspended
+
+from .cause import Cause, State, merged, symptom
+from .creation import explain_refusal
+from .evictions import explain_evictions
+from .inaction import explain_inaction
+from .items import Item
+from .pods import explain_failed, explain_pod
+from .replicas import explain_ending_pods
+from .selecting import has_all_pods, pods_of
+from .spec_causes import spec_cause
+from .suspension import suspended
+from .view import View
 
 _EXAMPLES: Final = 20
 _DEFAULT_LIMIT: Final = 6

@@ -6,7 +6,8 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON, object_at, objects_at
-from controller_manager.explain.items import Item, text_at
+
+from .items import Item, text_at
 
 
 class Writer(Struct, frozen=True):

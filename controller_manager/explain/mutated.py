@@ -17,11 +17,12 @@ from controller_manager.control.mutations import (
     first_difference,
 )
 from controller_manager.controllers.apps.deployment.progress import REPLICA_SET_MUTATED
-from controller_manager.explain.cause import Cause, State
-from controller_manager.explain.events import events_of
-from controller_manager.explain.items import Item, number_at
-from controller_manager.explain.managed_fields import last_change, writers_of
-from controller_manager.explain.view import View
+
+from .cause import Cause, State
+from .events import events_of
+from .items import Item, number_at
+from .managed_fields import last_change, writers_of
+from .view import View
 
 _MANY: Final = 3
 """Objects made of one template that no race explains: a controller makes one."""

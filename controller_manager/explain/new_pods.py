@@ -1,16 +1,13 @@
 """Explains the pods of the current template that a rollout waits for."""
 
-from controller_manager.controllers.apps.deployment.fenceposts import (
-    max_surge,
-)
-from controller_manager.controllers.apps.deployment.scaling import (
-    active,
-)
-from controller_manager.explain.cause import Cause, symptom
-from controller_manager.explain.items import Item
-from controller_manager.explain.replicas import explain_replica_set
-from controller_manager.explain.rollout_state import Read
-from controller_manager.explain.view import View
+from controller_manager.controllers.apps.deployment.fenceposts import max_surge
+from controller_manager.controllers.apps.deployment.scaling import active
+
+from .cause import Cause, symptom
+from .items import Item
+from .replicas import explain_replica_set
+from .rollout_state import Read
+from .view import View
 
 
 async def pods_of_new(view: View, read: Read) -> tuple[Cause, ...]:

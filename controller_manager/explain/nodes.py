@@ -6,13 +6,14 @@ from typing import Final
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.policy.v1 import BUDGETS
-from controller_manager.explain.budgets import explain_budget, protects
-from controller_manager.explain.cause import Cause, State, counted, symptom
-from controller_manager.explain.condition_causes import condition_cause, message_of
-from controller_manager.explain.items import Item, text_at
-from controller_manager.explain.managed_fields import writers_of
-from controller_manager.explain.pods import explain_silence
-from controller_manager.explain.view import View
+
+from .budgets import explain_budget, protects
+from .cause import Cause, State, counted, symptom
+from .condition_causes import condition_cause, message_of
+from .items import Item, text_at
+from .managed_fields import writers_of
+from .pods import explain_silence
+from .view import View
 
 _REMEDIES: Final = {
     "DiskPressure": "free space on the disk of the node; its kubelet evicts pods",

@@ -10,13 +10,14 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON, objects_at
 from controller_manager.api.resource import AnyResource
-from controller_manager.explain.cause import Cause, State, symptom, worst_of
-from controller_manager.explain.condition_causes import message_of
-from controller_manager.explain.finalizers import finalizers_of
-from controller_manager.explain.items import Item, number_at, text_at
-from controller_manager.explain.kinds import KINDS
-from controller_manager.explain.managed_fields import last_change
-from controller_manager.explain.view import View
+
+from .cause import Cause, State, symptom, worst_of
+from .condition_causes import message_of
+from .finalizers import finalizers_of
+from .items import Item, number_at, text_at
+from .kinds import KINDS
+from .managed_fields import last_change
+from .view import View
 
 _Explain = Callable[[View, Item], Awaitable[tuple[Cause, ...]]]
 

@@ -1,7 +1,7 @@
 """Explains pods with an old template that the update strategy leaves alone."""
 
-from controller_manager.explain.cause import Cause, State, counted
-from controller_manager.explain.items import Item
+from .cause import Cause, State, counted
+from .items import Item
 
 
 def left_for_deletion(item: Item, old: int) -> Cause:

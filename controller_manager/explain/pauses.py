@@ -2,13 +2,14 @@
 
 from controller_manager.api.workloads import desired_replicas
 from controller_manager.controllers.apps.deployment.scaling import active
-from controller_manager.explain.cause import Cause, State, symptom
-from controller_manager.explain.items import Item
-from controller_manager.explain.managed_fields import writers_of
-from controller_manager.explain.new_pods import pods_of_new
-from controller_manager.explain.replicas import explain_replica_set
-from controller_manager.explain.rollout_state import Read, not_available
-from controller_manager.explain.view import View
+
+from .cause import Cause, State, symptom
+from .items import Item
+from .managed_fields import writers_of
+from .new_pods import pods_of_new
+from .replicas import explain_replica_set
+from .rollout_state import Read, not_available
+from .view import View
 
 
 async def explain_pause(view: View, read: Read) -> Cause:

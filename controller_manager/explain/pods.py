@@ -7,12 +7,13 @@ from controller_manager.api.core.v1 import NODES, Pod
 from controller_manager.api.json_objects import object_at, objects_at
 from controller_manager.api.pods import available_at, is_ready
 from controller_manager.api.times import format_time
-from controller_manager.explain.cause import Cause, State
-from controller_manager.explain.containers import explain_containers, has_done_container
-from controller_manager.explain.finalizers import explain_finalizers
-from controller_manager.explain.items import Item, number_at, text_at
-from controller_manager.explain.scheduling import explain_unscheduled
-from controller_manager.explain.view import View
+
+from .cause import Cause, State
+from .containers import explain_containers, has_done_container
+from .finalizers import explain_finalizers
+from .items import Item, number_at, text_at
+from .scheduling import explain_unscheduled
+from .view import View
 
 _RESIZES: Final = ("PodResizePending", "PodResizeInProgress")
 _OVERDUE: Final = timedelta(seconds=30)

@@ -17,21 +17,19 @@ from controller_manager.api.core.v1 import EVENTS, REPLICATION_CONTROLLERS
 from controller_manager.api.json_objects import JSON, object_at
 from controller_manager.api.quantity import Quantity, QuantityError, parse_quantity
 from controller_manager.api.resource import AnyResource
-from controller_manager.explain.cause import Cause, State
-from controller_manager.explain.creation import names_quota
-from controller_manager.explain.cron_jobs import explain_cron_job
-from controller_manager.explain.daemon_sets import explain_daemon_set
-from controller_manager.explain.items import Item, text_at
-from controller_manager.explain.jobs import explain_job
-from controller_manager.explain.managed_fields import last_change
-from controller_manager.explain.replicas import (
-    explain_replica_set,
-    explain_replication_controller,
-)
-from controller_manager.explain.rollout import explain_deployment
-from controller_manager.explain.spec_causes import spec_cause
-from controller_manager.explain.stateful_sets import explain_stateful_set
-from controller_manager.explain.view import View
+
+from .cause import Cause, State
+from .creation import names_quota
+from .cron_jobs import explain_cron_job
+from .daemon_sets import explain_daemon_set
+from .items import Item, text_at
+from .jobs import explain_job
+from .managed_fields import last_change
+from .replicas import explain_replica_set, explain_replication_controller
+from .rollout import explain_deployment
+from .spec_causes import spec_cause
+from .stateful_sets import explain_stateful_set
+from .view import View
 
 _Explain = Callable[[View, Item], Awaitable[tuple[Cause, ...]]]
 

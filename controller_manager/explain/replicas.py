@@ -9,14 +9,15 @@ from controller_manager.api.core.v1 import Pod, ReplicationController
 from controller_manager.api.pods import is_active, is_available
 from controller_manager.api.selectors import LabelSelector
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.explain.cause import Cause, State, merged
-from controller_manager.explain.creation import explain_missing
-from controller_manager.explain.evictions import explain_evictions
-from controller_manager.explain.inaction import explain_inaction
-from controller_manager.explain.items import Item, text_at
-from controller_manager.explain.pods import explain_ending, explain_failed, explain_pod
-from controller_manager.explain.selecting import has_all_pods, pods_of
-from controller_manager.explain.view import View
+
+from .cause import Cause, State, merged
+from .creation import explain_missing
+from .evictions import explain_evictions
+from .inaction import explain_inaction
+from .items import Item, text_at
+from .pods import explain_ending, explain_failed, explain_pod
+from .selecting import has_all_pods, pods_of
+from .view import View
 
 _FIELD: Final = "status.replicas"
 _MANY: Final = 3

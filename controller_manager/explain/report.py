@@ -8,14 +8,9 @@ from typing import Final
 import msgspec
 
 from controller_manager.api.times import parse_time
-from controller_manager.explain.cause import (
-    Cause,
-    Explanation,
-    Reference,
-    State,
-    worst,
-)
-from controller_manager.explain.printing import printable, printable_json
+
+from .cause import Cause, Explanation, Reference, State, worst
+from .printing import printable, printable_json
 
 VERSION: Final = "explain/v1"
 """The version of the JSON form: fields may be added to it, none changes or goes."""

@@ -20,10 +20,11 @@ from controller_manager.api.json_objects import object_at
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import SelectorError, compile_selector
 from controller_manager.api.times import parse_time
-from controller_manager.explain.cause import Cause, State
-from controller_manager.explain.items import Item, number_at, text_at
-from controller_manager.explain.managed_fields import Writer, writers, writers_of
-from controller_manager.explain.view import View
+
+from .cause import Cause, State
+from .items import Item, number_at, text_at
+from .managed_fields import Writer, writers, writers_of
+from .view import View
 
 _WORKLOADS: Final[Sequence[AnyResource]] = (
     DEPLOYMENTS,

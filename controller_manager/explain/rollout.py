@@ -10,9 +10,7 @@ from controller_manager.api.workloads import desired_replicas
 from controller_manager.control.decision import Decision
 from controller_manager.controllers.apps.deployment.actions import RecordEvent
 from controller_manager.controllers.apps.deployment.decide import decide
-from controller_manager.controllers.apps.deployment.fenceposts import (
-    is_rolling_update,
-)
+from controller_manager.controllers.apps.deployment.fenceposts import is_rolling_update
 from controller_manager.controllers.apps.deployment.progress import (
     REPLICA_SET_CREATE_ERROR,
     REPLICA_SET_MUTATED,
@@ -32,27 +30,24 @@ from controller_manager.controllers.apps.deployment.scaling import (
     plan_scaling,
 )
 from controller_manager.controllers.apps.deployment.status import PROGRESSING
-from controller_manager.controllers.apps.deployment.view import (
-    View as SyncView,
-)
-from controller_manager.controllers.apps.deployment.view import (
-    find_rollout,
-)
-from controller_manager.explain.cause import Cause, State, symptom, worst_of
-from controller_manager.explain.creation import names_quota, refused
-from controller_manager.explain.events import Event
-from controller_manager.explain.evictions import explain_evictions
-from controller_manager.explain.inaction import explain_inaction
-from controller_manager.explain.items import Item
-from controller_manager.explain.mutated import explain_mutated_sets
-from controller_manager.explain.new_pods import pods_of_new
-from controller_manager.explain.pauses import explain_pause, old_trouble
-from controller_manager.explain.replicas import explain_ending_pods, stuck_endings
-from controller_manager.explain.rollout_state import Read, not_available, progress_since
-from controller_manager.explain.scaling import scaled_to_zero
-from controller_manager.explain.selecting import has_all, owned, pods_of
-from controller_manager.explain.spec_causes import spec_cause
-from controller_manager.explain.view import View
+from controller_manager.controllers.apps.deployment.view import View as SyncView
+from controller_manager.controllers.apps.deployment.view import find_rollout
+
+from .cause import Cause, State, symptom, worst_of
+from .creation import names_quota, refused
+from .events import Event
+from .evictions import explain_evictions
+from .inaction import explain_inaction
+from .items import Item
+from .mutated import explain_mutated_sets
+from .new_pods import pods_of_new
+from .pauses import explain_pause, old_trouble
+from .replicas import explain_ending_pods, stuck_endings
+from .rollout_state import Read, not_available, progress_since
+from .scaling import scaled_to_zero
+from .selecting import has_all, owned, pods_of
+from .spec_causes import spec_cause
+from .view import View
 
 _REFUSALS: Final = {
     REPLICA_SET_CREATE_ERROR: (

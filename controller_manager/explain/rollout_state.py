@@ -13,15 +13,12 @@ from controller_manager.controllers.apps.deployment.fenceposts import (
 from controller_manager.controllers.apps.deployment.progress import (
     PROGRESS_DEADLINE_EXCEEDED,
 )
-from controller_manager.controllers.apps.deployment.scaling import (
-    active,
-)
+from controller_manager.controllers.apps.deployment.scaling import active
 from controller_manager.controllers.apps.deployment.status import PROGRESSING
-from controller_manager.controllers.apps.deployment.view import (
-    Rollout,
-)
-from controller_manager.explain.cause import Cause, State
-from controller_manager.explain.items import Item
+from controller_manager.controllers.apps.deployment.view import Rollout
+
+from .cause import Cause, State
+from .items import Item
 
 
 class Read(Struct, frozen=True):

@@ -5,10 +5,11 @@ from typing import Final
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.client import Client
 from controller_manager.client.server_clock import ServerClock
-from controller_manager.explain.cause import Cause, Explanation, State
-from controller_manager.explain.explainer import explain_item
-from controller_manager.explain.view import Missing, Unread, View
 from controller_manager.runtime.root_causes import RootCause
+
+from .cause import Cause, Explanation, State
+from .explainer import explain_item
+from .view import Missing, Unread, View
 
 _REQUEST_SECONDS: Final = 5.0
 _SECONDS: Final = 60.0

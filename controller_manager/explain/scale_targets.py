@@ -26,21 +26,13 @@ from controller_manager.api.selectors import (
     compile_selector,
     format_selector,
 )
-from controller_manager.explain.cause import (
-    Cause,
-    State,
-    counted,
-    symptom,
-    worst_of,
-)
-from controller_manager.explain.items import Item, text_at
-from controller_manager.explain.replicas import (
-    explain_replica_set,
-    explain_replication_controller,
-)
-from controller_manager.explain.rollout import explain_deployment
-from controller_manager.explain.stateful_sets import explain_stateful_set
-from controller_manager.explain.view import View
+
+from .cause import Cause, State, counted, symptom, worst_of
+from .items import Item, text_at
+from .replicas import explain_replica_set, explain_replication_controller
+from .rollout import explain_deployment
+from .stateful_sets import explain_stateful_set
+from .view import View
 
 _Explain = Callable[[View, Item], Awaitable[tuple[Cause, ...]]]
 

@@ -1,8 +1,8 @@
 """Explains workloads that want no pods."""
 
-from controller_manager.explain.cause import Cause, State
-from controller_manager.explain.items import Item
-from controller_manager.explain.managed_fields import writers_of
+from .cause import Cause, State
+from .items import Item
+from .managed_fields import writers_of
 
 
 def scaled_to_zero(item: Item) -> Cause:

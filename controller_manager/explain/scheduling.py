@@ -8,10 +8,11 @@ from typing import Final
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import objects_at
 from controller_manager.controllers.apps.daemonset.nodes import target_of
-from controller_manager.explain.cause import Cause, State, symptom
-from controller_manager.explain.claims import UNSCHEDULABLE, explain_claims_of_pod
-from controller_manager.explain.items import Item, text_at
-from controller_manager.explain.view import View
+
+from .cause import Cause, State, symptom
+from .claims import UNSCHEDULABLE, explain_claims_of_pod
+from .items import Item, text_at
+from .view import View
 
 _PATIENCE: Final = timedelta(seconds=30)
 """The time in which a scheduler looks at a new pod."""

@@ -3,8 +3,9 @@
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import LabelSelector, format_selector
-from controller_manager.explain.items import Item
-from controller_manager.explain.view import View
+
+from .items import Item
+from .view import View
 
 
 async def owned(

@@ -16,21 +16,15 @@ from controller_manager.api.resource import AnyResource
 from controller_manager.control.endpoints.addresses import belongs_in_endpoints
 from controller_manager.control.endpoints.ports import find_port
 from controller_manager.control.endpoints.selectors import is_selected, selects_pods
-from controller_manager.explain.cause import (
-    Cause,
-    State,
-    counted,
-    symptom,
-    worst_first,
-    worst_of,
-)
-from controller_manager.explain.daemon_sets import explain_daemon_set
-from controller_manager.explain.items import Item, text_at
-from controller_manager.explain.replicas import explain_pods
-from controller_manager.explain.rollout import explain_deployment
-from controller_manager.explain.spec_causes import spec_cause
-from controller_manager.explain.stateful_sets import explain_stateful_set
-from controller_manager.explain.view import View
+
+from .cause import Cause, State, counted, symptom, worst_first, worst_of
+from .daemon_sets import explain_daemon_set
+from .items import Item, text_at
+from .replicas import explain_pods
+from .rollout import explain_deployment
+from .spec_causes import spec_cause
+from .stateful_sets import explain_stateful_set
+from .view import View
 
 _Explain = Callable[[View, Item], Awaitable[tuple[Cause, ...]]]
 

@@ -1,7 +1,7 @@
 """A cause that a field of an object's spec shows for as long as the object exists."""
 
-from controller_manager.explain.cause import Cause, State
-from controller_manager.explain.items import Item
+from .cause import Cause, State
+from .items import Item
 
 
 def spec_cause(

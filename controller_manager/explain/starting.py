@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from controller_manager.explain.cause import Cause, State
-from controller_manager.explain.container import Container, short_message
-from controller_manager.explain.events import Event, events_of
-from controller_manager.explain.items import text_at
-from controller_manager.explain.view import View
+from .cause import Cause, State
+from .container import Container, short_message
+from .events import Event, events_of
+from .items import text_at
+from .view import View
 
 _VOLUMES: Final = ("FailedAttachVolume", "FailedMount", "FailedMapVolume")
 _NOT_ATTACHED: Final = "FailedAttachVolume"

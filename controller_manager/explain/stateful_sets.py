@@ -23,26 +23,21 @@ from controller_manager.controllers.apps.statefulset.identity import (
 from controller_manager.controllers.apps.statefulset.revisions import recorded
 from controller_manager.controllers.apps.statefulset.view import Settings
 from controller_manager.controllers.apps.statefulset.view import View as SyncView
-from controller_manager.explain.cause import (
-    Cause,
-    Reference,
-    State,
-    counted,
-    symptom,
-)
-from controller_manager.explain.creation import explain_refusal
-from controller_manager.explain.evictions import explain_evictions
-from controller_manager.explain.finalizers import explain_finalizers
-from controller_manager.explain.inaction import explain_inaction
-from controller_manager.explain.items import Item
-from controller_manager.explain.mutated import explain_mutated_revisions
-from controller_manager.explain.outdated import left_for_deletion
-from controller_manager.explain.pods import explain_pod
-from controller_manager.explain.replicas import explain_pods
-from controller_manager.explain.scaling import scaled_to_zero
-from controller_manager.explain.selecting import has_all_pods, pods_of
-from controller_manager.explain.view import View
 from controller_manager.runtime.outcome import Reason
+
+from .cause import Cause, Reference, State, counted, symptom
+from .creation import explain_refusal
+from .evictions import explain_evictions
+from .finalizers import explain_finalizers
+from .inaction import explain_inaction
+from .items import Item
+from .mutated import explain_mutated_revisions
+from .outdated import left_for_deletion
+from .pods import explain_pod
+from .replicas import explain_pods
+from .scaling import scaled_to_zero
+from .selecting import has_all_pods, pods_of
+from .view import View
 
 _UPSTREAM: Final = Settings(replaces_stuck_pods=False)
 """The manager in charge may be upstream's, which waits for stuck pods."""

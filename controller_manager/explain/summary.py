@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from controller_manager.explain.cause import Cause, State
-from controller_manager.explain.items import Item, number_at, text_at
-from controller_manager.explain.quotas import used_up
+from .cause import Cause, State
+from .items import Item, number_at, text_at
+from .quotas import used_up
 
 _WITH_ENDPOINTS: Final = frozenset(("FailsAgain", "NoLoadBalancer"))
 """The codes of causes of services that have ready endpoints."""

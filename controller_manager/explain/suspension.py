@@ -1,8 +1,8 @@
 """Explains jobs and cron jobs that are suspended."""
 
-from controller_manager.explain.cause import Cause, State
-from controller_manager.explain.items import Item, text_at
-from controller_manager.explain.managed_fields import writers_of
+from .cause import Cause, State
+from .items import Item, text_at
+from .managed_fields import writers_of
 
 _NAMES = {"CronJob": "cron job", "Job": "job"}
 

@@ -6,8 +6,9 @@ from msgspec import Struct
 
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.discovery import ServedResource
-from controller_manager.explain.kinds import known_kind
-from controller_manager.explain.view import Unread, View
+
+from .kinds import known_kind
+from .view import Unread, View
 
 
 class TargetError(ValueError):

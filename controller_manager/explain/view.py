@@ -20,7 +20,8 @@ from controller_manager.client.errors import (
     TransportError,
 )
 from controller_manager.client.server_clock import ServerClock
-from controller_manager.explain.items import Item
+
+from .items import Item
 
 MOST: Final = 500
 """The most objects that one list returns: an explanation needs examples, not all."""

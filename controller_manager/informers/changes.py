@@ -12,12 +12,7 @@ from typing import Any, Final, get_args
 
 from msgspec import Struct
 
-from controller_manager.informers.reads import (
-    Step,
-    fields_of,
-    resolve_path,
-    struct_within,
-)
+from .reads import Step, fields_of, resolve_path, struct_within
 
 EVERYTHING: Final = -1
 """All parts: the bits of a comparison that was not made, such as that of a resync."""

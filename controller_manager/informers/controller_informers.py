@@ -5,13 +5,14 @@ from typing import Any, Final, TypeVar, cast
 
 from controller_manager.api.meta import KubeObject, PartialMetadata
 from controller_manager.api.resource import AnyResource, Resource
-from controller_manager.informers.declared import DeclaredInformer
-from controller_manager.informers.factory import InformerFactory, declared_of
-from controller_manager.informers.informer import SharedInformer
-from controller_manager.informers.reads import Reads, fields_of
-from controller_manager.informers.transforms import DROPPED_BY_MONITORS
-from controller_manager.informers.trimming import Kept, kept_of
-from controller_manager.informers.views import kept_of_metadata
+
+from .declared import DeclaredInformer
+from .factory import InformerFactory, declared_of
+from .informer import SharedInformer
+from .reads import Reads, fields_of
+from .transforms import DROPPED_BY_MONITORS
+from .trimming import Kept, kept_of
+from .views import kept_of_metadata
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

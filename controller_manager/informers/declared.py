@@ -8,17 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.meta import KubeObject, key_of
-from controller_manager.informers.dispatch import Handler, Registration, ignore
-from controller_manager.informers.indexes import Index
-from controller_manager.informers.informer import SharedInformer
-from controller_manager.informers.store import Store
-from controller_manager.informers.trimming import Kept
-from controller_manager.informers.views import (
-    View,
-    comparisons_reported,
-    view_of,
-    view_of_parts,
-)
+
+from .dispatch import Handler, Registration, ignore
+from .indexes import Index
+from .informer import SharedInformer
+from .store import Store
+from .trimming import Kept
+from .views import View, comparisons_reported, view_of, view_of_parts
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

@@ -7,8 +7,9 @@ from typing import Any, Final, Generic, TypeVar
 
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.owners import controller_of
-from controller_manager.informers.changes import EVERYTHING, Comparison, DependsOn
-from controller_manager.informers.store import Store
+
+from .changes import EVERYTHING, Comparison, DependsOn
+from .store import Store
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

@@ -9,19 +9,14 @@ from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import AnyResource, Resource
 from controller_manager.client.client import Client, ListOptions
 from controller_manager.client.paths import object_path
-from controller_manager.informers.informer import DEFAULT_GATES, SharedInformer
-from controller_manager.informers.reads import Reads
-from controller_manager.informers.transforms import (
-    MonitorTransform,
-    decoder_for,
-    transform_for,
-)
-from controller_manager.informers.views import (
-    forbid_undeclared_reads,
-)
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.informers import InformerCollectors
 from controller_manager.options.gates import FeatureGates
+
+from .informer import DEFAULT_GATES, SharedInformer
+from .reads import Reads
+from .transforms import MonitorTransform, decoder_for, transform_for
+from .views import forbid_undeclared_reads
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

@@ -16,7 +16,8 @@ from controller_manager.api.meta import KubeObject, labels_of
 from controller_manager.api.owners import controller_of
 from controller_manager.api.selectors import SelectorError, compile_selector
 from controller_manager.api.workloads import selector_of
-from controller_manager.informers.changes import DependsOn
+
+from .changes import DependsOn
 
 LABELS_AND_OWNERS: Final = DependsOn("metadata.labels", "metadata.ownerReferences")
 """The parts on which most indexes depend.

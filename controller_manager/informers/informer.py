@@ -10,23 +10,10 @@ from typing import Final, Generic, TypeVar, cast
 
 from msgspec import Struct
 
-from controller_manager.api.meta import (
-    KubeObject,
-    key_of,
-    resource_version_number,
-)
+from controller_manager.api.meta import KubeObject, key_of, resource_version_number
 from controller_manager.api.resource import Resource
 from controller_manager.client.client import Client
 from controller_manager.client.watch import EventDecoder
-from controller_manager.informers.changes import EVERYTHING, Comparison
-from controller_manager.informers.dispatch import (
-    Dispatcher,
-    Handler,
-    Registration,
-    ignore,
-)
-from controller_manager.informers.reflector import Reflector
-from controller_manager.informers.store import Store
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.informers import InformerMetrics
@@ -35,6 +22,11 @@ from controller_manager.options.gates import (
     WATCH_LIST_CLIENT,
     FeatureGates,
 )
+
+from .changes import EVERYTHING, Comparison
+from .dispatch import Dispatcher, Handler, Registration, ignore
+from .reflector import Reflector
+from .store import Store
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

@@ -13,7 +13,8 @@ from controller_manager.api.selectors import (
     compile_selector,
 )
 from controller_manager.api.workloads import selector_of
-from controller_manager.informers.indexes import (
+
+from .indexes import (
     BY_CONTROLLER,
     BY_LABEL,
     BY_NAMESPACE,
@@ -23,7 +24,7 @@ from controller_manager.informers.indexes import (
     Index,
     label_entry,
 )
-from controller_manager.informers.store import Store
+from .store import Store
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

@@ -8,7 +8,8 @@ from msgspec.structs import force_setattr
 
 from controller_manager.api.core.v1 import Pod, PodSpec
 from controller_manager.client.watch import EventDecoder, WatchEvent
-from controller_manager.informers.pod_specs import SPEC, SharedSpecs
+
+from .pod_specs import SPEC, SharedSpecs
 
 _STATUS: Final = b',"status":{'
 

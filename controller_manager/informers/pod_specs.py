@@ -18,7 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import PodSpec
-from controller_manager.informers.sharing import MAX_REMEMBERED
+
+from .sharing import MAX_REMEMBERED
 
 SPEC: Final = b',"spec":{'
 """The beginning of the bytes of a spec.

@@ -20,9 +20,10 @@ from controller_manager.api.core.v1 import (
     PodVolume,
 )
 from controller_manager.api.meta import PartialMetadata
-from controller_manager.informers.pod_specs import SharedSpecs
-from controller_manager.informers.sharing import MAX_REMEMBERED, OwnerTransform
-from controller_manager.informers.trimming import Trim
+
+from .pod_specs import SharedSpecs
+from .sharing import MAX_REMEMBERED, OwnerTransform
+from .trimming import Trim
 
 _ENCODER: Final = Encoder()
 

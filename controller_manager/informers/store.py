@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from controller_manager.api.meta import KubeObject, key_of
-from controller_manager.informers.changes import EVERYTHING, Comparison
-from controller_manager.informers.indexes import Index
+
+from .changes import EVERYTHING, Comparison
+from .indexes import Index
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

@@ -17,11 +17,12 @@ from controller_manager.api.discovery.v1 import EndpointConditions, EndpointSlic
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.watch import EventDecoder
-from controller_manager.informers.pod_events import PodEventDecoder
-from controller_manager.informers.pod_transform import PodTransform
-from controller_manager.informers.reads import Reads
-from controller_manager.informers.sharing import OwnerTransform
-from controller_manager.informers.trimming import kept_of, trim_for
+
+from .pod_events import PodEventDecoder
+from .pod_transform import PodTransform
+from .reads import Reads
+from .sharing import OwnerTransform
+from .trimming import kept_of, trim_for
 
 
 class MetadataTransform:

@@ -13,7 +13,8 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, force_setattr
 
 from controller_manager.api.meta import PartialMetadata
-from controller_manager.informers.reads import Reads, Step, fields_of, struct_within
+
+from .reads import Reads, Step, fields_of, struct_within
 
 Trim = Callable[[Any], None]
 """Drops fields of an object; called before any other code has the object."""

@@ -19,9 +19,10 @@ from msgspec import Struct
 from msgspec.structs import FieldInfo, force_setattr
 
 from controller_manager.api.meta import APIStruct
-from controller_manager.informers.changes import DependsOn
-from controller_manager.informers.reads import Step, fields_of, struct_within
-from controller_manager.informers.trimming import Kept
+
+from .changes import DependsOn
+from .reads import Step, fields_of, struct_within
+from .trimming import Kept
 
 View = Callable[[Any], Any]
 """Returns a copy of an object that has only the declared fields."""

@@ -12,11 +12,12 @@ from msgspec import Struct
 
 from controller_manager import upstream
 from controller_manager.client.leader_election import is_of_this_program
-from controller_manager.manager.migration import is_given_away
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry
+
+from .migration import is_given_away
 
 LEFT_OUT: Final = "--controllers leaves it out"
 

@@ -10,11 +10,12 @@ from controller_manager.client.client import Client
 from controller_manager.client.errors import APIError, ProtocolError, TransportError
 from controller_manager.client.watch import Bookmark
 from controller_manager.control.definitions import ESTABLISHING
-from controller_manager.manager.caches import CacheGroup
-from controller_manager.manager.controllers import ControllerGroup
-from controller_manager.manager.runnable import Lifetime, Runnable
-from controller_manager.manager.startup import Prepared, StartUp
 from controller_manager.observability.logs import Logger
+
+from .caches import CacheGroup
+from .controllers import ControllerGroup
+from .runnable import Lifetime, Runnable
+from .startup import Prepared, StartUp
 
 _INTERVAL: Final = 30.0
 """Seconds between two looks for missing resources, unless a definition changes."""

@@ -6,10 +6,11 @@ from typing import Final
 
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.factory import InformerFactory
-from controller_manager.manager.runnable import Checks, Lifetime, Runnable
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.informers import CacheCollectors
 from controller_manager.serving.health import HealthCheck
+
+from .runnable import Checks, Lifetime, Runnable
 
 _SYNC_TIMEOUT: Final = 10.0
 """Seconds to wait for all caches before controllers with synced caches start."""

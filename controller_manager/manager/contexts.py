@@ -9,7 +9,6 @@ from controller_manager.client.client import Client, WriteHook, ignore_write
 from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import Clock
 from controller_manager.informers.controller_informers import ControllerInformers
-from controller_manager.manager.events import EventBroadcasters
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.collectors import Collectors
 from controller_manager.options.config import Config
@@ -17,6 +16,8 @@ from controller_manager.runtime.consistency import ConsistencyStore
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.turns import Turns
+
+from .events import EventBroadcasters
 
 
 class Contexts(Struct, frozen=True):

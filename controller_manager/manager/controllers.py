@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from controller_manager.informers.controller_informers import ControllerInformers
-from controller_manager.manager.runnable import Checks, Lifetime, Runnable
 from controller_manager.observability.defects import Defects, count_nowhere
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import GenericConfig
@@ -16,6 +15,8 @@ from controller_manager.runtime.key_report import KeyReport
 from controller_manager.runtime.restarting import until_done
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.worker import DebugPage
+
+from .runnable import Checks, Lifetime, Runnable
 
 
 @dataclass(slots=True)

@@ -13,12 +13,13 @@ from controller_manager.client.events import EventBroadcaster
 from controller_manager.client.leader_election import LeaderElector, new_identity
 from controller_manager.client.lease_candidate import Candidacy
 from controller_manager.clock import Clock
-from controller_manager.manager.beside import Beside
-from controller_manager.manager.ownership import OwnershipGroup
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.elections import ElectionCollectors
 from controller_manager.options.config import Config, LeaderElectionConfig
 from controller_manager.options.gates import COORDINATED_ELECTION
+
+from .beside import Beside
+from .ownership import OwnershipGroup
 
 
 class Elections:

@@ -8,9 +8,10 @@ from typing import Final
 from controller_manager.client.client import Client
 from controller_manager.client.events import EventBroadcaster
 from controller_manager.clock import Clock
-from controller_manager.manager.runnable import Lifetime, Runnable
 from controller_manager.observability.defects import count_nowhere
 from controller_manager.observability.logs import Logger
+
+from .runnable import Lifetime, Runnable
 
 _FLUSH: Final = 3.0
 """Seconds to wait at the end for events that are not written yet."""

@@ -7,8 +7,8 @@ outage, the leader as well as the standby. /readyz says what the process waits f
 
 from collections.abc import Sequence
 
-from controller_manager.manager.runnable import Checks, Runnable
-from controller_manager.manager.startup import StartUp
+from .runnable import Checks, Runnable
+from .startup import StartUp
 
 
 class Health:

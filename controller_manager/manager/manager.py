@@ -14,32 +14,6 @@ from controller_manager.client.leader_election import LeaderElector
 from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import InformerFactory
-from controller_manager.manager.absent import (
-    absent_controllers,
-    warn_of_absent_controllers,
-)
-from controller_manager.manager.awaited import AwaitedControllers
-from controller_manager.manager.beside import Beside, InMainLoop
-from controller_manager.manager.caches import CacheGroup
-from controller_manager.manager.contexts import Contexts
-from controller_manager.manager.controllers import ControllerGroup
-from controller_manager.manager.elections import Elections
-from controller_manager.manager.events import EventBroadcasters
-from controller_manager.manager.health import Health
-from controller_manager.manager.migration import (
-    MigrationGroup,
-    migrated_controllers,
-)
-from controller_manager.manager.ownership import OwnershipGroup
-from controller_manager.manager.preview import (
-    PreviewGroup,
-    make_preview,
-    without_writes,
-)
-from controller_manager.manager.runnable import Checks, Lifetime
-from controller_manager.manager.servers import ServerGroup
-from controller_manager.manager.startup import StartUp
-from controller_manager.manager.stuck_rollouts import StuckRollouts
 from controller_manager.observability.component import (
     register_disabled,
     register_features,
@@ -58,6 +32,23 @@ from controller_manager.runtime.turns import Turns
 from controller_manager.serving.pages import Pages
 from controller_manager.serving.server import Server
 from controller_manager.version import COMPONENT
+
+from .absent import absent_controllers, warn_of_absent_controllers
+from .awaited import AwaitedControllers
+from .beside import Beside, InMainLoop
+from .caches import CacheGroup
+from .contexts import Contexts
+from .controllers import ControllerGroup
+from .elections import Elections
+from .events import EventBroadcasters
+from .health import Health
+from .migration import MigrationGroup, migrated_controllers
+from .ownership import OwnershipGroup
+from .preview import PreviewGroup, make_preview, without_writes
+from .runnable import Checks, Lifetime
+from .servers import ServerGroup
+from .startup import StartUp
+from .stuck_rollouts import StuckRollouts
 
 if TYPE_CHECKING:  # most managers have no preview
     from controller_manager.preview.preview import Preview

@@ -7,13 +7,14 @@ the controllers that the configuration gives to it.
 
 from collections.abc import Callable
 
-from controller_manager.manager.ownership import OwnershipGroup
-from controller_manager.manager.runnable import Checks, Lifetime, Runnable
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import GenericConfig
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry
 from controller_manager.version import COMPONENT
+
+from .ownership import OwnershipGroup
+from .runnable import Checks, Lifetime, Runnable
 
 
 def component_of(descriptor: Descriptor, config: GenericConfig) -> str | None:

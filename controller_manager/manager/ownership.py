@@ -18,8 +18,9 @@ from controller_manager.client.ownership import (
     Ownership,
     PermanentOwnership,
 )
-from controller_manager.manager.beside import Beside
-from controller_manager.manager.runnable import Checks, Lifetime, Runnable
+
+from .beside import Beside
+from .runnable import Checks, Lifetime, Runnable
 
 _LAST_EVENT: Final = 1.0
 """Seconds to wait for the event that this process stopped leading."""

@@ -11,7 +11,6 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.client.builder import Connections
 from controller_manager.clock import Clock
-from controller_manager.manager.runnable import Lifetime, Runnable
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import PreviewConfig
@@ -19,6 +18,8 @@ from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.restarting import until_done
 from controller_manager.serving.pages import DebugPage
 from controller_manager.serving.streaming import Pieces
+
+from .runnable import Lifetime, Runnable
 
 if TYPE_CHECKING:  # most managers have no preview, and its modules are many
     from controller_manager.preview.absentees import Absentee

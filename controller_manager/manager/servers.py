@@ -7,8 +7,6 @@ from controller_manager.client.builder import Connections
 from controller_manager.client.client import Client
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
-from controller_manager.manager.beside import Beside
-from controller_manager.manager.runnable import Lifetime, Runnable
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.lag import observe_lag
 from controller_manager.observability.logs import Logger
@@ -21,6 +19,9 @@ from controller_manager.serving.certificates import Certificates, ServingError
 from controller_manager.serving.pages import Pages
 from controller_manager.serving.reviews import ReviewLimiter
 from controller_manager.serving.server import Server
+
+from .beside import Beside
+from .runnable import Lifetime, Runnable
 
 
 class ServerGroup(Runnable):

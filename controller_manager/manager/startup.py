@@ -19,9 +19,6 @@ from controller_manager.client.errors import (
 from controller_manager.clock import Clock
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.factory import InformerFactory
-from controller_manager.manager.contexts import Contexts
-from controller_manager.manager.migration import component_of, is_given_away
-from controller_manager.manager.missing import Missing, missing_resources
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config
 from controller_manager.runtime.controller import Controller
@@ -29,6 +26,10 @@ from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.initializing import make_controller
 from controller_manager.runtime.invalid_configuration import InvalidConfiguration
 from controller_manager.runtime.registry import Registry
+
+from .contexts import Contexts
+from .migration import component_of, is_given_away
+from .missing import Missing, missing_resources
 
 _POLL: Final = 1.0
 _DISCOVERIES: Final = 10

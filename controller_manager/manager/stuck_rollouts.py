@@ -11,12 +11,13 @@ from msgspec import Struct
 from controller_manager.client.client import Client
 from controller_manager.client.server_clock import ServerClock
 from controller_manager.informers.informer import SharedInformer
-from controller_manager.manager.runnable import Lifetime, Runnable
-from controller_manager.manager.stalled import Stalled, stalled
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.restarting import until_done
 from controller_manager.runtime.root_causes import FindRootCause, RootCause
+
+from .runnable import Lifetime, Runnable
+from .stalled import Stalled, stalled
 
 PERIOD: Final = 60.0
 """Seconds from one turn to the next."""

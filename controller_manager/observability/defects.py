@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from controller_manager.observability.logs import Logger
+from .logs import Logger
 
 
 def count_nowhere(_: str) -> None:

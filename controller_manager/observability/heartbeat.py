@@ -13,7 +13,8 @@ import traceback
 from typing import Final
 
 from controller_manager.clock import Clock
-from controller_manager.observability.logs import Logger
+
+from .logs import Logger
 
 BEAT: Final = 5.0
 """Seconds between two beats, and between two looks at them while none is late.

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 from typing import Final
 
-from controller_manager.observability.metrics.loop import LoopCollectors
+from .metrics.loop import LoopCollectors
 
 _INTERVAL: Final = 5.0
 _MINUTE: Final = 12

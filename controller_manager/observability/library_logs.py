@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from controller_manager.observability.logs import Logger
+from .logs import Logger
 
 
 class _Forwarding(logging.Handler):

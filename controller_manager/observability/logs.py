@@ -21,11 +21,7 @@ from structlog import BoundLoggerBase
 from structlog.processors import format_exc_info
 from structlog.typing import EventDict, WrappedLogger
 
-from controller_manager.observability.log_output import (
-    QueuedOutput,
-    StreamOutput,
-    record_of,
-)
+from .log_output import QueuedOutput, StreamOutput, record_of
 
 Format = Literal["text", "json"]
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, Final
 
-from controller_manager.observability.logs import Logger
+from .logs import Logger
 
 _CLOSED: Final = "the handler is closed"
 """Message of uvloop for a connection that was closed while data was being sent."""

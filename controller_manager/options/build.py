@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from controller_manager.options.controller_options import ControllerOptions
-from controller_manager.options.flag_set import FlagSet
-from controller_manager.options.gates import Gate
+from .controller_options import ControllerOptions
+from .flag_set import FlagSet
+from .gates import Gate
 
 
 class Build(Protocol):

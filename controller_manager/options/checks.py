@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from controller_manager.options.durations import parse_duration
 from controller_manager.urls import has_user
 from controller_manager.version import KUBERNETES_VERSION
 from controller_manager.yaml_files import UnreadableFile, read_document
+
+from .durations import parse_duration
 
 Check = Callable[[Any], str]
 """Returns the problem with a value, empty if it is valid."""

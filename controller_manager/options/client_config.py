@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from controller_manager.options.config import ClientConfig, RateLimit
-from controller_manager.options.numbers import parse_integer, parse_number
-from controller_manager.options.options import Options
-from controller_manager.options.suggestions import suggest
+from .config import ClientConfig, RateLimit
+from .numbers import parse_integer, parse_number
+from .options import Options
+from .suggestions import suggest
 
 _DEFAULT_QPS: Final = 5.0
 _DEFAULT_BURST: Final = 10

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar
 
-from controller_manager.options.controller_options import ControllerOptions
-from controller_manager.options.gates import FeatureGates
-from controller_manager.options.leader_migration import LeaderMigrationConfig
-from controller_manager.options.serving_flags import DEFAULT_SECURE_PORT
-from controller_manager.options.versions import THIS_MINOR
+from .controller_options import ControllerOptions
+from .gates import FeatureGates
+from .leader_migration import LeaderMigrationConfig
+from .serving_flags import DEFAULT_SECURE_PORT
+from .versions import THIS_MINOR
 
 OptionsT = TypeVar("OptionsT", bound=ControllerOptions)
 

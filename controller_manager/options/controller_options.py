@@ -11,9 +11,9 @@ Without arguments such a class has the defaults of its flags.
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
-from controller_manager.options.durations import parse_duration
-from controller_manager.options.flag import Flag, section
-from controller_manager.options.values import default_value
+from .durations import parse_duration
+from .flag import Flag, section
+from .values import default_value
 
 
 class _Option:

@@ -13,11 +13,12 @@ from typing import Any, Final, cast
 
 import yaml
 
-from controller_manager.options.file_fields import CARRIED, FILE_ONLY
-from controller_manager.options.flag import FlagType
-from controller_manager.options.flag_set import FlagSet
-from controller_manager.options.values import check_file_value, default_value
 from controller_manager.yaml_files import UnreadableFile, read_document
+
+from .file_fields import CARRIED, FILE_ONLY
+from .flag import FlagType
+from .flag_set import FlagSet
+from .values import check_file_value, default_value
 
 API_VERSION: Final = "kubecontrollermanager.config.k8s.io/v1alpha1"
 KIND: Final = "KubeControllerManagerConfiguration"

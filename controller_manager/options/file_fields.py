@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from controller_manager.options.flag import FlagType
+from .flag import FlagType
 
 FILE_ONLY: Final[tuple[tuple[str, FlagType, Any], ...]] = (
     ("Generic.Port", "int32", 0),

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller_manager.options.checks import Check, at_least
+from .checks import Check, at_least
 
 FlagType = Literal[
     "bool",

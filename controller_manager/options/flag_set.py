@@ -5,12 +5,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller_manager.options.file_fields import RESERVED
-from controller_manager.options.flag import Flag
-from controller_manager.options.gates import Gate, describe
-from controller_manager.options.general_flags import GENERAL_FLAGS
-from controller_manager.options.serving_flags import SERVING_FLAGS
-from controller_manager.options.upstream_flags import UPSTREAM_FLAGS
+from .file_fields import RESERVED
+from .flag import Flag
+from .gates import Gate, describe
+from .general_flags import GENERAL_FLAGS
+from .serving_flags import SERVING_FLAGS
+from .upstream_flags import UPSTREAM_FLAGS
 
 _SECTIONS: Final = (
     "Debugging",

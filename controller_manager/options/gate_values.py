@@ -2,13 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from controller_manager.options.gates import (
-    ALL_OF_STAGE,
-    FeatureGates,
-    Gate,
-    gate_specs,
-    values_of,
-)
+from .gates import ALL_OF_STAGE, FeatureGates, Gate, gate_specs, values_of
 
 
 def gate_values(

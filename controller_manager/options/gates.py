@@ -9,12 +9,8 @@ from typing import Final, Literal
 
 from msgspec import Struct, field
 
-from controller_manager.options.upstream_gates import (
-    DEPENDENCIES,
-    GateSpec,
-    known_gates,
-)
-from controller_manager.options.versions import THIS_MINOR
+from .upstream_gates import DEPENDENCIES, GateSpec, known_gates
+from .versions import THIS_MINOR
 
 Stage = Literal["ALPHA", "BETA"]
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controller_manager.options.checks import (
+from .checks import (
     external_or_none,
     longer_than_nothing,
     metric_labels,
@@ -13,7 +13,7 @@ from controller_manager.options.checks import (
     range_allocator,
     readable_document,
 )
-from controller_manager.options.flag import Flag, section
+from .flag import Flag, section
 
 _CLOUD: Final = "this build has no cloud provider"
 

@@ -2,18 +2,14 @@
 
 from typing import Final
 
-from controller_manager.options.checks import readable_document
-from controller_manager.options.config import (
-    GenericConfig,
-    LeaderElectionConfig,
-    PreviewConfig,
-)
-from controller_manager.options.leader_migration import (
+from .checks import readable_document
+from .config import GenericConfig, LeaderElectionConfig, PreviewConfig
+from .leader_migration import (
     LeaderMigrationConfig,
     read_leader_migration,
     unknown_fields,
 )
-from controller_manager.options.options import Options
+from .options import Options
 
 _JITTER: Final = 1.2
 

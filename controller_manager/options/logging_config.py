@@ -2,10 +2,10 @@
 
 from typing import Any, Literal
 
-from controller_manager.options.config import LoggingConfig
-from controller_manager.options.gates import LOGGING_ALPHA, FeatureGates
-from controller_manager.options.numbers import parse_level
-from controller_manager.options.options import Options
+from .config import LoggingConfig
+from .gates import LOGGING_ALPHA, FeatureGates
+from .numbers import parse_level
+from .options import Options
 
 
 def logging_config(options: Options, features: FeatureGates) -> LoggingConfig:

@@ -5,8 +5,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from controller_manager.options.flag_set import FlagSet
 from controller_manager.version import NAME
+
+from .flag_set import FlagSet
 
 NAMESPACE: Final = "kube-system"
 LABEL: Final = "component=kube-controller-manager"

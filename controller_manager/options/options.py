@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from controller_manager.options.build import Build
-from controller_manager.options.document import FileError, defaults, read_file
-from controller_manager.options.durations import parse_duration
-from controller_manager.options.numbers import parse_number
-from controller_manager.options.values import default_value, parse_flag
+from .build import Build
+from .document import FileError, defaults, read_file
+from .durations import parse_duration
+from .numbers import parse_number
+from .values import default_value, parse_flag
 
 
 class OptionsError(Exception):

@@ -4,24 +4,17 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from controller_manager.options.build import Build
-from controller_manager.options.client_config import client_config
-from controller_manager.options.config import Config, PodRangesConfig
-from controller_manager.options.controller_options import (
-    ControllerOptions,
-    make_options,
-)
-from controller_manager.options.document import as_tree
-from controller_manager.options.gates import FeatureGates, resolve_gates
-from controller_manager.options.generic_config import generic_config, preview_config
-from controller_manager.options.logging_config import logging_config
-from controller_manager.options.options import Options, OptionsError
-from controller_manager.options.serving_config import (
-    authentication_config,
-    authorization_config,
-    serving_config,
-)
-from controller_manager.options.versions import THIS_MINOR, minor_version
+from .build import Build
+from .client_config import client_config
+from .config import Config, PodRangesConfig
+from .controller_options import ControllerOptions, make_options
+from .document import as_tree
+from .gates import FeatureGates, resolve_gates
+from .generic_config import generic_config, preview_config
+from .logging_config import logging_config
+from .options import Options, OptionsError
+from .serving_config import authentication_config, authorization_config, serving_config
+from .versions import THIS_MINOR, minor_version
 
 
 def parse(

@@ -1,15 +1,15 @@
 """Makes the config of the HTTPS server, and of the access to it."""
 
-from controller_manager.options import tls
-from controller_manager.options.config import (
+from . import tls
+from .config import (
     AuthenticationConfig,
     AuthorizationConfig,
     CertificateFiles,
     RequestHeaderConfig,
     ServingConfig,
 )
-from controller_manager.options.options import Options
-from controller_manager.options.suggestions import suggest
+from .options import Options
+from .suggestions import suggest
 
 
 def serving_config(options: Options) -> ServingConfig:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controller_manager.options.flag import Flag, section
+from .flag import Flag, section
 
 DEFAULT_SECURE_PORT: Final = 10257
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controller_manager.options.flag import Flag, section
+from .flag import Flag, section
 
 _SERVICE_LB: Final = section(
     "Service-lb-controller",

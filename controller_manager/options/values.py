@@ -7,14 +7,9 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, Final
 
-from controller_manager.options.durations import format_duration, parse_duration
-from controller_manager.options.flag import Flag, FlagType
-from controller_manager.options.numbers import (
-    in_range,
-    parse_integer,
-    parse_level,
-    parse_number,
-)
+from .durations import format_duration, parse_duration
+from .flag import Flag, FlagType
+from .numbers import in_range, parse_integer, parse_level, parse_number
 
 _QUANTITY: Final = re.compile(r"[0-9]+(\.[0-9]*)?(m|k|[KMGTPE]i?)?")
 _BITS: Final[dict[str, int]] = {"int32": 32, "Level": 32}

@@ -13,12 +13,13 @@ from msgspec import Struct
 from controller_manager.api.json_objects import object_at, objects_at
 from controller_manager.api.times import parse_time
 from controller_manager.clock import Clock
-from controller_manager.preview.contents import controller_of, identity_of
-from controller_manager.preview.fields import JSON
-from controller_manager.preview.findings import Difference, Findings
-from controller_manager.preview.ledger import Ledger
-from controller_manager.preview.target import Target
 from controller_manager.version import NAME
+
+from .contents import controller_of, identity_of
+from .fields import JSON
+from .findings import Difference, Findings
+from .ledger import Ledger
+from .target import Target
 
 _MANAGERS: Final = frozenset(("kube-controller-manager", NAME))
 """The field managers of controller managers: the first part of their user agents."""

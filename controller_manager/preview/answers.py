@@ -7,8 +7,9 @@ import msgspec
 
 from controller_manager.client.errors import NAMESPACE_TERMINATING
 from controller_manager.client.transport import Response
-from controller_manager.preview.fields import JSON
-from controller_manager.preview.target import Target
+
+from .fields import JSON
+from .target import Target
 
 _HEADERS: Final = {"content-type": "application/json"}
 _PARTIAL: Final = "as=PartialObjectMetadata"

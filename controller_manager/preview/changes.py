@@ -7,9 +7,9 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from controller_manager.preview.fields import JSON
-from controller_manager.preview.target import Collection, Key
-from controller_manager.preview.versions import change_number
+from .fields import JSON
+from .target import Collection, Key
+from .versions import change_number
 
 _ENDS: Final = 10_000
 """The most ends of watches that are remembered."""

@@ -7,16 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from controller_manager.api.json_objects import object_at, objects_at
-from controller_manager.preview.fields import (
-    JSON,
-    REMOVED,
-    Path,
-    are_same,
-    differences,
-    is_empty,
-    value_at,
-)
-from controller_manager.preview.target import Collection, Target
+
+from .fields import JSON, REMOVED, Path, are_same, differences, is_empty, value_at
+from .target import Collection, Target
 
 _OF_SERVER: Final = frozenset(
     (

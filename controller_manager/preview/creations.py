@@ -5,21 +5,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from controller_manager.clock import Clock
-from controller_manager.preview.changes import ChangeLog
-from controller_manager.preview.contents import (
-    changed_fields,
-    has_value,
-    unlike,
-    with_other_uid,
-    with_other_uids,
-)
-from controller_manager.preview.entries import Entries
-from controller_manager.preview.entry import Creation, Entry, Written
-from controller_manager.preview.fields import JSON, REMOVED, Item, Path, value_at
-from controller_manager.preview.findings import Findings
-from controller_manager.preview.ledger import Ledger, owner_of
-from controller_manager.preview.siblings import Siblings
-from controller_manager.preview.target import Key, Target
+
+from .changes import ChangeLog
+from .contents import changed_fields, has_value, unlike, with_other_uid, with_other_uids
+from .entries import Entries
+from .entry import Creation, Entry, Written
+from .fields import JSON, REMOVED, Item, Path, value_at
+from .findings import Findings
+from .ledger import Ledger, owner_of
+from .siblings import Siblings
+from .target import Key, Target
 
 _OWNERS: Final = ("metadata", "ownerReferences")
 _KEPT: Final = 4_000

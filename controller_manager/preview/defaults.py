@@ -7,8 +7,8 @@ which replaces the one of the overlay.
 import random
 from typing import Any, Final
 
-from controller_manager.preview.fields import JSON
-from controller_manager.preview.target import Target
+from .fields import JSON
+from .target import Target
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX: Final = 5

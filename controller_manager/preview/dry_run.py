@@ -8,13 +8,14 @@ import msgspec
 
 from controller_manager.client.errors import is_success
 from controller_manager.client.transport import Request, Response, Transport
-from controller_manager.preview.answers import Refused
-from controller_manager.preview.contents import controller_uid
-from controller_manager.preview.fields import JSON
-from controller_manager.preview.overlay import Overlay
-from controller_manager.preview.servers import Servers
-from controller_manager.preview.target import Target
-from controller_manager.preview.versions import change_number, server_version
+
+from .answers import Refused
+from .contents import controller_uid
+from .fields import JSON
+from .overlay import Overlay
+from .servers import Servers
+from .target import Target
+from .versions import change_number, server_version
 
 DRY_RUN: Final = ("dryRun", "All")
 _WHOLE: Final = "application/json"

@@ -4,18 +4,13 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
-from controller_manager.preview.changes import ChangeLog
-from controller_manager.preview.entry import Entry
-from controller_manager.preview.fields import JSON
-from controller_manager.preview.findings import Findings
-from controller_manager.preview.settings import PreviewSettings
-from controller_manager.preview.target import Key, Target
-from controller_manager.preview.versions import (
-    as_number,
-    change_number,
-    server_version,
-    version_of,
-)
+from .changes import ChangeLog
+from .entry import Entry
+from .fields import JSON
+from .findings import Findings
+from .settings import PreviewSettings
+from .target import Key, Target
+from .versions import as_number, change_number, server_version, version_of
 
 _KEPT: Final = 4_000
 """The most objects that are remembered after their entry is gone."""

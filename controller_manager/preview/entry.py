@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
-from controller_manager.preview.fields import JSON, Path, with_value
-from controller_manager.preview.target import Key, Target
+from .fields import JSON, Path, with_value
+from .target import Key, Target
 
 _ENDED_PHASES: Final = ("Succeeded", "Failed")
 _DEFAULT_GRACE_PERIOD: Final = 30

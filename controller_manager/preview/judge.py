@@ -9,29 +9,15 @@ from controller_manager.client.errors import TransportError
 from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.client.transport import Transport
 from controller_manager.observability.logs import Logger
-from controller_manager.preview.contents import (
-    has_value,
-    identity_of,
-    is_opaque,
-    unlike,
-)
-from controller_manager.preview.creations import Mismatch
-from controller_manager.preview.entry import Creation, Entry
-from controller_manager.preview.fields import (
-    REMOVED,
-    Path,
-    shown_path,
-    value_at,
-)
-from controller_manager.preview.findings import (
-    Difference,
-    FieldDifference,
-    Findings,
-    shortened,
-)
-from controller_manager.preview.overlay import Overlay
-from controller_manager.preview.reading import Reader, ReadFailed
-from controller_manager.preview.target import Collection
+
+from .contents import has_value, identity_of, is_opaque, unlike
+from .creations import Mismatch
+from .entry import Creation, Entry
+from .fields import REMOVED, Path, shown_path, value_at
+from .findings import Difference, FieldDifference, Findings, shortened
+from .overlay import Overlay
+from .reading import Reader, ReadFailed
+from .target import Collection
 
 _PERIOD: Final = 1.0
 _READS: Final = 50

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from controller_manager.clock import Clock
-from controller_manager.preview.contents import controller_uid
-from controller_manager.preview.fields import JSON
-from controller_manager.preview.target import Collection, Target
+
+from .contents import controller_uid
+from .fields import JSON
+from .target import Collection, Target
 
 
 class Owner(Struct, frozen=True):

@@ -6,18 +6,19 @@ from typing import Final
 
 from controller_manager.api.times import parse_time
 from controller_manager.clock import Clock
-from controller_manager.preview.absentees import Absentee, Absentees
-from controller_manager.preview.changes import ChangeLog
-from controller_manager.preview.contents import changed_fields, has_value
-from controller_manager.preview.creations import Creations
-from controller_manager.preview.entries import Entries
-from controller_manager.preview.entry import Creation, Deletion, Entry, Written
-from controller_manager.preview.fields import JSON, value_at
-from controller_manager.preview.findings import Findings
-from controller_manager.preview.ledger import Ledger, owner_of
-from controller_manager.preview.settings import PreviewSettings
-from controller_manager.preview.target import Key, Target
-from controller_manager.preview.versions import version_of
+
+from .absentees import Absentee, Absentees
+from .changes import ChangeLog
+from .contents import changed_fields, has_value
+from .creations import Creations
+from .entries import Entries
+from .entry import Creation, Deletion, Entry, Written
+from .fields import JSON, value_at
+from .findings import Findings
+from .ledger import Ledger, owner_of
+from .settings import PreviewSettings
+from .target import Key, Target
+from .versions import version_of
 
 _KEPT: Final = 4_000
 """The most creations and deletions of the server that are remembered, and the most

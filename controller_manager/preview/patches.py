@@ -9,7 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from controller_manager.client.client import PatchType
-from controller_manager.preview.fields import JSON, KEYS, SETS
+
+from .fields import JSON, KEYS, SETS
 
 APPLY: Final = "application/apply-patch+yaml"
 

@@ -8,13 +8,14 @@ from prometheus_client import CollectorRegistry
 from controller_manager.client.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
-from controller_manager.preview.absentees import Absentee
-from controller_manager.preview.findings import Findings, PreviewMetrics
-from controller_manager.preview.judge import Judge
-from controller_manager.preview.overlay import Overlay
-from controller_manager.preview.report import Report, report_of
-from controller_manager.preview.settings import PreviewSettings
-from controller_manager.preview.transport import PreviewTransport
+
+from .absentees import Absentee
+from .findings import Findings, PreviewMetrics
+from .judge import Judge
+from .overlay import Overlay
+from .report import Report, report_of
+from .settings import PreviewSettings
+from .transport import PreviewTransport
 
 
 class Preview:

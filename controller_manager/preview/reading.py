@@ -9,17 +9,13 @@ import msgspec
 
 from controller_manager.api.selectors import SelectorError, parse_selector
 from controller_manager.client.transport import Query, Request, Response, Transport
-from controller_manager.preview.answers import (
-    not_found,
-    object_answer,
-    partial,
-    wants_metadata,
-)
-from controller_manager.preview.entry import Entry
-from controller_manager.preview.fields import JSON, REMOVED, value_at
-from controller_manager.preview.overlay import Overlay
-from controller_manager.preview.target import Target
-from controller_manager.preview.versions import as_number, server_version, viewed
+
+from .answers import not_found, object_answer, partial, wants_metadata
+from .entry import Entry
+from .fields import JSON, REMOVED, value_at
+from .overlay import Overlay
+from .target import Target
+from .versions import as_number, server_version, viewed
 
 _READ: Final = {"accept": "application/json"}
 

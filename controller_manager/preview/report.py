@@ -6,11 +6,12 @@ import msgspec
 from msgspec import Struct
 
 from controller_manager.api.times import format_time
-from controller_manager.preview.entry import Entry
-from controller_manager.preview.fields import shown_path
-from controller_manager.preview.findings import Divergence, Findings
-from controller_manager.preview.overlay import Overlay
-from controller_manager.preview.settings import PreviewSettings
+
+from .entry import Entry
+from .fields import shown_path
+from .findings import Divergence, Findings
+from .overlay import Overlay
+from .settings import PreviewSettings
 
 
 class ReportedField(Struct, rename="camel"):

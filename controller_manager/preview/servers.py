@@ -13,7 +13,8 @@ import msgspec
 from controller_manager.api.json_objects import object_at
 from controller_manager.client.transport import Request, Transport
 from controller_manager.clock import Clock
-from controller_manager.preview.target import Target
+
+from .target import Target
 
 _REGISTRATION: Final = "apiregistration.k8s.io"
 """The group of APIServices, which has none itself: the API server serves it."""

@@ -10,8 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.preview.fields import JSON
-from controller_manager.preview.ledger import Owner
+from .fields import JSON
+from .ledger import Owner
 
 _KEPT: Final = 4_000
 

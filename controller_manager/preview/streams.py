@@ -10,13 +10,14 @@ import msgspec
 
 from controller_manager.client.transport import Query, Response, Stream
 from controller_manager.client.watch import INITIAL_EVENTS_END
-from controller_manager.preview.answers import partial
-from controller_manager.preview.changes import Change
-from controller_manager.preview.fields import JSON
-from controller_manager.preview.overlay import Overlay
-from controller_manager.preview.reading import of_item, selects, with_version
-from controller_manager.preview.target import Collection, Target
-from controller_manager.preview.versions import as_number, viewed
+
+from .answers import partial
+from .changes import Change
+from .fields import JSON
+from .overlay import Overlay
+from .reading import of_item, selects, with_version
+from .target import Collection, Target
+from .versions import as_number, viewed
 
 _PATIENCE: Final = 1.0
 """Seconds that a watch waits until other watches have shown a change before it."""

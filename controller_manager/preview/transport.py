@@ -10,18 +10,14 @@ from controller_manager.client.transport import (
     Stream,
     Transport,
 )
-from controller_manager.preview.answers import (
-    expired,
-    not_found,
-    refusal,
-    wants_metadata,
-)
-from controller_manager.preview.overlay import Overlay
-from controller_manager.preview.reading import Reader, to_server
-from controller_manager.preview.streams import MergedStream, RefusedStream
-from controller_manager.preview.target import Collection, Target, find_target
-from controller_manager.preview.versions import as_number, server_version
-from controller_manager.preview.writing import Writer
+
+from .answers import expired, not_found, refusal, wants_metadata
+from .overlay import Overlay
+from .reading import Reader, to_server
+from .streams import MergedStream, RefusedStream
+from .target import Collection, Target, find_target
+from .versions import as_number, server_version
+from .writing import Writer
 
 
 class PreviewTransport:

@@ -13,7 +13,8 @@ import msgspec
 
 from controller_manager.api.times import format_time
 from controller_manager.client.transport import Request, Response, Transport
-from controller_manager.preview.answers import (
+
+from .answers import (
     Refused,
     already_exists,
     conflict,
@@ -23,16 +24,16 @@ from controller_manager.preview.answers import (
     refusal,
     success,
 )
-from controller_manager.preview.contents import changed_fields
-from controller_manager.preview.defaults import created, generated_name, new_uid
-from controller_manager.preview.dry_run import DRY_RUN, DryRun
-from controller_manager.preview.entry import Deletion, grace_period_of
-from controller_manager.preview.fields import JSON, with_value
-from controller_manager.preview.overlay import Overlay
-from controller_manager.preview.patches import APPLY, InvalidPatch, patched
-from controller_manager.preview.reading import Reader, ReadFailed, with_version
-from controller_manager.preview.target import Collection, Target
-from controller_manager.preview.versions import viewed
+from .contents import changed_fields
+from .defaults import created, generated_name, new_uid
+from .dry_run import DRY_RUN, DryRun
+from .entry import Deletion, grace_period_of
+from .fields import JSON, with_value
+from .overlay import Overlay
+from .patches import APPLY, InvalidPatch, patched
+from .reading import Reader, ReadFailed, with_version
+from .target import Collection, Target
+from .versions import viewed
 
 _NAMESPACES: Final = Collection("", "namespaces")
 _OF_STATUS: Final = frozenset(("status", "approval"))

@@ -17,7 +17,8 @@ from controller_manager.api.resource import AnyResource
 from controller_manager.client.sync_key import SYNC_KEY
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.informer import SharedInformer
-from controller_manager.runtime.outcome import Requeue
+
+from .outcome import Requeue
 
 STALE_RECHECK: Final = 1.0
 """Seconds until a key that waits for a stale cache is synced again."""

@@ -18,12 +18,13 @@ from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.collectors import Collectors
 from controller_manager.options.config import Config
-from controller_manager.runtime.consistency import ConsistencyStore
-from controller_manager.runtime.controller import Controller
-from controller_manager.runtime.turns import Turns
-from controller_manager.runtime.worker import Reconcile, Workers
 from controller_manager.workqueue.queue import WorkQueue
 from controller_manager.workqueue.ratelimiters import Backoff
+
+from .consistency import ConsistencyStore
+from .controller import Controller
+from .turns import Turns
+from .worker import Reconcile, Workers
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient

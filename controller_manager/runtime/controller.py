@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Protocol
 
-from controller_manager.runtime.key_report import KeyReport
-from controller_manager.runtime.worker import DebugPage, Workers
+from .key_report import KeyReport
+from .worker import DebugPage, Workers
 
 
 class Controller(Protocol):

@@ -11,7 +11,8 @@ from controller_manager.options.config import Config
 from controller_manager.options.controller_options import ControllerOptions, flags_of
 from controller_manager.options.flag import Flag
 from controller_manager.options.gates import FeatureGates, Gate
-from controller_manager.runtime.permissions import Permission
+
+from .permissions import Permission
 
 
 def lacks_nothing(_: Config, __: str) -> str:

@@ -7,8 +7,9 @@ from controller_manager.api.meta import KubeObject, is_deleting, key_of
 from controller_manager.api.owners import controller_of
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.lister import Lister
-from controller_manager.runtime.watches import For, Maps
 from controller_manager.workqueue.queue import WorkQueue
+
+from .watches import For, Maps
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

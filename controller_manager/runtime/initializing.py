@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from controller_manager.runtime.context import ControllerContext, InitFunction
-from controller_manager.runtime.controller import Controller
-from controller_manager.runtime.descriptor import Descriptor
-from controller_manager.runtime.reconciler import Reconciler
+from .context import ControllerContext, InitFunction
+from .controller import Controller
+from .descriptor import Descriptor
+from .reconciler import Reconciler
 
 
 def make_controller(descriptor: Descriptor, context: ControllerContext) -> Controller:

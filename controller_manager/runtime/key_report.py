@@ -11,15 +11,9 @@ from typing import Literal
 from msgspec import Struct
 
 from controller_manager.clock import Clock
-from controller_manager.runtime.outcome import (
-    Done,
-    Failed,
-    Outcome,
-    Reason,
-    Requeue,
-    failure_outcome,
-)
 from controller_manager.workqueue.key_state import KeyState
+
+from .outcome import Done, Failed, Outcome, Reason, Requeue, failure_outcome
 
 
 class SyncRecord(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -14,18 +14,14 @@ from controller_manager.informers.indexes import (
     ORPHANS_BY_LABEL,
 )
 from controller_manager.informers.lister import Lister
-from controller_manager.runtime.consistency import requeue_for
-from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.handlers import (
-    OwnedHandler,
-    enqueue,
-    handler_for,
-    mapping_handler,
-)
-from controller_manager.runtime.outcome import DONE, Outcome
-from controller_manager.runtime.watches import For, Maps, Owns, Watch
-from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.ratelimiters import Backoff
+
+from .consistency import requeue_for
+from .context import ControllerContext
+from .handlers import OwnedHandler, enqueue, handler_for, mapping_handler
+from .outcome import DONE, Outcome
+from .watches import For, Maps, Owns, Watch
+from .worker import Workers
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 WatchedT = TypeVar("WatchedT", bound=KubeObject)

@@ -11,8 +11,9 @@ from controller_manager import upstream
 from controller_manager.options.controller_options import ControllerOptions
 from controller_manager.options.flag_set import DuplicateFlag, FlagSet
 from controller_manager.options.gates import GENERAL_GATES, Gate
-from controller_manager.runtime.descriptor import Descriptor
-from controller_manager.runtime.root_causes import FindRootCause
+
+from .descriptor import Descriptor
+from .root_causes import FindRootCause
 
 _OF_CLOUD_PROVIDERS: Final = upstream.CLOUD | {
     upstream.ALIASES[name] for name in upstream.CLOUD

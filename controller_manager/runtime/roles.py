@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.runtime.permissions import Permission
+
+from .permissions import Permission
 
 _API_VERSION: Final = "rbac.authorization.k8s.io/v1"
 _GROUP: Final = "rbac.authorization.k8s.io"

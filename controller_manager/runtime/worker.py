@@ -30,19 +30,13 @@ from controller_manager.client.sync_key import ON_WAIT, PLACES, SYNC_KEY
 from controller_manager.clock import Clock
 from controller_manager.observability.defects import Defects, count_nowhere
 from controller_manager.observability.logs import SYNC_FIELDS, Logger
-from controller_manager.runtime.key_report import KeyReport, SyncRecords
-from controller_manager.runtime.outcome import (
-    Done,
-    Failed,
-    Outcome,
-    Requeue,
-    SyncError,
-    failure_outcome,
-)
-from controller_manager.runtime.restarting import until_done
-from controller_manager.runtime.stopping import done_before
-from controller_manager.runtime.turns import Turns
 from controller_manager.workqueue.queue import ShutDown, WorkQueue
+
+from .key_report import KeyReport, SyncRecords
+from .outcome import Done, Failed, Outcome, Requeue, SyncError, failure_outcome
+from .restarting import until_done
+from .stopping import done_before
+from .turns import Turns
 
 _EXPECTED_ERRORS: Final = (APIError, ProtocolError, SyncError, TransportError)
 

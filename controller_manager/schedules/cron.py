@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.schedules.fields import Field
-from controller_manager.schedules.wall_clock import WallClock
+from .fields import Field
+from .wall_clock import WallClock
 
 _YEARS: Final = 5
 """The years ahead in which a match is searched."""

@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 from typing import Final
 
-from controller_manager.schedules.errors import ScheduleError
+from .errors import ScheduleError
 
 _NANOSECONDS: Final = {
     "ns": 1,

@@ -6,8 +6,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.schedules.errors import ScheduleError
-from controller_manager.schedules.quoting import quoted
+from .errors import ScheduleError
+from .quoting import quoted
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT64_MAX: Final = 2**63 - 1

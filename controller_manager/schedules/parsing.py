@@ -4,19 +4,12 @@ import re
 from datetime import UTC, tzinfo
 from typing import Final
 
-from controller_manager.schedules.cron import CronSchedule
-from controller_manager.schedules.delays import parse_delay
-from controller_manager.schedules.errors import ScheduleError, ZoneError
-from controller_manager.schedules.every import EverySchedule
-from controller_manager.schedules.fields import (
-    DAYS_OF_MONTH,
-    DAYS_OF_WEEK,
-    HOURS,
-    MINUTES,
-    MONTHS,
-    parse_field,
-)
-from controller_manager.schedules.zones import load_zone
+from .cron import CronSchedule
+from .delays import parse_delay
+from .errors import ScheduleError, ZoneError
+from .every import EverySchedule
+from .fields import DAYS_OF_MONTH, DAYS_OF_WEEK, HOURS, MINUTES, MONTHS, parse_field
+from .zones import load_zone
 
 Schedule = CronSchedule | EverySchedule
 

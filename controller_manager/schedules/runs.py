@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.schedules.parsing import Schedule
+from .parsing import Schedule
 
 MANY: Final = 100
 """More missed runs than this cause a warning: probably a clock is wrong."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from controller_manager.schedules.errors import ZoneError
+from .errors import ZoneError
 
 _LOCALTIME: Final = Path("/etc/localtime")
 

@@ -6,13 +6,13 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from controller_manager.serving.answers import status_answer
-from controller_manager.serving.authentication import Authenticator, Refused
-from controller_manager.serving.authorization import Authorizer, ReviewError
-from controller_manager.serving.connection import Connection
-from controller_manager.serving.reviews import TooManyReviews
-from controller_manager.serving.tls import verified_chain
-from controller_manager.serving.users import User
+from .answers import status_answer
+from .authentication import Authenticator, Refused
+from .authorization import Authorizer, ReviewError
+from .connection import Connection
+from .reviews import TooManyReviews
+from .tls import verified_chain
+from .users import User
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -32,15 +32,12 @@ from controller_manager.client.errors import (
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import AuthenticationConfig
-from controller_manager.serving.authorities import Authorities
-from controller_manager.serving.cache import ExpiringCache
-from controller_manager.serving.certificates import ServingError
-from controller_manager.serving.reviews import (
-    REVIEW_TIMEOUT,
-    TooManyReviews,
-    reviewed,
-)
-from controller_manager.serving.users import ANONYMOUS, AUTHENTICATED, User
+
+from .authorities import Authorities
+from .cache import ExpiringCache
+from .certificates import ServingError
+from .reviews import REVIEW_TIMEOUT, TooManyReviews, reviewed
+from .users import ANONYMOUS, AUTHENTICATED, User
 
 _NAMESPACE: Final = "kube-system"
 _CONFIG_MAP: Final = "extension-apiserver-authentication"

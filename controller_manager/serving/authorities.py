@@ -16,11 +16,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from controller_manager.observability.logs import Logger
-from controller_manager.options.config import (
-    AuthenticationConfig,
-    RequestHeaderConfig,
-)
-from controller_manager.serving.certificates import ServingError, check_authorities
+from controller_manager.options.config import AuthenticationConfig, RequestHeaderConfig
+
+from .certificates import ServingError, check_authorities
 
 _NO_HEADERS: Final = RequestHeaderConfig("", (), (), (), (), ())
 """Without a header for the name of the user, no front proxy can name one."""

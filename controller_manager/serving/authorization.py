@@ -16,9 +16,10 @@ from controller_manager.client.errors import APIError, ProtocolError, TransportE
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import AuthorizationConfig
-from controller_manager.serving.cache import ExpiringCache
-from controller_manager.serving.reviews import REVIEW_TIMEOUT, reviewed
-from controller_manager.serving.users import MASTERS, User
+
+from .cache import ExpiringCache
+from .reviews import REVIEW_TIMEOUT, reviewed
+from .users import MASTERS, User
 
 
 class ReviewError(Exception):

@@ -24,7 +24,8 @@ from controller_manager.client.tls import load_certificate, pem_only
 from controller_manager.client.trust import set_verify_flags
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import CertificateFiles, ServingConfig
-from controller_manager.serving.tls import add_authorities, add_certificate, settings
+
+from .tls import add_authorities, add_certificate, settings
 
 PAIR_NAME: Final = "kube-controller-manager"
 _VALIDITY: Final = timedelta(days=365)

@@ -11,8 +11,9 @@ from typing import Any
 from aiohttp import web
 
 from controller_manager.observability.logs import Logger
-from controller_manager.serving.answers import refusal
-from controller_manager.serving.limits import ConnectionLimits
+
+from .answers import refusal
+from .limits import ConnectionLimits
 
 
 class QuietLogger:

@@ -8,12 +8,13 @@ import msgspec
 from aiohttp import web
 
 from controller_manager.observability.logs import Logger
-from controller_manager.serving import debug_flags
-from controller_manager.serving.answers import COMMON_HEADERS
-from controller_manager.serving.main_loop import ANSWER_PATIENCE
-from controller_manager.serving.pages import DebugPage, Pages
-from controller_manager.serving.stacks import stacks_of
-from controller_manager.serving.streaming import Pieces, in_main, stream
+
+from . import debug_flags
+from .answers import COMMON_HEADERS
+from .main_loop import ANSWER_PATIENCE
+from .pages import DebugPage, Pages
+from .stacks import stacks_of
+from .streaming import Pieces, in_main, stream
 
 _PPROF: Final = "/debug/pprof"
 _PPROF_INDEX: Final = """<html><head><title>/debug/pprof/</title></head><body>

@@ -11,12 +11,13 @@ from controller_manager.observability.exposition import exposing
 from controller_manager.options.config import Config
 from controller_manager.options.gates import COMPONENT_FLAGZ, COMPONENT_STATUSZ
 from controller_manager.options.parsing import configz
-from controller_manager.serving import zpages
-from controller_manager.serving.health_endpoints import HealthEndpoints
-from controller_manager.serving.main_loop import ANSWER_PATIENCE, MainLoopBusy
-from controller_manager.serving.negotiation import TEXT, preferred
-from controller_manager.serving.pages import Pages
-from controller_manager.serving.streaming import in_turns
+
+from . import zpages
+from .health_endpoints import HealthEndpoints
+from .main_loop import ANSWER_PATIENCE, MainLoopBusy
+from .negotiation import TEXT, preferred
+from .pages import Pages
+from .streaming import in_turns
 
 _OPEN_METRICS: Final = "application/openmetrics-text"
 _METRICS: Final = {TEXT: "0.0.4", _OPEN_METRICS: "1.0.0"}

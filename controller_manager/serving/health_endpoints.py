@@ -8,12 +8,13 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from controller_manager.observability.slis import HealthcheckCollectors
-from controller_manager.serving.access import Access
-from controller_manager.serving.authorization import ReviewError
-from controller_manager.serving.health import HealthCheck, installed, probe, results
-from controller_manager.serving.main_loop import LastAnswer, MainLoop
-from controller_manager.serving.pages import Checks, Pages
-from controller_manager.serving.reviews import TooManyReviews
+
+from .access import Access
+from .authorization import ReviewError
+from .health import HealthCheck, installed, probe, results
+from .main_loop import LastAnswer, MainLoop
+from .pages import Checks, Pages
+from .reviews import TooManyReviews
 
 _METRICS: Final = "/metrics"
 _REASONS_TIMEOUT: Final = 1.0

@@ -15,8 +15,9 @@ from typing import Final
 
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.serving import ServingCollectors
-from controller_manager.serving.connection import Connection
-from controller_manager.serving.limits import ConnectionLimits
+
+from .connection import Connection
+from .limits import ConnectionLimits
 
 _BACKLOG: Final = 128
 _ALL_IPV4: Final = "0.0.0.0"  # noqa: S104 - upstream's default

@@ -11,19 +11,20 @@ from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.serving import ServingCollectors
 from controller_manager.options.config import Config
-from controller_manager.serving.access import Access, Handler
-from controller_manager.serving.answers import COMMON_HEADERS, leave_out_server
-from controller_manager.serving.authentication import Authenticator
-from controller_manager.serving.authorization import Authorizer
-from controller_manager.serving.certificates import Certificates, ServingError
-from controller_manager.serving.connection import Connection, QuietLogger
-from controller_manager.serving.debug_endpoints import DebugEndpoints
-from controller_manager.serving.endpoints import Endpoints
-from controller_manager.serving.health_endpoints import HealthEndpoints
-from controller_manager.serving.limits import ConnectionLimits
-from controller_manager.serving.listener import Listener, bind
-from controller_manager.serving.main_loop import MainLoopBusy
-from controller_manager.serving.pages import Pages
+
+from .access import Access, Handler
+from .answers import COMMON_HEADERS, leave_out_server
+from .authentication import Authenticator
+from .authorization import Authorizer
+from .certificates import Certificates, ServingError
+from .connection import Connection, QuietLogger
+from .debug_endpoints import DebugEndpoints
+from .endpoints import Endpoints
+from .health_endpoints import HealthEndpoints
+from .limits import ConnectionLimits
+from .listener import Listener, bind
+from .main_loop import MainLoopBusy
+from .pages import Pages
 
 _REMEDY: Final = (
     "choose another --secure-port or --bind-address, or port 0 to serve nothing"

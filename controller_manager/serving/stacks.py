@@ -10,8 +10,8 @@ import traceback
 from contextlib import aclosing
 from typing import Any
 
-from controller_manager.serving.main_loop import MainLoop, MainLoopBusy, SameLoop
-from controller_manager.serving.streaming import AskedPieces, Pieces, in_main
+from .main_loop import MainLoop, MainLoopBusy, SameLoop
+from .streaming import AskedPieces, Pieces, in_main
 
 
 async def stacks_of(main: MainLoop) -> AskedPieces:

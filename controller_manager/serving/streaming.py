@@ -6,11 +6,7 @@ from contextlib import aclosing, suppress
 
 from aiohttp import hdrs, web
 
-from controller_manager.serving.main_loop import (
-    ANSWER_PATIENCE,
-    MainLoop,
-    MainLoopBusy,
-)
+from .main_loop import ANSWER_PATIENCE, MainLoop, MainLoopBusy
 
 Pieces = Generator[bytes, None, None]
 """A page, piece by piece."""

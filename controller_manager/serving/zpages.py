@@ -15,14 +15,10 @@ import yaml
 from aiohttp import web
 
 from controller_manager.api.times import format_time
-from controller_manager.serving.answers import json_answer, status_answer
-from controller_manager.serving.negotiation import (
-    GROUP,
-    TEXT,
-    NotAcceptable,
-    accepted_form,
-)
 from controller_manager.version import COMPONENT, VERSION
+
+from .answers import json_answer, status_answer
+from .negotiation import GROUP, TEXT, NotAcceptable, accepted_form
 
 _WARNING: Final = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting "

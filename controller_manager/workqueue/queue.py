@@ -7,16 +7,12 @@ from typing import Final
 
 from controller_manager.api.meta import group_of_key
 from controller_manager.clock import Clock
-from controller_manager.workqueue.deadlines import Deadlines
-from controller_manager.workqueue.key_state import KeyState, State
-from controller_manager.workqueue.metrics import NoMetrics, QueueMetrics
-from controller_manager.workqueue.ratelimiters import (
-    Backoff,
-    ExponentialBackoff,
-    TokenBucket,
-    retry_bucket,
-)
-from controller_manager.workqueue.retries import Retries
+
+from .deadlines import Deadlines
+from .key_state import KeyState, State
+from .metrics import NoMetrics, QueueMetrics
+from .ratelimiters import Backoff, ExponentialBackoff, TokenBucket, retry_bucket
+from .retries import Retries
 
 _RETRY_SHARE: Final = 4
 """While other keys wait, at most one of this many taken keys is a retry."""

@@ -3,7 +3,7 @@
 import heapq
 import itertools
 
-from controller_manager.workqueue.ratelimiters import TokenBucket
+from .ratelimiters import TokenBucket
 
 
 class Retries:

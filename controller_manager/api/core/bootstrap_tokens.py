@@ -8,13 +8,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from controller_manager.api.core.secrets import (
-    BOOTSTRAP_TOKEN,
-    SECRETS,
-    Secret,
-    decoded,
-)
 from controller_manager.api.times import parse_rfc3339
+
+from .secrets import BOOTSTRAP_TOKEN, SECRETS, Secret, decoded
 
 NAMESPACE: Final = "kube-system"
 _NAME: Final = re.compile(r"bootstrap-token-([a-z0-9]{6})")

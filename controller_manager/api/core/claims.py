@@ -8,10 +8,11 @@ from msgspec import Raw, field
 from msgspec.json import Decoder
 from msgspec.structs import force_setattr
 
-from controller_manager.api.core.compute import ResourceRequirements
 from controller_manager.api.meta import APIStruct, CompleteObject, annotations_of
 from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import LabelSelector
+
+from .compute import ResourceRequirements
 
 BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 """The annotation that named the class before there was a field; it still wins."""

@@ -2,9 +2,10 @@
 
 from typing import Final
 
-from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.meta import APIStruct, CompleteObject
 from controller_manager.api.resource import Resource
+
+from .v1 import ObjectReference
 
 MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
 """The label of Endpoints that names the controller that writes them."""

@@ -7,9 +7,10 @@ upstream fills in only in pods, such as host ports and requests, are left out he
 from collections.abc import Mapping
 from typing import Any, Final
 
-from controller_manager.api.core.equality import CONTAINERS
-from controller_manager.api.core.image_names import LATEST, tag_of
 from controller_manager.api.json_objects import JSON, object_at, objects_at
+
+from .equality import CONTAINERS
+from .image_names import LATEST, tag_of
 
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _READABLE: Final = 0o644

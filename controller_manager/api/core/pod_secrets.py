@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from msgspec import field
 
-from controller_manager.api.core.v1 import LocalObjectReference
 from controller_manager.api.meta import APIStruct, PartialMetadata, Projection
 from controller_manager.api.resource import Resource
+
+from .v1 import LocalObjectReference
 
 
 class EnvVarSource(APIStruct, frozen=True):

@@ -3,9 +3,18 @@
 from msgspec import Raw, field
 from msgspec.structs import force_setattr
 
-from controller_manager.api.core.compute import ResourceRequirements
-from controller_manager.api.core.scheduling import Affinity, Taint, Toleration
-from controller_manager.api.core.volume_sources import (
+from controller_manager.api.meta import (
+    APIStruct,
+    CompleteObject,
+    ObjectMeta,
+    PartialMetadata,
+    Projection,
+)
+from controller_manager.api.resource import Resource
+
+from .compute import ResourceRequirements
+from .scheduling import Affinity, Taint, Toleration
+from .volume_sources import (
     AWSElasticBlockStoreSource,
     AzureDiskSource,
     AzureFileSource,
@@ -16,14 +25,6 @@ from controller_manager.api.core.volume_sources import (
     PortworxVolumeSource,
     VsphereVolumeSource,
 )
-from controller_manager.api.meta import (
-    APIStruct,
-    CompleteObject,
-    ObjectMeta,
-    PartialMetadata,
-    Projection,
-)
-from controller_manager.api.resource import Resource
 
 NODE_TTL = "node.alpha.kubernetes.io/ttl"
 

@@ -7,9 +7,12 @@ from msgspec import Raw, field
 from msgspec.json import Decoder
 from msgspec.structs import force_setattr
 
-from controller_manager.api.core.scheduling import NodeSelector
-from controller_manager.api.core.v1 import ObjectReference
-from controller_manager.api.core.volume_sources import (
+from controller_manager.api.meta import APIStruct, CompleteObject, annotations_of
+from controller_manager.api.resource import Resource
+
+from .scheduling import NodeSelector
+from .v1 import ObjectReference
+from .volume_sources import (
     AWSElasticBlockStoreSource,
     AzureDiskSource,
     AzureFileSource,
@@ -24,8 +27,6 @@ from controller_manager.api.core.volume_sources import (
     PortworxVolumeSource,
     VsphereVolumeSource,
 )
-from controller_manager.api.meta import APIStruct, CompleteObject, annotations_of
-from controller_manager.api.resource import Resource
 
 BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 """The annotation that named the class before there was a field; it still wins."""

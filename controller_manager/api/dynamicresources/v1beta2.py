@@ -1,9 +1,10 @@
 """resource.k8s.io/v1beta2: rules by which administrators taint devices."""
 
 from controller_manager.api.conditions import Condition
-from controller_manager.api.dynamicresources.v1 import GROUP, DeviceTaint
 from controller_manager.api.meta import APIStruct, PartialMetadata, Projection
 from controller_manager.api.resource import Resource
+
+from .v1 import GROUP, DeviceTaint
 
 
 class DeviceTaintRuleMeta(PartialMetadata, frozen=True):

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from controller_manager.client.wire.answers import MalformedAnswer
+from .answers import MalformedAnswer
 
 _LARGE: Final = 1 << 16
 """The bytes of a compressed body from which it is decompressed in another thread."""

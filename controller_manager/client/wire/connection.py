@@ -4,14 +4,7 @@ import asyncio
 import math
 from typing import Final, Protocol, cast
 
-from controller_manager.client.wire.answers import (
-    LONGEST_HEAD,
-    Body,
-    Head,
-    MalformedAnswer,
-    body_of,
-    parse_head,
-)
+from .answers import LONGEST_HEAD, Body, Head, MalformedAnswer, body_of, parse_head
 
 _HEAD_END: Final = b"\r\n\r\n"
 

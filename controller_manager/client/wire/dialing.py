@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 from controller_manager.client.credentials import Identity
 from controller_manager.client.errors import NotSent, UntrustedServer
 from controller_manager.client.files import FileReserve
-from controller_manager.client.wire.closing import InProgress
-from controller_manager.client.wire.connection import Connection
-from controller_manager.client.wire.pool import Pool
-from controller_manager.client.wire.tunnel import PORTS, Proxy, ProxyRefused, Tunnel
+
+from .closing import InProgress
+from .connection import Connection
+from .pool import Pool
+from .tunnel import PORTS, Proxy, ProxyRefused, Tunnel
 
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds that the look-up, the connection, its proxy and TLS may take together."""

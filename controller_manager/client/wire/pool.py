@@ -12,7 +12,7 @@ import asyncio
 import math
 from typing import Final
 
-from controller_manager.client.wire.connection import Connection
+from .connection import Connection
 
 _KEEP_ALIVE: Final = 60.0
 """Seconds for which a connection is kept idle: API servers close it after 90."""

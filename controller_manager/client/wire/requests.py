@@ -12,27 +12,16 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from controller_manager.client.credentials import Headers, Identity
-from controller_manager.client.errors import (
-    NotSent,
-    RequestTimeout,
-    TransportError,
-)
+from controller_manager.client.errors import NotSent, RequestTimeout, TransportError
 from controller_manager.client.transport import Request, Response, Stream
-from controller_manager.client.wire.answers import Head, MalformedAnswer
-from controller_manager.client.wire.closing import TransportClosed
-from controller_manager.client.wire.compression import decompressed, too_large
-from controller_manager.client.wire.connection import (
-    Connection,
-    ConnectionBroken,
-    Receiver,
-)
-from controller_manager.client.wire.dialing import (
-    FAILURES,
-    Dialer,
-    not_connected,
-)
-from controller_manager.client.wire.pool import Pool
-from controller_manager.client.wire.streams import ConnectionStream
+
+from .answers import Head, MalformedAnswer
+from .closing import TransportClosed
+from .compression import decompressed, too_large
+from .connection import Connection, ConnectionBroken, Receiver
+from .dialing import FAILURES, Dialer, not_connected
+from .pool import Pool
+from .streams import ConnectionStream
 
 _PATIENCE: Final = 1.0
 """Seconds of waiting after which a cancelled request counts as not answered.

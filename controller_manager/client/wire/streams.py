@@ -6,10 +6,11 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Final
 
 from controller_manager.client.errors import TransportError
-from controller_manager.client.wire.answers import Head, MalformedAnswer
-from controller_manager.client.wire.compression import GzipContent, gzip_content
-from controller_manager.client.wire.connection import Connection, ConnectionBroken
-from controller_manager.client.wire.pool import Pool
+
+from .answers import Head, MalformedAnswer
+from .compression import GzipContent, gzip_content
+from .connection import Connection, ConnectionBroken
+from .pool import Pool
 
 _MOST_WAITING: Final = 1 << 20
 """The bytes that may wait for a slow reader before the server has to wait."""

@@ -11,13 +11,9 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
-from controller_manager.client.wire.answers import (
-    LONGEST_HEAD,
-    Head,
-    MalformedAnswer,
-    parse_head,
-)
 from controller_manager.urls import without_user
+
+from .answers import LONGEST_HEAD, Head, MalformedAnswer, parse_head
 
 PORTS: Final = {"http": 80, "https": 443}
 """The ports of URLs that name none."""

@@ -10,9 +10,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.control.cel.messages import Problem
-from controller_manager.control.cel.operators import is_defined, result_of
-from controller_manager.control.cel.syntax import (
+from .messages import Problem
+from .operators import is_defined, result_of
+from .syntax import (
     Call,
     Collection,
     Identifier,
@@ -22,7 +22,7 @@ from controller_manager.control.cel.syntax import (
     Operation,
     Selection,
 )
-from controller_manager.control.cel.types import (
+from .types import (
     DYN,
     INT,
     STRING,

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Final
 
-from controller_manager.control.cel.tokens import Token
+from .tokens import Token
 
 _ORDER: Final = (
     *("'['", "']'", "'{'", "'}'", "'('", "')'", "'.'", "','", "'-'", "'!'", "'?'"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Final
 
-from controller_manager.control.cel.types import BOOL, DYN, Scalar, Type
+from .types import BOOL, DYN, Scalar, Type
 
 _NUMBERS: Final = ("int", "uint", "double")
 _COMPARED: Final = (*_NUMBERS, "string", "bytes", "bool", "timestamp", "duration")

@@ -2,15 +2,9 @@
 
 from typing import Final
 
-from controller_manager.control.cel.expected import (
-    begins_operand,
-    no_end,
-    no_field,
-    no_operand,
-    no_sign,
-)
-from controller_manager.control.cel.messages import Problem, text_of
-from controller_manager.control.cel.syntax import (
+from .expected import begins_operand, no_end, no_field, no_operand, no_sign
+from .messages import Problem, text_of
+from .syntax import (
     Call,
     Collection,
     Identifier,
@@ -20,7 +14,7 @@ from controller_manager.control.cel.syntax import (
     Operation,
     Selection,
 )
-from controller_manager.control.cel.tokens import SyntaxProblem, Token, scan
+from .tokens import SyntaxProblem, Token, scan
 
 _LITERALS: Final = ("int", "uint", "double", "string", "bytes")
 _CONSTANTS: Final = {"true": "bool", "false": "bool", "null": "null_type"}

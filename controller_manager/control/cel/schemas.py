@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from controller_manager.api.nulls import Decoder
-from controller_manager.control.cel.types import (
+
+from .types import (
     BOOL,
     BYTES,
     DOUBLE,

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.control.cel.messages import Problem
+from .messages import Problem
 
 
 class SyntaxProblem(ValueError):

@@ -6,7 +6,7 @@ Each function returns the rule that a request breaks, in upstream's words, or `N
 from collections.abc import Iterable
 from typing import Final
 
-from controller_manager.control.certificates.request import ParsedRequest
+from .request import ParsedRequest
 
 _ORGANIZATION: Final = "system:nodes"
 _NODE: Final = "system:node:"

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtensionOID, NameOID
 from msgspec import Struct
 
-from controller_manager.control.certificates.pem import blocks
+from .pem import blocks
 
 _TYPE: Final = "CERTIFICATE REQUEST"
 _UNREADABLE: Final = (

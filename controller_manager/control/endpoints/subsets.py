@@ -9,10 +9,8 @@ from controller_manager.api.core.endpoints import (
     EndpointPort,
     EndpointSubset,
 )
-from controller_manager.control.endpoints.canonical import (
-    hash_of_port,
-    hash_of_subset,
-)
+
+from .canonical import hash_of_port, hash_of_subset
 
 _Key = tuple[str, bool, str]
 """IP, whether there is a target, and the uid of the target: also the order."""

@@ -20,15 +20,12 @@ from controller_manager.client.errors import (
     TransportError,
 )
 from controller_manager.control.claims import Claimer
-from controller_manager.control.history.names import data_hash, revision_name
-from controller_manager.control.history.order import in_order
-from controller_manager.control.history.template import find_equal
-from controller_manager.control.mutations import (
-    Mutation,
-    Mutations,
-    first_difference,
-)
+from controller_manager.control.mutations import Mutation, Mutations, first_difference
 from controller_manager.informers.lister import Lister
+
+from .names import data_hash, revision_name
+from .order import in_order
+from .template import find_equal
 
 OwnerT = TypeVar("OwnerT", bound=CompleteObject)
 

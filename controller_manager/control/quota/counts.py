@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controller_manager.control.quota.names import count_name
+from .names import count_name
 
 _OLD_NAMES: Final = {
     ("", "configmaps"): "configmaps",

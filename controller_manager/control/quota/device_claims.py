@@ -13,13 +13,9 @@ from controller_manager.api.dynamicresources.v1 import (
     ResourceClaim,
 )
 from controller_manager.api.quantity import ZERO, Quantity
-from controller_manager.control.quota.amounts import NOTHING, Amounts, added
-from controller_manager.control.quota.names import (
-    DEVICE_CLASS_PREFIX,
-    REQUESTS,
-    count_name,
-    limits_extended,
-)
+
+from .amounts import NOTHING, Amounts, added
+from .names import DEVICE_CLASS_PREFIX, REQUESTS, count_name, limits_extended
 
 _BY_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
 _COUNT: Final = count_name("resourceclaims", GROUP)

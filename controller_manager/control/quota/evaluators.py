@@ -12,19 +12,12 @@ from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, ResourceClaim
 from controller_manager.api.quantity import Quantity
-from controller_manager.control.quota import (
-    device_claims,
-    pods,
-    services,
-    volume_claims,
-)
-from controller_manager.control.quota.amounts import Amounts
-from controller_manager.control.quota.counts import names_of_count
-from controller_manager.control.quota.pod_resources import (
-    is_resize_infeasible,
-    resized_statuses,
-)
-from controller_manager.control.quota.scopes import (
+
+from . import device_claims, pods, services, volume_claims
+from .amounts import Amounts
+from .counts import names_of_count
+from .pod_resources import is_resize_infeasible, resized_statuses
+from .scopes import (
     Requirement,
     attributes_classes,
     claim_meets,

@@ -23,13 +23,8 @@ from controller_manager.api.core.v1 import (
     Pod,
 )
 from controller_manager.api.quantity import Quantity
-from controller_manager.control.quota.amounts import (
-    NOTHING,
-    Amounts,
-    added,
-    amounts,
-    larger,
-)
+
+from .amounts import NOTHING, Amounts, added, amounts, larger
 
 _INFEASIBLE: Final = "Infeasible"
 _ALWAYS: Final = "Always"

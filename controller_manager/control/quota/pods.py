@@ -13,8 +13,9 @@ from controller_manager.api.core.compute import (
 from controller_manager.api.core.v1 import Container, InitContainer, Pod
 from controller_manager.api.quantity import Quantity
 from controller_manager.api.times import parse_time, seconds_after
-from controller_manager.control.quota.amounts import Amounts, amounts
-from controller_manager.control.quota.names import (
+
+from .amounts import Amounts, amounts
+from .names import (
     LIMITS,
     PODS,
     REQUESTS,
@@ -23,14 +24,14 @@ from controller_manager.control.quota.names import (
     limits_extended,
     limits_huge_pages,
 )
-from controller_manager.control.quota.pod_resources import (
+from .pod_resources import (
     has_pod_level_resources,
     is_resize_infeasible,
     pod_limits,
     pod_requests,
     resized_statuses,
 )
-from controller_manager.control.quota.scopes import has_deadline
+from .scopes import has_deadline
 
 _ONE: Final = Quantity.of(1)
 _COUNT: Final = count_name("pods", "")

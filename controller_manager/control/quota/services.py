@@ -4,8 +4,9 @@ from typing import Final
 
 from controller_manager.api.core.services import Service
 from controller_manager.api.quantity import Quantity
-from controller_manager.control.quota.amounts import Amounts
-from controller_manager.control.quota.names import count_name
+
+from .amounts import Amounts
+from .names import count_name
 
 SERVICES: Final = "services"
 NODE_PORTS: Final = "services.nodeports"

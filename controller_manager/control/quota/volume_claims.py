@@ -11,8 +11,9 @@ from controller_manager.api.core.claims import (
     storage_class_of,
 )
 from controller_manager.api.quantity import Quantity, parse_quantity
-from controller_manager.control.quota.amounts import Amounts
-from controller_manager.control.quota.names import count_name
+
+from .amounts import Amounts
+from .names import count_name
 
 CLAIMS: Final = "persistentvolumeclaims"
 STORAGE: Final = "requests.storage"

@@ -17,11 +17,7 @@ from controller_manager.api.meta import is_deleting, key_of, labels_of
 from controller_manager.api.owners import controller_of, controller_reference
 from controller_manager.api.pods import is_active, is_terminating, next_availability
 from controller_manager.api.resource import AnyResource
-from controller_manager.api.selectors import (
-    Selector,
-    SelectorError,
-    compile_selector,
-)
+from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.api.workloads import desired_replicas, selector_of
 from controller_manager.client.errors import (
     APIError,
@@ -38,18 +34,6 @@ from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.control.pod_control import PodControl, pod_from_template
-from controller_manager.control.replicas.decide import Create, Delete, plan_replicas
-from controller_manager.control.replicas.failures import NO_LIMIT, FailuresAtOnce
-from controller_manager.control.replicas.metrics import ReplicaSetMetrics
-from controller_manager.control.replicas.ranking import (
-    age_ratios,
-    choose_pods_to_delete,
-)
-from controller_manager.control.replicas.status import (
-    OwnerStatus,
-    calculate_status,
-    differs_in_substance,
-)
 from controller_manager.control.slow_start import slow_start
 from controller_manager.control.takeover import Takeover
 from controller_manager.informers.indexes import BY_CONTROLLER
@@ -57,6 +41,12 @@ from controller_manager.informers.lister import Lister
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, failure_of
 from controller_manager.runtime.reconciler import Reconciler
+
+from .decide import Create, Delete, plan_replicas
+from .failures import NO_LIMIT, FailuresAtOnce
+from .metrics import ReplicaSetMetrics
+from .ranking import age_ratios, choose_pods_to_delete
+from .status import OwnerStatus, calculate_status, differs_in_substance
 
 _UNSEEN_RECHECK: Final = 5.0
 """Seconds until the next sync while the cache does not show all writes."""

@@ -2,8 +2,9 @@
 
 from typing import ClassVar, Final
 
-from controller_manager.devcluster.admission.writes import PODS, refused, spec_of
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+
+from .writes import PODS, refused, spec_of
 
 _LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
 _ALWAYS: Final = "Always"

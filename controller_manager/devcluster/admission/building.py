@@ -6,68 +6,40 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller_manager.clock import Clock
-from controller_manager.devcluster.admission.always import (
-    AlwaysAdmit,
-    AlwaysDeny,
-    AlwaysPullImages,
-)
-from controller_manager.devcluster.admission.certificates import (
+from controller_manager.devcluster.server.rest.admission import Chain, Plugin
+from controller_manager.devcluster.server.security.authorization import Authorizer
+from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.options.gates import FeatureGates
+
+from .always import AlwaysAdmit, AlwaysDeny, AlwaysPullImages
+from .certificates import (
     CertificateApproval,
     CertificateSigning,
     CertificateSubjectRestriction,
     ClusterTrustBundleAttest,
 )
-from controller_manager.devcluster.admission.claim_resize import (
-    PersistentVolumeClaimResize,
-)
-from controller_manager.devcluster.admission.default_ingress_class import (
-    DefaultIngressClass,
-)
-from controller_manager.devcluster.admission.default_storage_class import (
-    DefaultStorageClass,
-)
-from controller_manager.devcluster.admission.default_toleration_seconds import (
-    DefaultTolerationSeconds,
-)
-from controller_manager.devcluster.admission.deny_service_external_ips import (
-    DenyServiceExternalIPs,
-)
-from controller_manager.devcluster.admission.extended_resource_toleration import (
-    ExtendedResourceToleration,
-)
-from controller_manager.devcluster.admission.hard_anti_affinity import (
-    LimitPodHardAntiAffinityTopology,
-)
-from controller_manager.devcluster.admission.job_validation import JobValidation
-from controller_manager.devcluster.admission.limit_ranger import LimitRanger
-from controller_manager.devcluster.admission.matching import Kinds
-from controller_manager.devcluster.admission.namespace_exists import NamespaceExists
-from controller_manager.devcluster.admission.namespace_lifecycle import (
-    NamespaceLifecycle,
-)
-from controller_manager.devcluster.admission.owner_references import (
-    OwnerReferencesPermissionEnforcement,
-)
-from controller_manager.devcluster.admission.plugins import ORDERED
-from controller_manager.devcluster.admission.pod_security.plugin import PodSecurity
-from controller_manager.devcluster.admission.pod_topology_labels import (
-    PodTopologyLabels,
-)
-from controller_manager.devcluster.admission.priority import Priority
-from controller_manager.devcluster.admission.protection import (
-    PodGroupProtection,
-    StorageObjectInUseProtection,
-)
-from controller_manager.devcluster.admission.resource_quota import ResourceQuota
-from controller_manager.devcluster.admission.runtime_class import RuntimeClass
-from controller_manager.devcluster.admission.service_account import ServiceAccount
-from controller_manager.devcluster.admission.taint_nodes_by_condition import (
-    TaintNodesByCondition,
-)
-from controller_manager.devcluster.server.rest.admission import Chain, Plugin
-from controller_manager.devcluster.server.security.authorization import Authorizer
-from controller_manager.devcluster.server.storage.storage import Storage
-from controller_manager.options.gates import FeatureGates
+from .claim_resize import PersistentVolumeClaimResize
+from .default_ingress_class import DefaultIngressClass
+from .default_storage_class import DefaultStorageClass
+from .default_toleration_seconds import DefaultTolerationSeconds
+from .deny_service_external_ips import DenyServiceExternalIPs
+from .extended_resource_toleration import ExtendedResourceToleration
+from .hard_anti_affinity import LimitPodHardAntiAffinityTopology
+from .job_validation import JobValidation
+from .limit_ranger import LimitRanger
+from .matching import Kinds
+from .namespace_exists import NamespaceExists
+from .namespace_lifecycle import NamespaceLifecycle
+from .owner_references import OwnerReferencesPermissionEnforcement
+from .plugins import ORDERED
+from .pod_security.plugin import PodSecurity
+from .pod_topology_labels import PodTopologyLabels
+from .priority import Priority
+from .protection import PodGroupProtection, StorageObjectInUseProtection
+from .resource_quota import ResourceQuota
+from .runtime_class import RuntimeClass
+from .service_account import ServiceAccount
+from .taint_nodes_by_condition import TaintNodesByCondition
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,13 @@ from controller_manager.control.certificates.request import (
     InvalidRequest,
     parse_request,
 )
-from controller_manager.devcluster.admission.writes import object_of, refused
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.security.authorization import (
     Attributes,
     Authorizer,
 )
+
+from .writes import object_of, refused
 
 _GROUP: Final = "certificates.k8s.io"
 _REQUESTS: Final = "certificatesigningrequests"

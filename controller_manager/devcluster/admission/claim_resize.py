@@ -4,9 +4,10 @@ from typing import Any, ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.devcluster.admission.writes import CLAIMS, object_of, refused
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .writes import CLAIMS, object_of, refused
 
 _CLASSES: Final = "storageclasses.storage.k8s.io"
 _UNBOUND: Final = "Only bound persistent volume claims can be expanded"

@@ -2,14 +2,10 @@
 
 from typing import ClassVar, Final
 
-from controller_manager.devcluster.admission.writes import (
-    annotations_of,
-    object_of,
-    refused,
-    spec_of,
-)
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .writes import annotations_of, object_of, refused, spec_of
 
 _GROUP: Final = "networking.k8s.io"
 _CLASSES: Final = "ingressclasses.networking.k8s.io"

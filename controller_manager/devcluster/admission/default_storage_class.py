@@ -2,10 +2,11 @@
 
 from typing import ClassVar
 
-from controller_manager.devcluster.admission.writes import CLAIMS, object_of
 from controller_manager.devcluster.kinds.storage.default_class import set_default_class
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .writes import CLAIMS, object_of
 
 
 class DefaultStorageClass(Plugin):

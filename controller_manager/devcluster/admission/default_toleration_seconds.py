@@ -3,8 +3,9 @@
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.admission.writes import PODS, spec_of
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+
+from .writes import PODS, spec_of
 
 _TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _NO_EXECUTE: Final = "NoExecute"

@@ -3,8 +3,9 @@
 from typing import ClassVar
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.admission.writes import object_of, refused
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+
+from .writes import object_of, refused
 
 
 class DenyServiceExternalIPs(Plugin):

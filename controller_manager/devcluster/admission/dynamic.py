@@ -3,24 +3,17 @@
 import random
 from collections.abc import Mapping
 
-from controller_manager.devcluster.admission.matching import Kinds
-from controller_manager.devcluster.admission.policies.bindings import Policies
-from controller_manager.devcluster.admission.policies.mutating import (
-    MutatingAdmissionPolicy,
-)
-from controller_manager.devcluster.admission.policies.validating import (
-    ValidatingAdmissionPolicy,
-)
-from controller_manager.devcluster.admission.webhooks.answers import Webhooks
-from controller_manager.devcluster.admission.webhooks.mutating import (
-    MutatingAdmissionWebhook,
-)
-from controller_manager.devcluster.admission.webhooks.validating import (
-    ValidatingAdmissionWebhook,
-)
 from controller_manager.devcluster.server.rest.admission import Plugin
 from controller_manager.devcluster.server.security.authorization import Authorizer
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .matching import Kinds
+from .policies.bindings import Policies
+from .policies.mutating import MutatingAdmissionPolicy
+from .policies.validating import ValidatingAdmissionPolicy
+from .webhooks.answers import Webhooks
+from .webhooks.mutating import MutatingAdmissionWebhook
+from .webhooks.validating import ValidatingAdmissionWebhook
 
 _GROUP = "admissionregistration.k8s.io"
 

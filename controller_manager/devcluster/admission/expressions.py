@@ -8,8 +8,6 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.tokens import SyntaxProblem
-from controller_manager.devcluster.admission.matching import Matcher, is_namespace
-from controller_manager.devcluster.admission.versions import in_requested, request_of
 from controller_manager.devcluster.cel.evaluation import Budget
 from controller_manager.devcluster.cel.library.authorization import (
     Asked,
@@ -29,6 +27,9 @@ from controller_manager.devcluster.server.security.authorization import (
     Attributes,
     Authorizer,
 )
+
+from .matching import Matcher, is_namespace
+from .versions import in_requested, request_of
 
 MOST_STEPS: Final = 300_000
 """The most steps of all expressions of one policy together: about a second."""

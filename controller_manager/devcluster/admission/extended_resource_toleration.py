@@ -3,9 +3,10 @@
 from typing import ClassVar, Final
 
 from controller_manager.control.quota.names import is_extended
-from controller_manager.devcluster.admission.tolerations import merged
-from controller_manager.devcluster.admission.writes import PODS, spec_of
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+
+from .tolerations import merged
+from .writes import PODS, spec_of
 
 _LISTS: Final = ("containers", "initContainers")
 

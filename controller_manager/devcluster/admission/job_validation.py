@@ -3,7 +3,6 @@
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.admission.writes import object_of, refused
 from controller_manager.devcluster.kinds.scheduling_group import GENERIC_WORKLOAD
 from controller_manager.devcluster.server.rest.admission import (
     Operation,
@@ -13,6 +12,8 @@ from controller_manager.devcluster.server.rest.admission import (
 )
 from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.options.gates import FeatureGates
+
+from .writes import object_of, refused
 
 _JOBS: Final[frozenset[Target]] = frozenset((("batch", "jobs", ""),))
 _GROUPS: Final = "podgroups.scheduling.k8s.io"

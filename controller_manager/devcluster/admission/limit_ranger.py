@@ -7,24 +7,15 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity
 from controller_manager.control.quota.amounts import Amounts, added, amounts, larger
-from controller_manager.devcluster.admission.limit_constraints import (
-    exceeded_by_claim,
-    exceeded_limits,
-)
-from controller_manager.devcluster.admission.writes import (
-    CLAIMS,
-    PODS,
-    concerns,
-    object_of,
-    refused,
-    spec_of,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import (
     invalid_object,
     too_long,
 )
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .limit_constraints import exceeded_by_claim, exceeded_limits
+from .writes import CLAIMS, PODS, concerns, object_of, refused, spec_of
 
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _LONGEST: Final = 256 * 1024

@@ -3,13 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.admission.expressions import (
-    MOST_CONDITION_STEPS,
-    OUT_OF_BUDGET,
-    evaluated,
-)
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.cel.values import EvaluationError, Value
+
+from .expressions import MOST_CONDITION_STEPS, OUT_OF_BUDGET, evaluated
 
 
 class ConditionError(Exception):

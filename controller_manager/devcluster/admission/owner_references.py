@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.admission.writes import object_of, refused
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.security.authorization import (
     Attributes,
     Authorizer,
 )
+
+from .writes import object_of, refused
 
 _REASON: Final = ": , <nil>"
 """Upstream's text for an authorizer without a reason and without an error."""

@@ -5,10 +5,11 @@ Other pods get their labels when they are bound (kinds/core/pod_binding).
 
 from typing import ClassVar
 
-from controller_manager.devcluster.admission.writes import PODS, object_of, spec_of
 from controller_manager.devcluster.kinds.core.pod.topology import labelled_by_node
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .writes import PODS, object_of, spec_of
 
 
 class PodTopologyLabels(Plugin):

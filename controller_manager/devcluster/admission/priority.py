@@ -2,18 +2,14 @@
 
 from typing import ClassVar, Final
 
-from controller_manager.devcluster.admission.writes import (
-    concerns,
-    object_of,
-    refused,
-    spec_of,
-)
 from controller_manager.devcluster.kinds.scheduling.priorityclass import (
     LOWER_PRIORITY,
     find_priority_class,
 )
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .writes import concerns, object_of, refused, spec_of
 
 _GROUP: Final = "scheduling.k8s.io"
 _CLASSES: Final = "priorityclasses"

@@ -6,8 +6,9 @@ the object any more. Upstream: StorageObjectInUseProtection and PodGroupProtecti
 
 from typing import ClassVar, Final
 
-from controller_manager.devcluster.admission.writes import object_of
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+
+from .writes import object_of
 
 _STORAGE: Final = {
     ("", "persistentvolumeclaims"): "kubernetes.io/pvc-protection",

@@ -35,12 +35,13 @@ from controller_manager.control.quota.evaluators import (
     pod_evaluator,
 )
 from controller_manager.control.quota.extended_claims import pod_of, stands_for
-from controller_manager.devcluster.admission.quota_checks import check, handles
-from controller_manager.devcluster.admission.writes import refused
 from controller_manager.devcluster.server.rest.admission import Plugin, Write
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.options.gates import FeatureGates
+
+from .quota_checks import check, handles
+from .writes import refused
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

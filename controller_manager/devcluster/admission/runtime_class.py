@@ -4,10 +4,11 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.quota.amounts import amounts
-from controller_manager.devcluster.admission.tolerations import merged
-from controller_manager.devcluster.admission.writes import PODS, refused, spec_of
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .tolerations import merged
+from .writes import PODS, refused, spec_of
 
 _CLASSES: Final = "runtimeclasses.node.k8s.io"
 _DIFFERENT: Final = (

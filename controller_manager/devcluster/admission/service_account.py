@@ -8,14 +8,6 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.hashes import safe_encode
-from controller_manager.devcluster.admission.token_volume import mount_token
-from controller_manager.devcluster.admission.writes import (
-    PODS,
-    annotations_of,
-    object_of,
-    refused,
-    spec_of,
-)
 from controller_manager.devcluster.server.rest.admission import (
     Operation,
     Pending,
@@ -24,6 +16,9 @@ from controller_manager.devcluster.server.rest.admission import (
     Write,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .token_volume import mount_token
+from .writes import PODS, annotations_of, object_of, refused, spec_of
 
 _ACCOUNTS: Final = "serviceaccounts"
 _DEFAULT: Final = "default"

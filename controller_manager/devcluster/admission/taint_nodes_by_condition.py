@@ -2,8 +2,9 @@
 
 from typing import ClassVar, Final
 
-from controller_manager.devcluster.admission.writes import spec_of
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+
+from .writes import spec_of
 
 _NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 

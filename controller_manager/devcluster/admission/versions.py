@@ -3,10 +3,11 @@
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.admission.matching import namespace_of
 from controller_manager.devcluster.server.rest.admission import Write
 from controller_manager.devcluster.server.rest.kind import Kind, in_version
 from controller_manager.devcluster.server.storage.storage import Stored
+
+from .matching import namespace_of
 
 
 def in_requested(write: Write, kind: Kind, obj: JSON | None) -> JSON | None:

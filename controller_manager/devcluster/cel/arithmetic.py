@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from controller_manager.devcluster.cel.values import (
+from .values import (
     MOST_UINT,
     EvaluationError,
     UInt,

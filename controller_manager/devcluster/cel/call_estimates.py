@@ -17,16 +17,8 @@ from controller_manager.control.cel.types import (
     ListOf,
     Type,
 )
-from controller_manager.devcluster.cel.sizes import (
-    ITEMS,
-    ONE,
-    UNKNOWN,
-    Bounds,
-    Estimate,
-    Size,
-    is_single,
-    size_at,
-)
+
+from .sizes import ITEMS, ONE, UNKNOWN, Bounds, Estimate, Size, is_single, size_at
 
 PER_CHARACTER: Final = 0.1
 _PER_CHARACTER_OF_PATTERN: Final = 0.25

@@ -7,7 +7,7 @@ large values again and again. A step takes a few microseconds.
 from collections.abc import Sequence
 from typing import Final
 
-from controller_manager.devcluster.cel.values import Value
+from .values import Value
 
 _CHARACTERS: Final = 16
 """The number of characters that cost one step."""

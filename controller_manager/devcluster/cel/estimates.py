@@ -30,21 +30,13 @@ from controller_manager.control.cel.types import (
     Type,
     escaped,
 )
-from controller_manager.devcluster.cel.call_estimates import estimate_call
-from controller_manager.devcluster.cel.evaluation import qualified_name
-from controller_manager.devcluster.cel.macros import MACROS, variables_of
-from controller_manager.devcluster.cel.operator_estimates import any_of, combined
-from controller_manager.devcluster.cel.program import Program
-from controller_manager.devcluster.cel.sizes import (
-    ITEMS,
-    KEYS,
-    ONE,
-    Bounds,
-    Estimate,
-    Size,
-    is_single,
-    size_at,
-)
+
+from .call_estimates import estimate_call
+from .evaluation import qualified_name
+from .macros import MACROS, variables_of
+from .operator_estimates import any_of, combined
+from .program import Program
+from .sizes import ITEMS, KEYS, ONE, Bounds, Estimate, Size, is_single, size_at
 
 _NEW_LIST: Final = 10
 _NEW_MAP: Final = 30

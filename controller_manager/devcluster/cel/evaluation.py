@@ -17,9 +17,10 @@ from controller_manager.control.cel.syntax import (
     Operation,
     Selection,
 )
-from controller_manager.devcluster.cel.arithmetic import OPERATORS, negative
-from controller_manager.devcluster.cel.costs import steps_of_call, steps_of_operator
-from controller_manager.devcluster.cel.library import (
+
+from .arithmetic import OPERATORS, negative
+from .costs import steps_of_call, steps_of_operator
+from .library import (
     authorization,
     lists,
     optionals,
@@ -28,9 +29,9 @@ from controller_manager.devcluster.cel.library import (
     standard,
     strings,
 )
-from controller_manager.devcluster.cel.library.checks import expect
-from controller_manager.devcluster.cel.macros import MACROS, Scope
-from controller_manager.devcluster.cel.values import (
+from .library.checks import expect
+from .macros import MACROS, Scope
+from .values import (
     NOTHING,
     EvaluationError,
     Maybe,

@@ -4,7 +4,8 @@ import re
 from typing import Final
 
 from controller_manager.control.cel.tokens import SyntaxProblem, Token
-from controller_manager.devcluster.cel.values import MOST_INT, MOST_UINT, UInt, Value
+
+from .values import MOST_INT, MOST_UINT, UInt, Value
 
 _LEAST_TRIPLE: Final = 6
 """The length of a text with three quotes on each side, and nothing between."""

@@ -4,14 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 from controller_manager.control.cel.syntax import Call, Identifier, Node
-from controller_manager.devcluster.cel.library.checks import expect
-from controller_manager.devcluster.cel.values import (
-    NOTHING,
-    EvaluationError,
-    Maybe,
-    Value,
-    no_overload,
-)
+
+from .library.checks import expect
+from .values import NOTHING, EvaluationError, Maybe, Value, no_overload
 
 Scope = Mapping[str, Value]
 """The values of names."""

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from controller_manager.control.cel.operators import result_of
 from controller_manager.control.cel.types import BOOL, DYN, MapOf
-from controller_manager.devcluster.cel.call_estimates import PER_CHARACTER, is_text
-from controller_manager.devcluster.cel.sizes import ONE, Estimate, Size, is_single
+
+from .call_estimates import PER_CHARACTER, is_text
+from .sizes import ONE, Estimate, Size, is_single
 
 
 def any_of(parts: Sequence[Estimate]) -> Size:

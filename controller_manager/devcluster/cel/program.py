@@ -16,17 +16,11 @@ from controller_manager.control.cel.syntax import (
     Selection,
 )
 from controller_manager.control.cel.tokens import scan
-from controller_manager.devcluster.cel.evaluation import (
-    GLOBALS,
-    METHODS,
-    TYPE_NAMES,
-    Budget,
-    Evaluator,
-    qualified_name,
-)
-from controller_manager.devcluster.cel.literals import literal_value
-from controller_manager.devcluster.cel.macros import MACROS, Scope, variables_of
-from controller_manager.devcluster.cel.values import EvaluationError, Value
+
+from .evaluation import GLOBALS, METHODS, TYPE_NAMES, Budget, Evaluator, qualified_name
+from .literals import literal_value
+from .macros import MACROS, Scope, variables_of
+from .values import EvaluationError, Value
 
 _CONSTANTS: Final = ("true", "false", "null")
 

@@ -9,23 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from controller_manager.cli.failure import Failure
-from controller_manager.devcluster.cli.command_line import (
-    COMMAND,
-    CommandLine,
-    Duration,
-    logger_of,
-)
-from controller_manager.devcluster.cli.failures import (
-    data_failures,
-    needs_extra,
-    run_cluster,
-)
-from controller_manager.devcluster.cli.snapshots import (
-    restore_command,
-    snapshot_command,
-)
 from controller_manager.options.options import OptionsError
 from controller_manager.runtime.registry import Registry
+
+from .command_line import COMMAND, CommandLine, Duration, logger_of
+from .failures import data_failures, needs_extra, run_cluster
+from .snapshots import restore_command, snapshot_command
 
 if TYPE_CHECKING:
     from controller_manager.devcluster.data.data_file import DataFile

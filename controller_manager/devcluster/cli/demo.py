@@ -3,9 +3,10 @@
 import click
 
 from controller_manager.cli.subcommands import EXPLAIN, Explain
-from controller_manager.devcluster.cli.command_line import logger_of
-from controller_manager.devcluster.cli.failures import needs_extra, run_cluster
 from controller_manager.runtime.registry import Registry
+
+from .command_line import logger_of
+from .failures import needs_extra, run_cluster
 
 
 @click.command("demo")

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 import click
 
 from controller_manager.cli.failure import Failure
-from controller_manager.devcluster.cli.failures import data_failures
+
+from .failures import data_failures
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 

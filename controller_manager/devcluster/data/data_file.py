@@ -13,20 +13,15 @@ import msgspec
 from msgspec import Struct
 
 from controller_manager.api.times import parse_rfc3339
-from controller_manager.devcluster.data.collector import paused_collector
-from controller_manager.devcluster.data.data_error import DataError, NotSavedError
-from controller_manager.devcluster.data.decoding import share_fields
-from controller_manager.devcluster.data.schema import (
-    check_form,
-    check_is_database,
-    create_tables,
-    damaged,
-    is_empty,
-)
 from controller_manager.devcluster.keys import ClusterKeys
 from controller_manager.devcluster.server.storage.state import StorageState
 from controller_manager.devcluster.server.storage.storage import Key, Stored
 from controller_manager.serving.certificates import Pair
+
+from .collector import paused_collector
+from .data_error import DataError, NotSavedError
+from .decoding import share_fields
+from .schema import check_form, check_is_database, create_tables, damaged, is_empty
 
 Place = tuple[str, str, str]
 """Resource, namespace and name of an object."""

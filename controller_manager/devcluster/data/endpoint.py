@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.data.data_error import DataError
-from controller_manager.devcluster.data.snapshot import decode_snapshot, encode_snapshot
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
@@ -19,6 +17,9 @@ from controller_manager.devcluster.server.http.responses import json_response
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.storage.state import StorageState, state_of
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .data_error import DataError
+from .snapshot import decode_snapshot, encode_snapshot
 
 PATH: Final = "/devcluster/snapshot"
 MEDIA_TYPE: Final = "application/x-ndjson"

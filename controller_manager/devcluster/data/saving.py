@@ -5,10 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from controller_manager.clock import Clock
-from controller_manager.devcluster.data.data_error import NotSavedError
-from controller_manager.devcluster.data.data_file import RESERVE, Batch, DataFile, Place
 from controller_manager.devcluster.server.storage.storage import Change, Storage, Stored
 from controller_manager.observability.logs import Logger
+
+from .data_error import NotSavedError
+from .data_file import RESERVE, Batch, DataFile, Place
 
 _DELAY: Final = 0.01
 """Seconds in which changes are collected for one batch."""

@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from controller_manager.devcluster.data.data_error import DataError
+from .data_error import DataError
 
 FORMAT: Final = 1
 """The format of new files; all earlier formats can be read."""

@@ -18,12 +18,13 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from controller_manager.devcluster.data.collector import paused_collector
-from controller_manager.devcluster.data.data_error import DataError
-from controller_manager.devcluster.data.decoding import share_fields
 from controller_manager.devcluster.server.storage.state import StorageState
 from controller_manager.devcluster.server.storage.storage import Key, Stored
 from controller_manager.version import KUBERNETES_VERSION
+
+from .collector import paused_collector
+from .data_error import DataError
+from .decoding import share_fields
 
 VERSION: Final = 1
 """The version of the format of new snapshots; all earlier versions can be read."""

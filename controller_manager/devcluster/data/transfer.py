@@ -14,15 +14,6 @@ from controller_manager.client.http import HTTPTransport
 from controller_manager.client.kubeconfig import ConfigError
 from controller_manager.client.transport import Request
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.data.collector import paused_collector
-from controller_manager.devcluster.data.data_error import DataError
-from controller_manager.devcluster.data.data_file import DataFile
-from controller_manager.devcluster.data.endpoint import KEEP_WATCHES, MEDIA_TYPE, PATH
-from controller_manager.devcluster.data.snapshot import (
-    checked_count,
-    decode_snapshot,
-    encode_snapshot,
-)
 from controller_manager.devcluster.server.storage.state import (
     StorageState,
     load,
@@ -31,6 +22,12 @@ from controller_manager.devcluster.server.storage.state import (
 )
 from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.version import COMMAND_USER_AGENT
+
+from .collector import paused_collector
+from .data_error import DataError
+from .data_file import DataFile
+from .endpoint import KEEP_WATCHES, MEDIA_TYPE, PATH
+from .snapshot import checked_count, decode_snapshot, encode_snapshot
 
 _PATIENCE: Final = 600.0
 """Seconds that a large cluster may take."""

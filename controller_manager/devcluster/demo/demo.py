@@ -25,7 +25,9 @@ from controller_manager.client.client import Client
 from controller_manager.client.errors import NotFound
 from controller_manager.client.transport import Request, Transport
 from controller_manager.clock import Clock
-from controller_manager.devcluster.demo.progress import (
+from controller_manager.devcluster.manifests import Manifest, read_manifests
+
+from .progress import (
     DemoError,
     everything_runs,
     has_caught_up,
@@ -36,7 +38,7 @@ from controller_manager.devcluster.demo.progress import (
     runs_on,
     waiting_reason,
 )
-from controller_manager.devcluster.demo.rows import (
+from .rows import (
     Row,
     all_complete,
     row_of_autoscaler,
@@ -47,16 +49,8 @@ from controller_manager.devcluster.demo.rows import (
     row_of_job,
     row_of_stateful_set,
 )
-from controller_manager.devcluster.demo.screen import Screen
-from controller_manager.devcluster.demo.user import (
-    FEWEST,
-    LITTLE,
-    MOST,
-    MUCH,
-    NAMESPACE,
-    User,
-)
-from controller_manager.devcluster.manifests import Manifest, read_manifests
+from .screen import Screen
+from .user import FEWEST, LITTLE, MOST, MUCH, NAMESPACE, User
 
 _PODS_PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _POLL: Final = 0.1

@@ -7,7 +7,8 @@ import msgspec
 
 from controller_manager.api.core.v1 import Namespace
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.demo.rows import Row, all_complete
+
+from .rows import Row, all_complete
 
 _EVERY_KIND: Final = frozenset(
     ("cronjob", "daemonset", "deployment", "job", "statefulset")

@@ -10,7 +10,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from controller_manager.clock import Clock
-from controller_manager.devcluster.demo.rows import Row
+
+from .rows import Row
 
 _BAR: Final = 20
 """Columns of a progress bar."""

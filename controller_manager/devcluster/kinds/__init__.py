@@ -34,12 +34,11 @@ from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
 
-from controller_manager.devcluster.kinds.apiregistration.group_priorities import (
-    priority,
-)
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.kind import GatedKind, Kind
 from controller_manager.options.gates import FeatureGates
+
+from .apiregistration.group_priorities import priority
 
 
 @cache

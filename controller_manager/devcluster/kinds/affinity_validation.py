@@ -4,11 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.label_selectors import (
-    NO_VALUES,
-    TOO_MANY_VALUES,
-    validate_selector,
-)
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_qualified_name,
 )
@@ -20,6 +15,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .label_selectors import NO_VALUES, TOO_MANY_VALUES, validate_selector
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"

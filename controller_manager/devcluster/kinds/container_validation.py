@@ -4,16 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.environment_validation import (
-    validate_environment,
-)
-from controller_manager.devcluster.kinds.ports import (
-    PROTOCOLS,
-    validate_port_name,
-    validate_port_number,
-)
-from controller_manager.devcluster.kinds.probe_validation import validate_lifecycle
-from controller_manager.devcluster.kinds.resource_validation import validate_resources
 from controller_manager.devcluster.server.apimachinery.names import (
     is_label,
     not_a_label,
@@ -27,6 +17,11 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .environment_validation import validate_environment
+from .ports import PROTOCOLS, validate_port_name, validate_port_number
+from .probe_validation import validate_lifecycle
+from .resource_validation import validate_resources
 
 _MESSAGE_POLICIES: Final = ("FallbackToLogsOnError", "File")
 _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.data_validation import key_problems
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_qualified_name,
 )
@@ -16,6 +15,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .core.data_validation import key_problems
 
 _NAME: Final = re.compile(r"[ -<>-~]+")
 _NAME_TEXT: Final = (

@@ -4,14 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.affinity_validation import (
-    validate_affinity,
-    validate_spread,
-)
-from controller_manager.devcluster.kinds.container_validation import validate_containers
-from controller_manager.devcluster.kinds.ip_addresses import validate_address
-from controller_manager.devcluster.kinds.pod_volume_validation import validate_volumes
-from controller_manager.devcluster.kinds.taint_validation import validate_tolerations
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_label,
     validate_labels,
@@ -24,6 +16,12 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .affinity_validation import validate_affinity, validate_spread
+from .container_validation import validate_containers
+from .ip_addresses import validate_address
+from .pod_volume_validation import validate_volumes
+from .taint_validation import validate_tolerations
 
 _RESTARTS: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")

@@ -4,9 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.container_validation import (
-    validate_descending_path,
-)
 from controller_manager.devcluster.server.apimachinery.names import validate_label
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
@@ -17,6 +14,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .container_validation import validate_descending_path
 
 _MOST_MODE: Final = 0o777
 _MODE_TEXT: Final = "must be a number between 0 and 0777 (octal), both inclusive"

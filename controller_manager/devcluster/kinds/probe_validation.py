@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.field_values import validate_not_negative
-from controller_manager.devcluster.kinds.ports import validate_port
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden_field,
@@ -14,6 +12,9 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .field_values import validate_not_negative
+from .ports import validate_port
 
 _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _SCHEMES: Final = ("HTTP", "HTTPS")

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.field_values import NOT_NEGATIVE
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     shown,
 )
+
+from .field_values import NOT_NEGATIVE
 
 REPLICA_SET_COUNTS: Final = (
     (

@@ -5,20 +5,13 @@ from datetime import datetime
 from typing import ClassVar
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.columns import (
-    REPLICAS,
-    container_cells,
-    name_of,
-    selector_text,
-)
-from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
-from controller_manager.devcluster.kinds.replica_status import (
-    REPLICA_SET_COUNTS,
-    validate_replica_status,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import Cells, age
+
+from .columns import REPLICAS, container_cells, name_of, selector_text
+from .pod_spec_defaults import default_template
+from .replica_status import REPLICA_SET_COUNTS, validate_replica_status
 
 
 class ReplicasStrategy(Strategy):

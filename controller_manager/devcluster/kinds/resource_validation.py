@@ -5,7 +5,6 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.devcluster.kinds.field_values import is_whole, validate_quantity
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_qualified_name,
 )
@@ -15,6 +14,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .field_values import is_whole, validate_quantity
 
 _STANDARD: Final = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES: Final = "hugepages-"

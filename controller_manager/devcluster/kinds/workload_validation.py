@@ -3,15 +3,6 @@
 from collections.abc import Sequence
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.field_values import (
-    validate_not_negative,
-    validate_unchanged,
-)
-from controller_manager.devcluster.kinds.label_selectors import (
-    selects,
-    validate_selector,
-)
-from controller_manager.devcluster.kinds.pod_spec_validation import validate_pod_spec
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_annotations,
     validate_labels,
@@ -24,6 +15,10 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .field_values import validate_not_negative, validate_unchanged
+from .label_selectors import selects, validate_selector
+from .pod_spec_validation import validate_pod_spec
 
 
 def validate_workload(obj: JSON) -> list[Cause]:

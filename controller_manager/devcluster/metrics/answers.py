@@ -12,8 +12,9 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import QuantityError
 from controller_manager.api.selectors import Selector, SelectorError, parse_selector
 from controller_manager.api.times import format_time
-from controller_manager.devcluster.metrics.quantities import share
-from controller_manager.devcluster.metrics.settings import Settings
+
+from .quantities import share
+from .settings import Settings
 
 Answer = tuple[int, JSON]
 """The status and the body of an answer."""

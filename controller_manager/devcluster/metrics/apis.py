@@ -9,7 +9,11 @@ from controller_manager.clock import Clock
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAPS
 from controller_manager.devcluster.kinds.core.node import KIND as NODES
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as PODS
-from controller_manager.devcluster.metrics.answers import (
+from controller_manager.devcluster.server.aggregation import AggregatedAPI
+from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.storage.storage import Storage
+
+from .answers import (
     CUSTOM_METRICS,
     EXTERNAL_METRICS,
     RESOURCE_METRICS,
@@ -21,19 +25,10 @@ from controller_manager.devcluster.metrics.answers import (
     metrics_list,
     not_found,
 )
-from controller_manager.devcluster.metrics.loads import loads_of
-from controller_manager.devcluster.metrics.metrics_columns import MetricsStrategy
-from controller_manager.devcluster.metrics.node_metrics import node_metrics
-from controller_manager.devcluster.metrics.settings import (
-    CONFIG_MAP,
-    KEY,
-    Settings,
-    SettingsError,
-    parse_settings,
-)
-from controller_manager.devcluster.server.aggregation import AggregatedAPI
-from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.storage.storage import Storage
+from .loads import loads_of
+from .metrics_columns import MetricsStrategy
+from .node_metrics import node_metrics
+from .settings import CONFIG_MAP, KEY, Settings, SettingsError, parse_settings
 
 FindKind = Callable[[str, str], Kind | None]
 """Returns the kind with an apiVersion and a name."""

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.metrics.quantities import TOTAL, is_load, share
-from controller_manager.devcluster.metrics.settings import SettingsError, Usage
+
+from .quantities import TOTAL, is_load, share
+from .settings import SettingsError, Usage
 
 FindOwner = Callable[[JSON], JSON | None]
 """Returns the controller of an object, `None` if there is none."""

@@ -4,9 +4,10 @@ from datetime import datetime
 from typing import ClassVar
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.metrics.quantities import summed
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
+
+from .quantities import summed
 
 
 class MetricsStrategy(Strategy):

@@ -7,14 +7,9 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import SelectorError, parse_selector
 from controller_manager.api.times import format_time
-from controller_manager.devcluster.metrics.answers import (
-    RESOURCE_METRICS,
-    VERSIONS,
-    Answer,
-    failure,
-    metrics_list,
-)
-from controller_manager.devcluster.metrics.quantities import summed
+
+from .answers import RESOURCE_METRICS, VERSIONS, Answer, failure, metrics_list
+from .quantities import summed
 
 _RESOURCES: Final = ("cpu", "memory")
 _WINDOW: Final = "30s"

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.devcluster.nodes.annotations import FOREVER
+from .annotations import FOREVER
 
 _SUCCEED: Final = frozenset((":", "date", "echo", "hostname", "printf", "true"))
 _POWERS: Final = (("k", 1), ("K", 1), ("M", 2), ("G", 3), ("T", 4))

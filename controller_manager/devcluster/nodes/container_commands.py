@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.commands import Run
-from controller_manager.devcluster.nodes.scripts import run_of
+
+from .commands import Run
+from .scripts import run_of
 
 _SHELL_IMAGES: Final = frozenset(
     (

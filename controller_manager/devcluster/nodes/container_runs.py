@@ -7,11 +7,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.annotations import FOREVER, AnnotationError
-from controller_manager.devcluster.nodes.event_notes import Note, normal, warning
-from controller_manager.devcluster.nodes.probes import JUST_NOW, Probe, ProbeKind
-from controller_manager.devcluster.nodes.programs import OUT_OF_MEMORY, Program, Role
 from controller_manager.options.durations import format_duration
+
+from .annotations import FOREVER, AnnotationError
+from .event_notes import Note, normal, warning
+from .probes import JUST_NOW, Probe, ProbeKind
+from .programs import OUT_OF_MEMORY, Program, Role
 
 KILLED: Final = 137
 """The exit code of a container that SIGKILL has ended: 128 + 9."""

@@ -5,9 +5,10 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
-from controller_manager.devcluster.nodes.container_runs import ContainerRun, Step
-from controller_manager.devcluster.nodes.images import image_id
-from controller_manager.devcluster.nodes.log_lines import lines_of
+
+from .container_runs import ContainerRun, Step
+from .images import image_id
+from .log_lines import lines_of
 
 _FALLBACK: Final = "FallbackToLogsOnError"
 _LAST_LINES: Final = 80

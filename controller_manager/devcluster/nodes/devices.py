@@ -18,13 +18,11 @@ from controller_manager.control.scheduling.taints import untolerated
 from controller_manager.devcluster.kinds.resource.deviceclass import KIND as CLASS
 from controller_manager.devcluster.kinds.resource.resourceclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.resource.resourceslice import KIND as SLICE
-from controller_manager.devcluster.nodes.device_requests import Wanted, alternatives_of
-from controller_manager.devcluster.nodes.scheduling.predicates import (
-    NodeFacts,
-    matches_terms,
-)
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.storage.storage import Key
+
+from .device_requests import Wanted, alternatives_of
+from .scheduling.predicates import NodeFacts, matches_terms
 
 _PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 _MAX_USERS: Final = 256

@@ -12,8 +12,9 @@ from controller_manager.api.times import format_micro_time, format_time
 from controller_manager.client.correlator import Correlator, Merged, Occurrence
 from controller_manager.devcluster.kinds.core.event import KIND as EVENT
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
-from controller_manager.devcluster.nodes.event_notes import Note, normal, warning
 from controller_manager.devcluster.server.registry.objects import Objects
+
+from .event_notes import Note, normal, warning
 
 SCHEDULER: Final = "default-scheduler"
 KUBELET: Final = "kubelet"

@@ -10,21 +10,20 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
-from controller_manager.devcluster.nodes import annotations
-from controller_manager.devcluster.nodes.configuration import Configuration
-from controller_manager.devcluster.nodes.container_runs import Moment
-from controller_manager.devcluster.nodes.event_notes import warning
-from controller_manager.devcluster.nodes.events import Reporter
-from controller_manager.devcluster.nodes.machine import NodeMachine
-from controller_manager.devcluster.nodes.node_status import addresses_of, is_stopped
-from controller_manager.devcluster.nodes.pod_fit import PodFit, Rejection
-from controller_manager.devcluster.nodes.pod_runs import (
-    PodRun,
-    new_run,
-    reported,
-    with_images_of,
-)
-from controller_manager.devcluster.nodes.pod_states import (
+from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.server.rest.deletion import Deletion
+from controller_manager.devcluster.server.storage.storage import Change, Key, Stored
+
+from . import annotations
+from .configuration import Configuration
+from .container_runs import Moment
+from .event_notes import warning
+from .events import Reporter
+from .machine import NodeMachine
+from .node_status import addresses_of, is_stopped
+from .pod_fit import PodFit, Rejection
+from .pod_runs import PodRun, new_run, reported, with_images_of
+from .pod_states import (
     gates_differ,
     has_begun,
     has_not_begun,
@@ -32,18 +31,12 @@ from controller_manager.devcluster.nodes.pod_states import (
     needs_attention,
     shows_older_generation,
 )
-from controller_manager.devcluster.nodes.pod_status import Place, pod_status
-from controller_manager.devcluster.nodes.pod_steps import advanced, killed, stopping
-from controller_manager.devcluster.nodes.programs import Role, pull_seconds
-from controller_manager.devcluster.nodes.restored_pods import (
-    adopted_run,
-    with_annotations_of,
-)
-from controller_manager.devcluster.nodes.volumes.mounts import Mounts
-from controller_manager.devcluster.nodes.volumes.sources import Sources
-from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.rest.deletion import Deletion
-from controller_manager.devcluster.server.storage.storage import Change, Key, Stored
+from .pod_status import Place, pod_status
+from .pod_steps import advanced, killed, stopping
+from .programs import Role, pull_seconds
+from .restored_pods import adopted_run, with_annotations_of
+from .volumes.mounts import Mounts
+from .volumes.sources import Sources
 
 
 class _Held(Struct, frozen=True):

@@ -12,7 +12,6 @@ from prometheus_client import CollectorRegistry, Gauge
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
-from controller_manager.devcluster.nodes.pod_states import is_over
 from controller_manager.devcluster.server.http.responses import (
     TEXT_HEADERS,
     json_response,
@@ -21,6 +20,8 @@ from controller_manager.devcluster.server.http.responses import (
 from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.observability.exposition import expose
 from controller_manager.serving.health import HealthCheck, probe
+
+from .pod_states import is_over
 
 _METRICS_HEADERS: Final = {"content-type": "text/plain; version=0.0.4; charset=utf-8"}
 _ONLY_GET: Final = Response(405, TEXT_HEADERS, b"405: Method Not Allowed")

@@ -14,9 +14,10 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, QuantityError, parse_quantity
 from controller_manager.control.quota.pod_resources import pod_limits
-from controller_manager.devcluster.nodes.commands import Write
-from controller_manager.devcluster.nodes.container_runs import ContainerRun, Step
-from controller_manager.devcluster.nodes.programs import Program, Role
+
+from .commands import Write
+from .container_runs import ContainerRun, Step
+from .programs import Program, Role
 
 _RESOURCE: Final = "ephemeral-storage"
 _PERIOD: Final = 10.0

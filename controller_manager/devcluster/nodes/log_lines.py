@@ -7,8 +7,9 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.annotations import LOGS, find
-from controller_manager.devcluster.nodes.container_commands import run_of_container
+
+from .annotations import LOGS, find
+from .container_commands import run_of_container
 
 _TIMED: Final = re.compile(r"@(\d{1,9}(?:\.\d{1,3})?) (.*)")
 

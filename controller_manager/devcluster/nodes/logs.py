@@ -16,16 +16,14 @@ from controller_manager.api.times import format_micro_time, parse_time
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
-from controller_manager.devcluster.nodes.log_lines import Line, lines_of
-from controller_manager.devcluster.nodes.log_options import LogOptions
-from controller_manager.devcluster.nodes.pod_connections import (
-    check_node,
-    chosen_container,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import bad_request
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.storage.storage import Key
+
+from .log_lines import Line, lines_of
+from .log_options import LogOptions
+from .pod_connections import check_node, chosen_container
 
 _HEADERS: Final = {"content-type": "text/plain"}
 _IMAGES: Final = {

@@ -7,23 +7,14 @@ makes the configuration of the container then.
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.annotations import AnnotationError
-from controller_manager.devcluster.nodes.configuration import Configuration
-from controller_manager.devcluster.nodes.container_runs import (
-    ContainerRun,
-    Moment,
-    Refused,
-)
-from controller_manager.devcluster.nodes.event_notes import Note, normal, warning
-from controller_manager.devcluster.nodes.images import (
-    invalid_name_message,
-    is_broken,
-    pull_error,
-    pull_policy,
-    size_of,
-)
-from controller_manager.devcluster.nodes.probes import JUST_NOW
 from controller_manager.options.durations import format_duration
+
+from .annotations import AnnotationError
+from .configuration import Configuration
+from .container_runs import ContainerRun, Moment, Refused
+from .event_notes import Note, normal, warning
+from .images import invalid_name_message, is_broken, pull_error, pull_policy, size_of
+from .probes import JUST_NOW
 
 _SHOWN_ERROR: Final = 1.0
 """Seconds in which a container shows ``ErrImagePull``, before the kubelet's backoff."""

@@ -8,14 +8,15 @@ from typing import Final
 
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
-from controller_manager.devcluster.nodes.kubelet_server import KubeletServer
-from controller_manager.devcluster.nodes.node_status import addresses_of, is_stopped
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     bad_request,
 )
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.registry.objects import Objects
+
+from .kubelet_server import KubeletServer
+from .node_status import addresses_of, is_stopped
 
 _KUBELET_PORT: Final = "10250"
 

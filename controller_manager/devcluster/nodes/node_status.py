@@ -13,8 +13,9 @@ from msgspec import Struct
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.times import format_time, parse_time
-from controller_manager.devcluster.nodes.addresses import node_address
 from controller_manager.version import KUBERNETES_VERSION
+
+from .addresses import node_address
 
 STOPPED: Final = "devcluster/stopped"
 """The annotation that stops the kubelet of a node."""

@@ -25,44 +25,35 @@ from controller_manager.devcluster.kinds.storage.storageclass import KIND as CLA
 from controller_manager.devcluster.kinds.storage.volumeattachment import (
     KIND as ATTACHMENT,
 )
-from controller_manager.devcluster.nodes.addresses import IPV4, families_of
-from controller_manager.devcluster.nodes.devices import claim_key
-from controller_manager.devcluster.nodes.events import Reporter
-from controller_manager.devcluster.nodes.guide import MEDIA_TYPE, PATH, guide
-from controller_manager.devcluster.nodes.heartbeats import Heartbeats
-from controller_manager.devcluster.nodes.kubelet import Kubelet
-from controller_manager.devcluster.nodes.logs import PodLogs
-from controller_manager.devcluster.nodes.node_proxy import NodeProxy
-from controller_manager.devcluster.nodes.node_status import (
-    CAPACITY,
-    PRESSURE,
-    is_stopped,
-)
-from controller_manager.devcluster.nodes.pod_connections import (
-    CONNECTIONS,
-    PodConnections,
-)
-from controller_manager.devcluster.nodes.pod_fit import PodFit
-from controller_manager.devcluster.nodes.pod_states import is_over
-from controller_manager.devcluster.nodes.pressure import Evictions
-from controller_manager.devcluster.nodes.scheduling.node_infos import NodeInfos
-from controller_manager.devcluster.nodes.scheduling.scheduler import Scheduler
-from controller_manager.devcluster.nodes.volumes.attacher import Attacher
-from controller_manager.devcluster.nodes.volumes.binding import VolumeBinding
-from controller_manager.devcluster.nodes.volumes.driver import (
-    csi_driver,
-    storage_classes,
-)
-from controller_manager.devcluster.nodes.volumes.mounts import Mounts
-from controller_manager.devcluster.nodes.volumes.pod_claims import claims_of
-from controller_manager.devcluster.nodes.volumes.provisioner import Provisioner
-from controller_manager.devcluster.nodes.volumes.resizer import Resizer
-from controller_manager.devcluster.nodes.volumes.storage_objects import StorageObjects
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.http.document import Document
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage.storage import Change, Watcher
+
+from .addresses import IPV4, families_of
+from .devices import claim_key
+from .events import Reporter
+from .guide import MEDIA_TYPE, PATH, guide
+from .heartbeats import Heartbeats
+from .kubelet import Kubelet
+from .logs import PodLogs
+from .node_proxy import NodeProxy
+from .node_status import CAPACITY, PRESSURE, is_stopped
+from .pod_connections import CONNECTIONS, PodConnections
+from .pod_fit import PodFit
+from .pod_states import is_over
+from .pressure import Evictions
+from .scheduling.node_infos import NodeInfos
+from .scheduling.scheduler import Scheduler
+from .volumes.attacher import Attacher
+from .volumes.binding import VolumeBinding
+from .volumes.driver import csi_driver, storage_classes
+from .volumes.mounts import Mounts
+from .volumes.pod_claims import claims_of
+from .volumes.provisioner import Provisioner
+from .volumes.resizer import Resizer
+from .volumes.storage_objects import StorageObjects
 
 _EVENT_LIFETIME: Final = timedelta(hours=1)
 _HOUSEKEEPING: Final = 60.0

@@ -11,9 +11,6 @@ from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICE
-from controller_manager.devcluster.nodes.guide import PATH as GUIDE
-from controller_manager.devcluster.nodes.node_proxy import name_and_port
-from controller_manager.devcluster.nodes.node_status import addresses_of, is_stopped
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     bad_request,
@@ -21,6 +18,10 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.registry.objects import Objects
+
+from .guide import PATH as GUIDE
+from .node_proxy import name_and_port
+from .node_status import addresses_of, is_stopped
 
 _KUBELET_PORT: Final = 10250
 _NOTHING_RUNS: Final = "the development cluster runs no containers"

@@ -6,28 +6,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.annotations import (
-    FAILING_SANDBOX,
-    AnnotationError,
-    Periods,
-    periods_of,
-)
-from controller_manager.devcluster.nodes.container_runs import (
-    ContainerRun,
-    Machine,
-    Moment,
-    Step,
-)
-from controller_manager.devcluster.nodes.event_notes import Note
-from controller_manager.devcluster.nodes.local_storage import (
-    LocalStorage,
-    Overflow,
-    local_storage,
-    overflow_of,
-)
-from controller_manager.devcluster.nodes.machine import pulling
-from controller_manager.devcluster.nodes.probes import JUST_NOW, Probe, probes_of
-from controller_manager.devcluster.nodes.programs import Program, Role, program_of
+
+from .annotations import FAILING_SANDBOX, AnnotationError, Periods, periods_of
+from .container_runs import ContainerRun, Machine, Moment, Step
+from .event_notes import Note
+from .local_storage import LocalStorage, Overflow, local_storage, overflow_of
+from .machine import pulling
+from .probes import JUST_NOW, Probe, probes_of
+from .programs import Program, Role, program_of
 
 
 class PodRun(Struct, frozen=True):

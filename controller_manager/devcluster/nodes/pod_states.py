@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes import annotations
-from controller_manager.devcluster.nodes.pod_runs import PodRun
-from controller_manager.devcluster.nodes.pod_status import is_ready
+
+from . import annotations
+from .pod_runs import PodRun
+from .pod_status import is_ready
 
 _NOT_BEGUN: Final = ("ContainerCreating", "PodInitializing")
 """The reasons of a container that has not started yet."""

@@ -6,15 +6,12 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.addresses import IPV4, pod_address
-from controller_manager.devcluster.nodes.container_runs import (
-    ContainerRun,
-    Moment,
-    Step,
-)
-from controller_manager.devcluster.nodes.container_status import container_status
-from controller_manager.devcluster.nodes.pod_runs import PodRun
-from controller_manager.devcluster.nodes.programs import Role
+
+from .addresses import IPV4, pod_address
+from .container_runs import ContainerRun, Moment, Step
+from .container_status import container_status
+from .pod_runs import PodRun
+from .programs import Role
 
 _OVER: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 """The reason why a pod of a phase is not ready."""

@@ -6,16 +6,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.container_runs import (
-    KILLED,
-    ContainerRun,
-    Machine,
-    Moment,
-    Step,
-)
-from controller_manager.devcluster.nodes.event_notes import Note, normal, warning
-from controller_manager.devcluster.nodes.pod_runs import PodRun, is_due
-from controller_manager.devcluster.nodes.programs import Role
+
+from .container_runs import KILLED, ContainerRun, Machine, Moment, Step
+from .event_notes import Note, normal, warning
+from .pod_runs import PodRun, is_due
+from .programs import Role
 
 _SANDBOX_PERIOD: Final = 12.0
 """Seconds after which a kubelet tries again to create a sandbox."""

@@ -11,11 +11,12 @@ from msgspec import Struct
 
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
-from controller_manager.devcluster.nodes.event_notes import warning
-from controller_manager.devcluster.nodes.events import KUBELET, Reporter
-from controller_manager.devcluster.nodes.node_status import Pressure, pressure_of
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.storage.storage import Key
+
+from .event_notes import warning
+from .events import KUBELET, Reporter
+from .node_status import Pressure, pressure_of
 
 _CRITICAL: Final = 2_000_000_000
 """Pods of this priority and above are evicted last: here never."""

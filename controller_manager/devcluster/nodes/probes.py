@@ -13,8 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.addresses import pod_address
-from controller_manager.devcluster.nodes.annotations import (
+
+from .addresses import pod_address
+from .annotations import (
     FAILING_LIVENESS,
     FAILING_READINESS,
     FAILING_STARTUP,

@@ -12,7 +12,8 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.annotations import (
+
+from .annotations import (
     EXIT_CODE,
     FAILING_INDEXES,
     FAILING_SANDBOX,
@@ -25,8 +26,8 @@ from controller_manager.devcluster.nodes.annotations import (
     periods_of,
     seconds_of,
 )
-from controller_manager.devcluster.nodes.commands import Write
-from controller_manager.devcluster.nodes.container_commands import run_of_container
+from .commands import Write
+from .container_commands import run_of_container
 
 OUT_OF_MEMORY: Final = -1
 """In place of an exit code: the kernel killed the container for its use of memory."""

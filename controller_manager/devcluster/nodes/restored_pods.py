@@ -8,23 +8,13 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.annotations import FOREVER
-from controller_manager.devcluster.nodes.container_runs import (
-    FIRST_BACKOFF,
-    LONGEST_BACKOFF,
-    ContainerRun,
-    Moment,
-    Step,
-)
-from controller_manager.devcluster.nodes.local_storage import local_storage
-from controller_manager.devcluster.nodes.pod_runs import (
-    PodRun,
-    container_of,
-    full_name,
-    specs_of,
-)
-from controller_manager.devcluster.nodes.probes import ProbeKind
-from controller_manager.devcluster.nodes.programs import Program
+
+from .annotations import FOREVER
+from .container_runs import FIRST_BACKOFF, LONGEST_BACKOFF, ContainerRun, Moment, Step
+from .local_storage import local_storage
+from .pod_runs import PodRun, container_of, full_name, specs_of
+from .probes import ProbeKind
+from .programs import Program
 
 At = Callable[[str], float]
 """Converts a time of the API to seconds of the monotonic clock."""

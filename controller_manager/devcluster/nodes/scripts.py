@@ -14,8 +14,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller_manager.devcluster.nodes.annotations import FOREVER
-from controller_manager.devcluster.nodes.commands import Run, Write, simple_run
+from .annotations import FOREVER
+from .commands import Run, Write, simple_run
 
 _SHELLS: Final = frozenset(("ash", "bash", "dash", "sh"))
 _SIGTERM: Final = frozenset(("15", "SIGTERM", "TERM"))

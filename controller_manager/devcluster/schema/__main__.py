@@ -12,9 +12,9 @@ from typing import Any, Final
 import click
 import msgspec
 
-from controller_manager.devcluster.schema import descriptions, resources
-from controller_manager.devcluster.schema.file import write
-from controller_manager.devcluster.schema.models import DATA
+from . import descriptions, resources
+from .file import write
+from .models import DATA
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 

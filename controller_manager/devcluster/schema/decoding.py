@@ -9,16 +9,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.duplicates import Repeated
-from controller_manager.devcluster.schema.go_types import go_kind
-from controller_manager.devcluster.schema.models import Type
-from controller_manager.devcluster.schema.readers import (
-    ABSENT,
-    Read,
-    TypeMismatch,
-    plans,
-    zero,
-)
+
+from .duplicates import Repeated
+from .go_types import go_kind
+from .models import Type
+from .readers import ABSENT, Read, TypeMismatch, plans, zero
 
 MOST_PROBLEMS: Final = 100
 """The most unknown and duplicate fields of an object that are reported."""

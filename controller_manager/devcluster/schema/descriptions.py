@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from controller_manager.devcluster.schema.file import Parts, write
+from .file import Parts, write
 
 DATA: Final = "descriptions.data"
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from controller_manager.devcluster.schema.models import Type
+from .models import Type
 
 _SCALARS: Final = {
     ("string", "byte"): "[]uint8",

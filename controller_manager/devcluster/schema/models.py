@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from controller_manager.devcluster.schema.file import Parts
+from .file import Parts
 
 DATA: Final = "models.data"
 

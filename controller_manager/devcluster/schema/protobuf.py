@@ -9,17 +9,11 @@ from functools import cache
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.models import Models
-from controller_manager.devcluster.schema.protobuf_decoder import Decoder
-from controller_manager.devcluster.schema.protobuf_encoder import Encoder
-from controller_manager.devcluster.schema.wire import (
-    BYTES,
-    ProtobufError,
-    read_fields,
-    text_of,
-    write_bytes,
-    write_text,
-)
+
+from .models import Models
+from .protobuf_decoder import Decoder
+from .protobuf_encoder import Encoder
+from .wire import BYTES, ProtobufError, read_fields, text_of, write_bytes, write_text
 
 MAGIC: Final = b"k8s\x00"
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"

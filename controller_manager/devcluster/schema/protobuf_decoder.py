@@ -16,8 +16,9 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
-from controller_manager.devcluster.schema.models import Field, Model, Models, Type
-from controller_manager.devcluster.schema.wire import (
+
+from .models import Field, Model, Models, Type
+from .wire import (
     BYTES,
     FIXED64,
     VARINT,

@@ -10,8 +10,9 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_rfc3339
-from controller_manager.devcluster.schema.models import Model, Models, Type
-from controller_manager.devcluster.schema.wire import (
+
+from .models import Model, Models, Type
+from .wire import (
     BYTES,
     FIXED64,
     VARINT,

@@ -12,15 +12,12 @@ from typing import Any, Final, Protocol
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.times import format_micro_time, format_time, parse_rfc3339
-from controller_manager.devcluster.schema.base64_data import base64_problem
-from controller_manager.devcluster.schema.duplicates import plain
-from controller_manager.devcluster.schema.go_times import (
-    RFC3339,
-    RFC3339_MICRO,
-    time_problem,
-)
-from controller_manager.devcluster.schema.go_types import QUANTITY, go_type
-from controller_manager.devcluster.schema.models import Field, Type, built_in
+
+from .base64_data import base64_problem
+from .duplicates import plain
+from .go_times import RFC3339, RFC3339_MICRO, time_problem
+from .go_types import QUANTITY, go_type
+from .models import Field, Type, built_in
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _EXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."

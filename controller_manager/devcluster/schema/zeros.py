@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.models import Field, Model, Type, built_in
+
+from .models import Field, Model, Type, built_in
 
 _SCALARS: Final = MappingProxyType(
     {"string": "", "boolean": False, "integer": 0, "number": 0}

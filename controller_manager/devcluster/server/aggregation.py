@@ -6,16 +6,15 @@ from typing import Protocol
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
-from controller_manager.devcluster.server.apimachinery.query import is_true
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    method_not_allowed,
-)
-from controller_manager.devcluster.server.http.accepting import Form, wanted_form
-from controller_manager.devcluster.server.http.negotiation import header
-from controller_manager.devcluster.server.http.rendering import table
-from controller_manager.devcluster.server.http.responses import json_response
-from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.storage.storage import Stored
+
+from .apimachinery.query import is_true
+from .apimachinery.statuses import method_not_allowed
+from .http.accepting import Form, wanted_form
+from .http.negotiation import header
+from .http.rendering import table
+from .http.responses import json_response
+from .rest.kind import Kind
+from .storage.storage import Stored
 
 
 class AggregatedAPI(Protocol):

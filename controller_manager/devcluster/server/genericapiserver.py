@@ -12,59 +12,43 @@ from typing import Final, Protocol
 from controller_manager.client.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.inmemory import StreamingResponse
-from controller_manager.devcluster.server import discovery
-from controller_manager.devcluster.server.aggregation import AggregatedAPI, aggregated
-from controller_manager.devcluster.server.apimachinery.query import check_write_options
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.observability.logs import Logger, silent_logger
+
+from . import discovery
+from .aggregation import AggregatedAPI, aggregated
+from .apimachinery.query import check_write_options
+from .apimachinery.statuses import (
     Refusal,
     method_not_allowed,
     no_such_resource,
     not_found,
 )
-from controller_manager.devcluster.server.handlers.deleting import Deleter
-from controller_manager.devcluster.server.handlers.reading import Reader
-from controller_manager.devcluster.server.handlers.writing import Writer
-from controller_manager.devcluster.server.http.accepting import Form, accepted
-from controller_manager.devcluster.server.http.connections import connection_of
-from controller_manager.devcluster.server.http.document import Document, PathHandler
-from controller_manager.devcluster.server.http.negotiation import header
-from controller_manager.devcluster.server.http.rendering import Renderer
-from controller_manager.devcluster.server.http.request_info import (
-    Target,
-    attributes_of_request,
-    check_timeout,
-    find_target,
-)
-from controller_manager.devcluster.server.http.request_metrics import (
-    MEDIA_TYPE,
-    PATH,
-    RequestMetrics,
-)
-from controller_manager.devcluster.server.http.responses import (
+from .handlers.deleting import Deleter
+from .handlers.reading import Reader
+from .handlers.writing import Writer
+from .http.accepting import Form, accepted
+from .http.connections import connection_of
+from .http.document import Document, PathHandler
+from .http.negotiation import header
+from .http.rendering import Renderer
+from .http.request_info import Target, attributes_of_request, check_timeout, find_target
+from .http.request_metrics import MEDIA_TYPE, PATH, RequestMetrics
+from .http.responses import (
     no_such_path,
     presented,
     refused,
     with_headers,
     with_warnings,
 )
-from controller_manager.devcluster.server.openapi.documents import OpenAPI
-from controller_manager.devcluster.server.probes import PROBES, probe_answer
-from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
-from controller_manager.devcluster.server.rest.admission import Chain
-from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
-from controller_manager.devcluster.server.security.authentication import (
-    ANONYMOUS,
-    Tokens,
-    User,
-    forbid_anonymous,
-)
-from controller_manager.devcluster.server.security.authorization import (
-    Attributes,
-    Authorizer,
-)
-from controller_manager.devcluster.server.storage.storage import Storage
-from controller_manager.observability.logs import Logger, silent_logger
+from .openapi.documents import OpenAPI
+from .probes import PROBES, probe_answer
+from .registry.objects import Objects
+from .registry.rest_storage import RESTStorage
+from .rest.admission import Chain
+from .rest.kind import Catalogue, Kind
+from .security.authentication import ANONYMOUS, Tokens, User, forbid_anonymous
+from .security.authorization import Attributes, Authorizer
+from .storage.storage import Storage
 
 _VERSION_PATHS: Final = frozenset(("/version", "/version/"))
 """The paths that need no user. A real API server takes a slash at the end of them."""

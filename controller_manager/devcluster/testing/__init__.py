@@ -8,15 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from controller_manager.devcluster.testing.cluster_error import ClusterError
-    from controller_manager.devcluster.testing.development_cluster import (
-        DevelopmentCluster,
-    )
-    from controller_manager.devcluster.testing.fault import Fault
-    from controller_manager.devcluster.testing.faults import Faults
-    from controller_manager.devcluster.testing.namespaces import TemporaryNamespace
-    from controller_manager.devcluster.testing.settings import ClusterSettings
-    from controller_manager.devcluster.testing.snapshot import Snapshot
+    from .cluster_error import ClusterError
+    from .development_cluster import DevelopmentCluster
+    from .fault import Fault
+    from .faults import Faults
+    from .namespaces import TemporaryNamespace
+    from .settings import ClusterSettings
+    from .snapshot import Snapshot
 
 __all__ = [
     "ClusterError",

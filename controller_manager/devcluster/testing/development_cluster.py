@@ -8,19 +8,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
-from controller_manager.devcluster.testing.cluster_thread import ClusterThread
-from controller_manager.devcluster.testing.fault_control import FaultControl
-from controller_manager.devcluster.testing.faults import Faults
-from controller_manager.devcluster.testing.installed_build import installed_build
-from controller_manager.devcluster.testing.namespaces import TemporaryNamespace
-from controller_manager.devcluster.testing.pace import PacedLoop
-from controller_manager.devcluster.testing.running_cluster import (
-    RunningCluster,
-    run_cluster,
-)
-from controller_manager.devcluster.testing.settings import ClusterSettings
-from controller_manager.devcluster.testing.snapshot import Snapshot
 from controller_manager.runtime.registry import Registry
+
+from .cluster_thread import ClusterThread
+from .fault_control import FaultControl
+from .faults import Faults
+from .installed_build import installed_build
+from .namespaces import TemporaryNamespace
+from .pace import PacedLoop
+from .running_cluster import RunningCluster, run_cluster
+from .settings import ClusterSettings
+from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient

@@ -5,7 +5,8 @@ from typing import Self
 
 from controller_manager.client.transport import Request
 from controller_manager.devcluster.http_server import Answer, Answering, Interceptor
-from controller_manager.devcluster.testing.request_filter import RequestFilter
+
+from .request_filter import RequestFilter
 
 
 class Fault:

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from controller_manager.devcluster.testing.cluster_thread import ClusterThread
-from controller_manager.devcluster.testing.fault import Fault
-from controller_manager.devcluster.testing.open_watch import Ending
-from controller_manager.devcluster.testing.request_filter import RequestFilter
-from controller_manager.devcluster.testing.running_cluster import RunningCluster
+from .cluster_thread import ClusterThread
+from .fault import Fault
+from .open_watch import Ending
+from .request_filter import RequestFilter
+from .running_cluster import RunningCluster
 
 
 class FaultControl:

@@ -2,9 +2,10 @@
 
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.http_server import Answer, Answering, Interceptor
-from controller_manager.devcluster.testing.fault import Fault
-from controller_manager.devcluster.testing.open_watch import Ending, OpenWatch
-from controller_manager.devcluster.testing.request_filter import RequestFilter
+
+from .fault import Fault
+from .open_watch import Ending, OpenWatch
+from .request_filter import RequestFilter
 
 
 class FaultLayer:

@@ -24,14 +24,11 @@ from controller_manager.devcluster.server.http.responses import (
     refused,
 )
 from controller_manager.devcluster.server.watch.watching import frame_of
-from controller_manager.devcluster.testing.fault import Fault
-from controller_manager.devcluster.testing.fault_control import FaultControl
-from controller_manager.devcluster.testing.open_watch import Ending, gone_event
-from controller_manager.devcluster.testing.request_filter import (
-    Which,
-    attributes_of_request,
-    make_filter,
-)
+
+from .fault import Fault
+from .fault_control import FaultControl
+from .open_watch import Ending, gone_event
+from .request_filter import Which, attributes_of_request, make_filter
 
 _MODIFIED: Final = (
     "the object has been modified; please apply your changes to the latest version "

@@ -3,8 +3,9 @@
 from importlib.metadata import entry_points
 from typing import Final
 
-from controller_manager.devcluster.testing.cluster_error import ClusterError
 from controller_manager.runtime.registry import Registry, RegistryError
+
+from .cluster_error import ClusterError
 
 GROUP: Final = "controller_manager.build"
 """The entry point group of functions that return the registry of a build."""

@@ -12,9 +12,10 @@ from controller_manager.devcluster.kinds.core.serviceaccount.strategy import (
 from controller_manager.devcluster.server.apimachinery.statuses import Refusal
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.testing.cluster_error import ClusterError
-from controller_manager.devcluster.testing.cluster_thread import ClusterThread
-from controller_manager.devcluster.testing.running_cluster import RunningCluster
+
+from .cluster_error import ClusterError
+from .cluster_thread import ClusterThread
+from .running_cluster import RunningCluster
 
 _CONTENTS: Final = (
     ("serviceaccount-controller", SERVICE_ACCOUNT, "default"),

@@ -10,7 +10,8 @@ from controller_manager.devcluster.http_server import ConnectionCutError
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.apimachinery.statuses import expired
 from controller_manager.devcluster.server.watch.watching import Frame, frame_of
-from controller_manager.devcluster.testing.request_filter import version_of
+
+from .request_filter import version_of
 
 
 def gone_event(request: Request, oldest: int, frame: Frame) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from controller_manager.devcluster.testing.cluster_error import ClusterError
+from .cluster_error import ClusterError
 
 _PREFIX: Final = "devcluster-"
 _YES: Final = frozenset(("true", "yes", "on", "1"))

@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from controller_manager.devcluster.testing.cluster_error import ClusterError
-from controller_manager.devcluster.testing.default_kubeconfig import default_kubeconfig
-from controller_manager.devcluster.testing.importing import plain_imports
-from controller_manager.devcluster.testing.options import OPTIONS, chosen_values
+from .cluster_error import ClusterError
+from .default_kubeconfig import default_kubeconfig
+from .importing import plain_imports
+from .options import OPTIONS, chosen_values
 
 if TYPE_CHECKING:
-    from controller_manager.devcluster.testing.development_cluster import (
-        DevelopmentCluster,
-    )
-    from controller_manager.devcluster.testing.faults import Faults
-    from controller_manager.devcluster.testing.settings import ClusterSettings
+    from .development_cluster import DevelopmentCluster
+    from .faults import Faults
+    from .settings import ClusterSettings
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def devcluster_settings(pytestconfig: pytest.Config) -> "ClusterSettings":
     """Return the settings of the cluster, from the options; override it for others."""
     with plain_imports(pytestconfig):
-        from controller_manager.devcluster.testing.settings import ClusterSettings  # noqa: PLC0415
+        from .settings import ClusterSettings  # noqa: PLC0415
     try:
         return ClusterSettings(**chosen_values(pytestconfig))
     except ClusterError as error:
@@ -53,7 +51,7 @@ def cluster(
     """
     with plain_imports(pytestconfig):
         try:
-            from controller_manager.devcluster.testing.development_cluster import (  # noqa: PLC0415
+            from .development_cluster import (  # noqa: PLC0415
                 DevelopmentCluster,
             )
         except ImportError as error:

@@ -9,7 +9,8 @@ from controller_manager.client.transport import Request
 from controller_manager.devcluster.server.http import request_info
 from controller_manager.devcluster.server.http.negotiation import header
 from controller_manager.devcluster.server.security.authorization import Attributes
-from controller_manager.devcluster.testing.cluster_error import ClusterError
+
+from .cluster_error import ClusterError
 
 VERBS: Final = (
     "create",

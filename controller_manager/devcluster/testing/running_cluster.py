@@ -38,18 +38,19 @@ from controller_manager.devcluster.manifests import (
 )
 from controller_manager.devcluster.server.security.authorization import Attributes
 from controller_manager.devcluster.server.storage.state import state_of
-from controller_manager.devcluster.testing.cluster_error import ClusterError
-from controller_manager.devcluster.testing.fault_layer import FaultLayer
-from controller_manager.devcluster.testing.open_watch import Ending
-from controller_manager.devcluster.testing.request_filter import RequestFilter
-from controller_manager.devcluster.testing.settings import ClusterSettings
-from controller_manager.devcluster.testing.snapshot import Snapshot
 from controller_manager.observability.logs import Logger, make_logger, silent_logger
 from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.options.gates import FeatureGates
 from controller_manager.options.options import OptionsError
 from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError
+
+from .cluster_error import ClusterError
+from .fault_layer import FaultLayer
+from .open_watch import Ending
+from .request_filter import RequestFilter
+from .settings import ClusterSettings
+from .snapshot import Snapshot
 
 _OF_ACCOUNTS: Final = frozenset(
     ("serviceaccount-controller", "root-ca-certificate-publisher-controller")

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.devcluster.testing.cluster_error import ClusterError
+from .cluster_error import ClusterError
 
 _LIMITS: Final[dict[str, tuple[float, float]]] = {
     "nodes": (0, 5000),

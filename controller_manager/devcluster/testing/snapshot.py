@@ -8,7 +8,8 @@ from msgspec import Struct
 from controller_manager.devcluster.data.data_error import DataError
 from controller_manager.devcluster.data.transfer import read_snapshot, write_snapshot
 from controller_manager.devcluster.server.storage.state import StorageState
-from controller_manager.devcluster.testing.cluster_error import ClusterError
+
+from .cluster_error import ClusterError
 
 
 class Snapshot(Struct, frozen=True):

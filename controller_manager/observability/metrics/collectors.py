@@ -7,16 +7,14 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.observability.certificates import CertificateCollector
 from controller_manager.observability.kept_metrics import KeptRegistry
-from controller_manager.observability.metrics.client import ClientCollectors
-from controller_manager.observability.metrics.errors import DefectCollectors
-from controller_manager.observability.metrics.informers import (
-    CacheCollectors,
-    InformerCollectors,
-)
-from controller_manager.observability.metrics.loop import LoopCollectors
-from controller_manager.observability.metrics.queues import QueueCollectors
-from controller_manager.observability.metrics.syncs import SyncCollectors
 from controller_manager.observability.rollouts import RolloutCollector
+
+from .client import ClientCollectors
+from .errors import DefectCollectors
+from .informers import CacheCollectors, InformerCollectors
+from .loop import LoopCollectors
+from .queues import QueueCollectors
+from .syncs import SyncCollectors
 
 CollectorsT = TypeVar("CollectorsT")
 

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.api.meta import OwnerReference
-from controller_manager.control.endpoints.slices.packing import Packing
-from controller_manager.control.endpoints.slices.template import is_owned
+
+from .packing import Packing
+from .template import is_owned
 
 
 class SliceActions(Struct, frozen=True):

@@ -13,9 +13,10 @@ from controller_manager.client.errors import (
     is_about,
     is_namespace_terminating,
 )
-from controller_manager.control.endpoints.slices.actions import SliceActions
-from controller_manager.control.endpoints.slices.template import with_trigger_time
-from controller_manager.control.endpoints.slices.tracker import SliceTracker
+
+from .actions import SliceActions
+from .template import with_trigger_time
+from .tracker import SliceTracker
 
 _FAILURES: Final = (APIError, ProtocolError, TransportError)
 

@@ -6,8 +6,9 @@ from typing import Final
 from msgspec import Struct
 from prometheus_client import CollectorRegistry, Gauge
 
-from controller_manager.control.endpoints.slices.packing import SliceUsage
 from controller_manager.observability.plain_counter import PlainCounter
+
+from .packing import SliceUsage
 
 _OPERATIONS: Final = ("create", "update", "delete")
 

@@ -11,12 +11,9 @@ from itertools import islice
 from msgspec import Struct
 
 from controller_manager.api.discovery.v1 import Endpoint, EndpointSlice
-from controller_manager.control.endpoints.slices.identity import (
-    EndpointKey,
-    is_up_to_date,
-    key_of_endpoint,
-)
-from controller_manager.control.endpoints.slices.template import SliceTemplate
+
+from .identity import EndpointKey, is_up_to_date, key_of_endpoint
+from .template import SliceTemplate
 
 
 class SliceUsage(Struct, frozen=True):

@@ -14,13 +14,11 @@ daemon set needs), ``pod_template`` (the pods of a daemon set) and ``status``.
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, DAEMON_SETS
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.control.gates import COMPARISON_OPERATORS
-from controller_manager.controllers.apps.daemonset.options import (
-    READS_OWN_WRITES,
-    DaemonSetOptions,
-)
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import READS_OWN_WRITES, DaemonSetOptions
 
 _REQUIRED_TERMS = (
     "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"

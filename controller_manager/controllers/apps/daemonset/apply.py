@@ -21,9 +21,10 @@ from controller_manager.client.events import NORMAL, WARNING, EventRecorder
 from controller_manager.control.expectations import Expectations
 from controller_manager.control.pod_control import PodControl, pod_from_template
 from controller_manager.control.slow_start import slow_start
-from controller_manager.controllers.apps.daemonset.actions import Deletion, Plan
-from controller_manager.controllers.apps.daemonset.backoff import FailedPodBackoff
-from controller_manager.controllers.apps.daemonset.pod_template import PodTemplates
+
+from .actions import Deletion, Plan
+from .backoff import FailedPodBackoff
+from .pod_template import PodTemplates
 
 FAILED_DAEMON_POD: Final = "FailedDaemonPod"
 SUCCEEDED_DAEMON_POD: Final = "SucceededDaemonPod"

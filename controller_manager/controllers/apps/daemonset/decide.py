@@ -5,15 +5,12 @@ from datetime import datetime
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.pods import is_ready
-from controller_manager.controllers.apps.daemonset.actions import (
-    Deletion,
-    Plan,
-    in_burst,
-)
-from controller_manager.controllers.apps.daemonset.backoff import Delays
-from controller_manager.controllers.apps.daemonset.nodes import Fit
-from controller_manager.controllers.apps.daemonset.rolling_update import allows_surge
-from controller_manager.controllers.apps.daemonset.view import View, oldest_first
+
+from .actions import Deletion, Plan, in_burst
+from .backoff import Delays
+from .nodes import Fit
+from .rolling_update import allows_surge
+from .view import View, oldest_first
 
 
 def manage_pods(view: View, delays: Delays, now: datetime) -> Plan:

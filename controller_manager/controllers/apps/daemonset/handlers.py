@@ -7,11 +7,6 @@ from controller_manager.api.apps.v1 import DAEMON_SETS, DaemonSet
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
 from controller_manager.api.meta import key_of
 from controller_manager.api.owners import controller_of
-from controller_manager.controllers.apps.daemonset.nodes import Fit
-from controller_manager.controllers.apps.daemonset.tracker import (
-    CompiledTemplate,
-    TemplateTracker,
-)
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import Index
@@ -21,6 +16,9 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.queue import WorkQueue
+
+from .nodes import Fit
+from .tracker import CompiledTemplate, TemplateTracker
 
 
 class ChangeLog:

@@ -16,9 +16,8 @@ from controller_manager.api.core.scheduling import (
 from controller_manager.api.core.v1 import Node, Pod, PodTemplateSpec
 from controller_manager.control.scheduling.affinity import RequiredNodes, required_nodes
 from controller_manager.control.scheduling.taints import untolerated
-from controller_manager.controllers.apps.daemonset.pod_template import (
-    with_default_tolerations,
-)
+
+from .pod_template import with_default_tolerations
 
 _KEEPS_NEW_PODS_AWAY: Final = (NO_EXECUTE, NO_SCHEDULE)
 _ENDS_PODS: Final = (NO_EXECUTE,)

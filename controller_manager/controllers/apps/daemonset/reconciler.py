@@ -19,11 +19,7 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.pods import next_availability
 from controller_manager.api.resource import AnyResource
-from controller_manager.api.selectors import (
-    Selector,
-    SelectorError,
-    compile_selector,
-)
+from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.errors import (
     APIError,
     Conflict,
@@ -38,32 +34,10 @@ from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.failed_at_once import AT_ONCE, age
 from controller_manager.control.gates import COMPARISON_OPERATORS
 from controller_manager.control.history.revisions import History
-from controller_manager.control.mutations import (
-    REVISION_MUTATED,
-    Mutation,
-    Mutations,
-)
+from controller_manager.control.mutations import REVISION_MUTATED, Mutation, Mutations
 from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.control.pod_control import PodControl
 from controller_manager.control.takeover import Takeover
-from controller_manager.controllers.apps.daemonset.apply import DaemonPods
-from controller_manager.controllers.apps.daemonset.backoff import FailedPodBackoff
-from controller_manager.controllers.apps.daemonset.handlers import NodeHandlers
-from controller_manager.controllers.apps.daemonset.metrics import DaemonSetMetrics
-from controller_manager.controllers.apps.daemonset.nodes import placement_of, target_of
-from controller_manager.controllers.apps.daemonset.options import (
-    READS_OWN_WRITES,
-    DaemonSetOptions,
-)
-from controller_manager.controllers.apps.daemonset.revisions import (
-    RevisionKeeper,
-    Revisions,
-    named_owner,
-)
-from controller_manager.controllers.apps.daemonset.status import calculate_status
-from controller_manager.controllers.apps.daemonset.sync import DaemonSetSync, Progress
-from controller_manager.controllers.apps.daemonset.tracker import TemplateTracker
-from controller_manager.controllers.apps.daemonset.view import View
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import (
@@ -77,6 +51,18 @@ from controller_manager.runtime.outcome import (
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps, Owns
 from controller_manager.runtime.worker import Workers
+
+from .apply import DaemonPods
+from .backoff import FailedPodBackoff
+from .handlers import NodeHandlers
+from .metrics import DaemonSetMetrics
+from .nodes import placement_of, target_of
+from .options import READS_OWN_WRITES, DaemonSetOptions
+from .revisions import RevisionKeeper, Revisions, named_owner
+from .status import calculate_status
+from .sync import DaemonSetSync, Progress
+from .tracker import TemplateTracker
+from .view import View
 
 _UNSEEN_RECHECK: Final = 5.0
 """Seconds until the next sync while the cache does not show all writes."""

@@ -22,8 +22,9 @@ from controller_manager.client.errors import NotFound
 from controller_manager.control.history.names import POD_REVISION_LABEL, data_hash
 from controller_manager.control.history.order import next_number, oldest_unused
 from controller_manager.control.history.revisions import Collision, History
-from controller_manager.controllers.apps.daemonset.tracker import CompiledTemplate
 from controller_manager.runtime.outcome import SyncError
+
+from .tracker import CompiledTemplate
 
 _HISTORY_LIMIT: Final = 10
 """The API server's default of revisionHistoryLimit."""

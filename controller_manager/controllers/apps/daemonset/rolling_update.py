@@ -14,13 +14,10 @@ from msgspec import Struct
 from controller_manager.api.apps.v1 import DaemonSet
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.intstr import scaled_value
-from controller_manager.controllers.apps.daemonset.actions import (
-    Deletion,
-    Plan,
-    in_burst,
-)
-from controller_manager.controllers.apps.daemonset.nodes import Fit
-from controller_manager.controllers.apps.daemonset.view import View
+
+from .actions import Deletion, Plan, in_burst
+from .nodes import Fit
+from .view import View
 
 ROLLING_UPDATE: Final = "RollingUpdate"
 """The update strategy that replaces pods; the other one is OnDelete."""

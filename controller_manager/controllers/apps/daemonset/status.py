@@ -7,8 +7,9 @@ from msgspec import Struct
 
 from controller_manager.api.apps.v1 import DaemonSetStatus
 from controller_manager.api.pods import is_ready
-from controller_manager.controllers.apps.daemonset.nodes import Fit
-from controller_manager.controllers.apps.daemonset.view import View, oldest_first
+
+from .nodes import Fit
+from .view import View, oldest_first
 
 
 class _Counts(Struct):

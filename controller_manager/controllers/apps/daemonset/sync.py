@@ -4,16 +4,14 @@ from msgspec import Struct
 
 from controller_manager.api.meta import key_of
 from controller_manager.clock import Clock
-from controller_manager.controllers.apps.daemonset.actions import Plan
-from controller_manager.controllers.apps.daemonset.apply import DaemonPods
-from controller_manager.controllers.apps.daemonset.backoff import (
-    Delays,
-    FailedPodBackoff,
-)
-from controller_manager.controllers.apps.daemonset.decide import manage_pods
-from controller_manager.controllers.apps.daemonset.rolling_update import plan_update
-from controller_manager.controllers.apps.daemonset.view import View
 from controller_manager.observability.logs import Logger
+
+from .actions import Plan
+from .apply import DaemonPods
+from .backoff import Delays, FailedPodBackoff
+from .decide import manage_pods
+from .rolling_update import plan_update
+from .view import View
 
 
 class Progress(Struct):

@@ -8,7 +8,8 @@ from controller_manager.api.apps.v1 import ControllerRevision, DaemonSet
 from controller_manager.api.core.v1 import Node, PodTemplateSpec
 from controller_manager.api.meta import key_of
 from controller_manager.control.history.template import find_equal, template_data
-from controller_manager.controllers.apps.daemonset.nodes import Fit, Placement
+
+from .nodes import Fit, Placement
 
 
 class CompiledTemplate:

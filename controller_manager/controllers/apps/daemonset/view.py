@@ -11,11 +11,9 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting, labels_of
 from controller_manager.api.pods import TERMINAL_PHASES, is_available, is_terminal
 from controller_manager.control.history.names import POD_REVISION_LABEL
-from controller_manager.controllers.apps.daemonset.nodes import Fit, target_of
-from controller_manager.controllers.apps.daemonset.pod_template import (
-    POD_TEMPLATE_GENERATION,
-    template_generation,
-)
+
+from .nodes import Fit, target_of
+from .pod_template import POD_TEMPLATE_GENERATION, template_generation
 
 _NONE: Sequence[Pod] = ()
 

@@ -14,10 +14,11 @@ maxUnavailable in pods), the strategies ``rolling_update`` and ``recreate``,
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.control.gates import TERMINATING_REPLICAS
-from controller_manager.controllers.apps.deployment.options import DeploymentOptions
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import DeploymentOptions
 
 CONTROLLER = Descriptor(
     name="deployment-controller",

@@ -27,7 +27,9 @@ from controller_manager.client.errors import (
 from controller_manager.client.events import EventRecorder
 from controller_manager.control.claims import Claimer
 from controller_manager.control.mutations import Mutation, first_difference
-from controller_manager.controllers.apps.deployment.actions import (
+from controller_manager.observability.logs import Logger
+
+from .actions import (
     Action,
     ClaimReplicaSets,
     CountCollision,
@@ -44,13 +46,13 @@ from controller_manager.controllers.apps.deployment.actions import (
     UseExistingReplicaSet,
     WriteFailure,
 )
-from controller_manager.controllers.apps.deployment.caches import Caches
-from controller_manager.controllers.apps.deployment.metrics import RolloutTimes
-from controller_manager.controllers.apps.deployment.new_replica_set import LABELS
-from controller_manager.controllers.apps.deployment.pod_template import changed_field
-from controller_manager.controllers.apps.deployment.scaling import RECREATE
-from controller_manager.controllers.apps.deployment.status import is_same
-from controller_manager.controllers.apps.deployment.view import (
+from .caches import Caches
+from .metrics import RolloutTimes
+from .new_replica_set import LABELS
+from .pod_template import changed_field
+from .scaling import RECREATE
+from .status import is_same
+from .view import (
     Created,
     CreationFailed,
     ExistingUsed,
@@ -62,7 +64,6 @@ from controller_manager.controllers.apps.deployment.view import (
     View,
     find_rollout,
 )
-from controller_manager.observability.logs import Logger
 
 
 class DeploymentApplier:

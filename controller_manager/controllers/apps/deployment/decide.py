@@ -22,7 +22,9 @@ from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.selectors import SelectorError, compile_selector
 from controller_manager.control.decision import Decision, Step, awaited_by
-from controller_manager.controllers.apps.deployment.actions import (
+from controller_manager.runtime.outcome import Reason, Requeue
+
+from .actions import (
     ClaimReplicaSets,
     DeleteReplicaSet,
     DeploymentDecision,
@@ -33,46 +35,18 @@ from controller_manager.controllers.apps.deployment.actions import (
     about_deployment,
     warning,
 )
-from controller_manager.controllers.apps.deployment.fenceposts import ROLLING_UPDATE
-from controller_manager.controllers.apps.deployment.new_replica_set import (
-    ensure_new,
-    hold_mutated,
-    sync_revision,
-)
-from controller_manager.controllers.apps.deployment.pod_template import may_be_equal
-from controller_manager.controllers.apps.deployment.progress import is_complete
-from controller_manager.controllers.apps.deployment.recreate import (
-    old_pods_running,
-    plan_scale_down,
-    plan_scale_up,
-)
-from controller_manager.controllers.apps.deployment.report import (
-    draft_of,
-    report_progress,
-    report_sizes,
-)
-from controller_manager.controllers.apps.deployment.revisions import (
-    beyond_history_limit,
-)
-from controller_manager.controllers.apps.deployment.rollback import (
-    requested_revision,
-    roll_back,
-)
-from controller_manager.controllers.apps.deployment.rolling_update import plan_rolling
-from controller_manager.controllers.apps.deployment.scaling import (
-    RECREATE,
-    Plan,
-    is_scaling_event,
-    plan_scaling,
-    resize_patches,
-)
-from controller_manager.controllers.apps.deployment.status import Draft
-from controller_manager.controllers.apps.deployment.view import (
-    NamespaceTerminating,
-    Rollout,
-    View,
-)
-from controller_manager.runtime.outcome import Reason, Requeue
+from .fenceposts import ROLLING_UPDATE
+from .new_replica_set import ensure_new, hold_mutated, sync_revision
+from .pod_template import may_be_equal
+from .progress import is_complete
+from .recreate import old_pods_running, plan_scale_down, plan_scale_up
+from .report import draft_of, report_progress, report_sizes
+from .revisions import beyond_history_limit
+from .rollback import requested_revision, roll_back
+from .rolling_update import plan_rolling
+from .scaling import RECREATE, Plan, is_scaling_event, plan_scaling, resize_patches
+from .status import Draft
+from .view import NamespaceTerminating, Rollout, View
 
 
 def decide(view: View, now: datetime) -> DeploymentStep | DeploymentDecision:

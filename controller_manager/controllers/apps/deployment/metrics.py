@@ -7,12 +7,9 @@ from prometheus_client import CollectorRegistry, Histogram
 from controller_manager.api.apps.v1 import DeploymentStatus
 from controller_manager.api.conditions import find_condition
 from controller_manager.clock import Clock
-from controller_manager.controllers.apps.deployment.progress import (
-    NEW_REPLICA_SET_AVAILABLE,
-)
-from controller_manager.controllers.apps.deployment.status import (
-    PROGRESSING,
-)
+
+from .progress import NEW_REPLICA_SET_AVAILABLE
+from .status import PROGRESSING
 
 _ROLLOUT_SECONDS: Final = (1, 5, 10, 30, 60, 120, 300, 600, 1200, 3600)
 

@@ -18,7 +18,8 @@ from controller_manager.api.owners import controller_reference, is_controlled_by
 from controller_manager.api.selectors import LabelSelector
 from controller_manager.control.decision import Decision, Step
 from controller_manager.control.mutations import Mutation
-from controller_manager.controllers.apps.deployment.actions import (
+
+from .actions import (
     Action,
     CountCollision,
     CreateReplicaSet,
@@ -33,42 +34,13 @@ from controller_manager.controllers.apps.deployment.actions import (
     scaling_event,
     warning,
 )
-from controller_manager.controllers.apps.deployment.pod_template import (
-    equal_ignoring_hash,
-    template_hash,
-)
-from controller_manager.controllers.apps.deployment.progress import (
-    REPLICA_SET_CREATE_ERROR,
-    REPLICA_SET_MUTATED,
-    has_deadline,
-)
-from controller_manager.controllers.apps.deployment.report import (
-    draft_of,
-    report_sizes,
-)
-from controller_manager.controllers.apps.deployment.revisions import (
-    changed_annotations,
-    max_revision,
-    synced_annotations,
-)
-from controller_manager.controllers.apps.deployment.scaling import (
-    new_replica_set_size,
-    size_annotations_of,
-)
-from controller_manager.controllers.apps.deployment.status import (
-    PROGRESSING,
-    Draft,
-    condition,
-    is_same,
-    without_condition,
-)
-from controller_manager.controllers.apps.deployment.view import (
-    CreationFailed,
-    Mutated,
-    NameTaken,
-    Unchanged,
-    View,
-)
+from .pod_template import equal_ignoring_hash, template_hash
+from .progress import REPLICA_SET_CREATE_ERROR, REPLICA_SET_MUTATED, has_deadline
+from .report import draft_of, report_sizes
+from .revisions import changed_annotations, max_revision, synced_annotations
+from .scaling import new_replica_set_size, size_annotations_of
+from .status import PROGRESSING, Draft, condition, is_same, without_condition
+from .view import CreationFailed, Mutated, NameTaken, Unchanged, View
 
 _MAX_NAME_LENGTH: Final = 253
 

@@ -14,7 +14,8 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.conditions import find_condition
 from controller_manager.api.times import parse_time
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.status import (
+
+from .status import (
     PROGRESSING,
     REPLICA_FAILURE,
     Conditions,
@@ -24,7 +25,7 @@ from controller_manager.controllers.apps.deployment.status import (
     with_condition,
     without_condition,
 )
-from controller_manager.controllers.apps.deployment.view import Rollout
+from .view import Rollout
 
 REPLICA_SET_UPDATED: Final = "ReplicaSetUpdated"
 REPLICA_SET_CREATE_ERROR: Final = "ReplicaSetCreateError"

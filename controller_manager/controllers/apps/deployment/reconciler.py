@@ -6,32 +6,24 @@ makes the decision of a sync, and `apply` carries it out.
 
 from collections.abc import Iterable
 
-from controller_manager.api.apps.v1 import (
-    DEPLOYMENTS,
-    REPLICASETS,
-    Deployment,
-)
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS, Deployment
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import key_of
 from controller_manager.control.decision import decide_and_apply
 from controller_manager.control.gates import TERMINATING_REPLICAS
-from controller_manager.controllers.apps.deployment.apply import DeploymentApplier
-from controller_manager.controllers.apps.deployment.caches import Caches
-from controller_manager.controllers.apps.deployment.decide import decide
-from controller_manager.controllers.apps.deployment.metrics import (
-    RolloutMetrics,
-    RolloutTimes,
-)
-from controller_manager.controllers.apps.deployment.new_replica_set import (
-    reported_mutation,
-)
-from controller_manager.controllers.apps.deployment.options import DeploymentOptions
-from controller_manager.controllers.apps.deployment.scaling import RECREATE
-from controller_manager.controllers.apps.deployment.view import View
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps, Owns
+
+from .apply import DeploymentApplier
+from .caches import Caches
+from .decide import decide
+from .metrics import RolloutMetrics, RolloutTimes
+from .new_replica_set import reported_mutation
+from .options import DeploymentOptions
+from .scaling import RECREATE
+from .view import View
 
 
 class DeploymentReconciler(Reconciler[Deployment]):

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.scaling import Plan, Resize, active
-from controller_manager.controllers.apps.deployment.view import Rollout
+
+from .scaling import Plan, Resize, active
+from .view import Rollout
 
 
 def plan_scale_down(rollout: Rollout) -> Plan:

@@ -8,21 +8,21 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from controller_manager.api.apps.v1 import (
-    DeploymentStatus,
-)
+from controller_manager.api.apps.v1 import DeploymentStatus
 from controller_manager.api.conditions import find_condition
 from controller_manager.api.meta import annotations_of
 from controller_manager.api.workloads import desired_replicas
 from controller_manager.control.decision import Decision
-from controller_manager.controllers.apps.deployment.actions import (
+from controller_manager.runtime.outcome import Reason
+
+from .actions import (
     Action,
     DeploymentDecision,
     StatusReport,
     about_deployment,
     about_replica_set,
 )
-from controller_manager.controllers.apps.deployment.progress import (
+from .progress import (
     FOUND_NEW_REPLICA_SET,
     NEW_REPLICA_SET_CREATED,
     has_deadline,
@@ -31,19 +31,9 @@ from controller_manager.controllers.apps.deployment.progress import (
     record_pause,
     rollout_status,
 )
-from controller_manager.controllers.apps.deployment.revisions import (
-    REVISION,
-    max_revision,
-)
-from controller_manager.controllers.apps.deployment.status import (
-    PROGRESSING,
-    Draft,
-    calculate_status,
-    condition,
-    replica_failure,
-)
-from controller_manager.controllers.apps.deployment.view import Created, Rollout, View
-from controller_manager.runtime.outcome import Reason
+from .revisions import REVISION, max_revision
+from .status import PROGRESSING, Draft, calculate_status, condition, replica_failure
+from .view import Created, Rollout, View
 
 
 def draft_of(view: View, now: datetime) -> Draft:

@@ -6,7 +6,8 @@ from typing import Final
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.api.meta import ObjectMeta, annotations_of
 from controller_manager.api.numbers import parse_int
-from controller_manager.controllers.apps.deployment.view import Rollout, by_age
+
+from .view import Rollout, by_age
 
 REVISION: Final = "deployment.kubernetes.io/revision"
 REVISION_HISTORY: Final = "deployment.kubernetes.io/revision-history"

@@ -14,7 +14,10 @@ from controller_manager.api.apps.v1 import POD_TEMPLATE_HASH, Deployment, Replic
 from controller_manager.api.meta import annotations_of
 from controller_manager.api.numbers import parse_int
 from controller_manager.control.decision import Decision, Step, awaited_by
-from controller_manager.controllers.apps.deployment.actions import (
+from controller_manager.runtime.consistency import STALE_RECHECK
+from controller_manager.runtime.outcome import Requeue
+
+from .actions import (
     DeploymentDecision,
     DeploymentStep,
     ReadDeployment,
@@ -24,23 +27,10 @@ from controller_manager.controllers.apps.deployment.actions import (
     normal,
     warning,
 )
-from controller_manager.controllers.apps.deployment.new_replica_set import (
-    ensure_new,
-    sync_revision,
-)
-from controller_manager.controllers.apps.deployment.pod_template import (
-    equal_ignoring_hash,
-)
-from controller_manager.controllers.apps.deployment.revisions import (
-    NOT_COPIED,
-    REVISION,
-    ROLLBACK_TO,
-    last_revision,
-    revision_of,
-)
-from controller_manager.controllers.apps.deployment.view import Rollout, View
-from controller_manager.runtime.consistency import STALE_RECHECK
-from controller_manager.runtime.outcome import Requeue
+from .new_replica_set import ensure_new, sync_revision
+from .pod_template import equal_ignoring_hash
+from .revisions import NOT_COPIED, REVISION, ROLLBACK_TO, last_revision, revision_of
+from .view import Rollout, View
 
 DONE_REASON: Final = "DeploymentRollback"
 NOT_FOUND_REASON: Final = "DeploymentRollbackRevisionNotFound"

@@ -6,8 +6,9 @@ least the wanted number of available pods minus maxUnavailable.
 
 from controller_manager.api.apps.v1 import ReplicaSet
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.fenceposts import max_unavailable
-from controller_manager.controllers.apps.deployment.scaling import (
+
+from .fenceposts import max_unavailable
+from .scaling import (
     Plan,
     Resize,
     active,
@@ -15,7 +16,7 @@ from controller_manager.controllers.apps.deployment.scaling import (
     new_replica_set_size,
     total_replicas,
 )
-from controller_manager.controllers.apps.deployment.view import Rollout
+from .view import Rollout
 
 
 def plan_rolling(rollout: Rollout) -> Plan:

@@ -11,21 +11,16 @@ from msgspec import Struct
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.api.meta import annotations_of
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.actions import (
-    PatchReplicaSet,
-    scaling_event,
-)
-from controller_manager.controllers.apps.deployment.fenceposts import (
-    is_rolling_update,
-    max_total,
-)
-from controller_manager.controllers.apps.deployment.revisions import (
+
+from .actions import PatchReplicaSet, scaling_event
+from .fenceposts import is_rolling_update, max_total
+from .revisions import (
     changed_annotations,
     desired_annotation,
     max_annotation,
     size_annotations,
 )
-from controller_manager.controllers.apps.deployment.view import Rollout, by_age
+from .view import Rollout, by_age
 
 RECREATE: Final = "Recreate"
 

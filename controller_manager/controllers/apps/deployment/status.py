@@ -15,13 +15,11 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.conditions import find_condition
 from controller_manager.api.times import format_time
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.fenceposts import max_unavailable
-from controller_manager.controllers.apps.deployment.revisions import REVISION
-from controller_manager.controllers.apps.deployment.scaling import (
-    total_available,
-    total_replicas,
-)
-from controller_manager.controllers.apps.deployment.view import Rollout
+
+from .fenceposts import max_unavailable
+from .revisions import REVISION
+from .scaling import total_available, total_replicas
+from .view import Rollout
 
 AVAILABLE: Final = "Available"
 PROGRESSING: Final = "Progressing"

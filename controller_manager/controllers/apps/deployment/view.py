@@ -9,7 +9,8 @@ from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.api.core.v1 import Pod
 from controller_manager.client.errors import AlreadyExists
 from controller_manager.control.mutations import Mutation
-from controller_manager.controllers.apps.deployment.pod_template import equality_with
+
+from .pod_template import equality_with
 
 
 class Rollout(Struct, frozen=True):

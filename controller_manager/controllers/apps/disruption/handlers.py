@@ -17,11 +17,12 @@ from controller_manager.api.policy.v1 import PodDisruptionBudget
 from controller_manager.api.resource import Resource
 from controller_manager.api.workloads import Workload
 from controller_manager.client.events import WARNING
-from controller_manager.controllers.apps.disruption.owners import OwnerScales
-from controller_manager.controllers.apps.disruption.selectors import budgets_of
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.context import ControllerContext
+
+from .owners import OwnerScales
+from .selectors import budgets_of
 
 AddKey = Callable[[str], None]
 

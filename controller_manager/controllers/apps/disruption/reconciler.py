@@ -33,26 +33,6 @@ from controller_manager.client.errors import (
 from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.client.resource_mapper import KindNotServed
 from controller_manager.control.scale.scales import NoScale
-from controller_manager.controllers.apps.disruption.decide import (
-    Health,
-    assess,
-    is_limited,
-    needs_scales,
-)
-from controller_manager.controllers.apps.disruption.handlers import BudgetHandlers
-from controller_manager.controllers.apps.disruption.owners import (
-    OwnerScales,
-    Uncountable,
-)
-from controller_manager.controllers.apps.disruption.selectors import pods_of
-from controller_manager.controllers.apps.disruption.stale_pod_disruption import (
-    StalePodDisruptions,
-)
-from controller_manager.controllers.apps.disruption.status import (
-    calculated_status,
-    failed_status,
-    says_failure,
-)
 from controller_manager.informers.indexes import (
     BY_CONTROLLER,
     BY_LABEL,
@@ -64,6 +44,13 @@ from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
+
+from .decide import Health, assess, is_limited, needs_scales
+from .handlers import BudgetHandlers
+from .owners import OwnerScales, Uncountable
+from .selectors import pods_of
+from .stale_pod_disruption import StalePodDisruptions
+from .status import calculated_status, failed_status, says_failure
 
 _REQUEUE_AFTER_ERROR: Final = 300.0
 """Seconds until a budget that could not be calculated is calculated again."""

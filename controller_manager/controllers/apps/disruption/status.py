@@ -5,17 +5,14 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.conditions import (
-    Condition,
-    find_condition,
-    with_condition,
-)
+from controller_manager.api.conditions import Condition, find_condition, with_condition
 from controller_manager.api.policy.v1 import (
     PodDisruptionBudget,
     PodDisruptionBudgetStatus,
 )
 from controller_manager.api.times import format_time
-from controller_manager.controllers.apps.disruption.decide import Health
+
+from .decide import Health
 
 DISRUPTION_ALLOWED: Final = "DisruptionAllowed"
 """The type of the condition that is true while a pod may be evicted."""

@@ -12,12 +12,10 @@ from controller_manager.control.gates import (
     TERMINATING_REPLICAS,
 )
 from controller_manager.control.replicas import METRICS, READS
-from controller_manager.controllers.apps.replicaset.options import (
-    READS_OWN_WRITES,
-    ReplicaSetOptions,
-)
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import READS_OWN_WRITES, ReplicaSetOptions
 
 CONTROLLER = Descriptor(
     name="replicaset-controller",

@@ -4,12 +4,10 @@ from controller_manager.api.apps.v1 import REPLICASETS, ReplicaSet
 from controller_manager.api.core.v1 import PODS
 from controller_manager.control.gates import POD_DELETION_COST, TERMINATING_REPLICAS
 from controller_manager.control.replicas.reconciler import ReplicasReconciler
-from controller_manager.controllers.apps.replicaset.options import (
-    READS_OWN_WRITES,
-    ReplicaSetOptions,
-)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.watches import For, Owns
+
+from .options import READS_OWN_WRITES, ReplicaSetOptions
 
 
 class ReplicaSetReconciler(ReplicasReconciler[ReplicaSet]):

@@ -7,11 +7,10 @@
 from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS
 from controller_manager.control.gates import LOGARITHMIC_SCALE_DOWN, POD_DELETION_COST
 from controller_manager.control.replicas import METRICS, READS
-from controller_manager.controllers.apps.replicationcontroller.options import (
-    ReplicationControllerOptions,
-)
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import ReplicationControllerOptions
 
 CONTROLLER = Descriptor(
     name="replicationcontroller-controller",

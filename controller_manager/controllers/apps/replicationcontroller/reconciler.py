@@ -7,11 +7,10 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.control.gates import POD_DELETION_COST
 from controller_manager.control.replicas.reconciler import ReplicasReconciler
-from controller_manager.controllers.apps.replicationcontroller.options import (
-    ReplicationControllerOptions,
-)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.watches import For, Owns
+
+from .options import ReplicationControllerOptions
 
 
 class ReplicationControllerReconciler(ReplicasReconciler[ReplicationController]):

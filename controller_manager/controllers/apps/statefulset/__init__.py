@@ -15,18 +15,17 @@ of claims), ``pod_template`` (bodies of pods), ``revisions`` and ``status``.
 
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, STATEFUL_SETS
 from controller_manager.api.core.claims import CLAIMS
-from controller_manager.api.core.v1 import (
-    PODS,
-)
-from controller_manager.controllers.apps.statefulset.options import (
+from controller_manager.api.core.v1 import PODS
+from controller_manager.informers.reads import Reads
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import (
     MAX_UNAVAILABLE,
     READS_OWN_WRITES,
     SEMANTIC_REVISION_COMPARISON,
     StatefulSetOptions,
 )
-from controller_manager.informers.reads import Reads
-from controller_manager.runtime.descriptor import Descriptor
-from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
 CONTROLLER = Descriptor(
     name="statefulset-controller",

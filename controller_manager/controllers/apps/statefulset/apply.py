@@ -5,11 +5,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from controller_manager.api.apps.v1 import (
-    STATEFUL_SETS,
-    StatefulSet,
-    StatefulSetStatus,
-)
+from controller_manager.api.apps.v1 import STATEFUL_SETS, StatefulSet, StatefulSetStatus
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import key_of
 from controller_manager.api.resource import metadata_of
@@ -27,7 +23,9 @@ from controller_manager.client.events import EventRecorder
 from controller_manager.control.history.revisions import History
 from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.control.slow_start import slow_start
-from controller_manager.controllers.apps.statefulset.actions import (
+from controller_manager.runtime.outcome import SyncError
+
+from .actions import (
     Action,
     Change,
     ClaimChanges,
@@ -40,20 +38,14 @@ from controller_manager.controllers.apps.statefulset.actions import (
     Together,
     UpdatePod,
 )
-from controller_manager.controllers.apps.statefulset.claim_control import (
-    ClaimControl,
-    ClaimProblem,
-)
-from controller_manager.controllers.apps.statefulset.events import StatefulSetEvents
-from controller_manager.controllers.apps.statefulset.expectations import UnseenDeletions
-from controller_manager.controllers.apps.statefulset.identity import (
-    identity_labels,
-)
-from controller_manager.controllers.apps.statefulset.pod_template import pod_body
-from controller_manager.controllers.apps.statefulset.revisions import beyond_limit
-from controller_manager.controllers.apps.statefulset.status import is_same
-from controller_manager.controllers.apps.statefulset.view import View
-from controller_manager.runtime.outcome import SyncError
+from .claim_control import ClaimControl, ClaimProblem
+from .events import StatefulSetEvents
+from .expectations import UnseenDeletions
+from .identity import identity_labels
+from .pod_template import pod_body
+from .revisions import beyond_limit
+from .status import is_same
+from .view import View
 
 
 class NameInUse(SyncError):

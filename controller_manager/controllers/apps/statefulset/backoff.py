@@ -21,10 +21,8 @@ from controller_manager.control.failed_at_once import (
     delay_after,
     failed_at_once,
 )
-from controller_manager.controllers.apps.statefulset.identity import (
-    ordinals,
-    parent_and_ordinal,
-)
+
+from .identity import ordinals, parent_and_ordinal
 
 
 class _Failure(Struct):

@@ -20,13 +20,11 @@ from controller_manager.client.errors import (
     is_about,
     is_namespace_terminating,
 )
-from controller_manager.controllers.apps.statefulset.actions import ClaimChanges
-from controller_manager.controllers.apps.statefulset.claim_retention import (
-    References,
-    corrected_owners,
-)
-from controller_manager.controllers.apps.statefulset.events import StatefulSetEvents
 from controller_manager.runtime.outcome import SyncError
+
+from .actions import ClaimChanges
+from .claim_retention import References, corrected_owners
+from .events import StatefulSetEvents
 
 
 class ClaimProblem(SyncError):

@@ -24,10 +24,8 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import KubeObject, OwnerReference
 from controller_manager.api.owners import controller_reference
 from controller_manager.api.resource import AnyResource
-from controller_manager.controllers.apps.statefulset.identity import (
-    ordinal_of,
-    ordinals,
-)
+
+from .identity import ordinal_of, ordinals
 
 DELETE: Final = "Delete"
 

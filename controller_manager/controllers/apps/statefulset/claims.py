@@ -12,14 +12,9 @@ from controller_manager.api.apps.v1 import StatefulSet
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import KubeObject, is_deleting
-from controller_manager.controllers.apps.statefulset.claim_retention import (
-    owners_of_new,
-)
-from controller_manager.controllers.apps.statefulset.identity import (
-    claim_name,
-    claim_templates,
-    ordinal_of,
-)
+
+from .claim_retention import owners_of_new
+from .identity import claim_name, claim_templates, ordinal_of
 
 Claims = Mapping[str, KubeObject]
 """The cached claims of a set, by name."""

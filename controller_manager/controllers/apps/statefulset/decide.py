@@ -26,7 +26,9 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import next_availability
 from controller_manager.control.decision import Decision, Step
-from controller_manager.controllers.apps.statefulset.actions import (
+from controller_manager.runtime.outcome import Reason
+
+from .actions import (
     Action,
     Change,
     ClaimChanges,
@@ -38,21 +40,16 @@ from controller_manager.controllers.apps.statefulset.actions import (
     StatefulSetStep,
     Together,
 )
-from controller_manager.controllers.apps.statefulset.replicas import (
+from .replicas import (
     PodPlan,
     claim_changes,
     plan_condemned,
     plan_highest_condemned,
     plan_slot,
 )
-from controller_manager.controllers.apps.statefulset.rolling_update import (
-    next_stuck_pod,
-    outdated_pods,
-    seconds_until_broken,
-)
-from controller_manager.controllers.apps.statefulset.status import calculate_status
-from controller_manager.controllers.apps.statefulset.view import Slot, View
-from controller_manager.runtime.outcome import Reason
+from .rolling_update import next_stuck_pod, outdated_pods, seconds_until_broken
+from .status import calculate_status
+from .view import Slot, View
 
 
 class Plan(Struct, frozen=True):

@@ -6,9 +6,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, STATEFUL_SETS
 from controller_manager.api.core.claims import CLAIMS
-from controller_manager.api.core.v1 import (
-    PODS,
-)
+from controller_manager.api.core.v1 import PODS
 from controller_manager.control.stale_syncs import StaleSyncs
 
 _LABELS: Final = ("statefulset_namespace", "statefulset_name", "pod_management_policy")

@@ -10,12 +10,8 @@ from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.owners import controller_reference
 from controller_manager.control.history.names import POD_REVISION_LABEL
-from controller_manager.controllers.apps.statefulset.identity import (
-    claim_name,
-    claim_templates,
-    identity_labels,
-    pod_name,
-)
+
+from .identity import claim_name, claim_templates, identity_labels, pod_name
 
 
 def pod_body(

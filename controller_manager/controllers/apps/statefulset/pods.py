@@ -12,7 +12,8 @@ from controller_manager.api.meta import is_deleting, labels_of
 from controller_manager.api.owners import controller_of
 from controller_manager.api.pods import is_available, is_ready, ready_condition
 from controller_manager.api.selectors import Selector
-from controller_manager.controllers.apps.statefulset.identity import ordinal_of
+
+from .identity import ordinal_of
 
 
 class FoundPods(Struct, frozen=True):

@@ -18,57 +18,37 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import KubeObject, is_deleting, key_of, split_key
 from controller_manager.api.owners import is_controlled_by
 from controller_manager.api.resource import AnyResource
-from controller_manager.api.selectors import (
-    Selector,
-    SelectorError,
-    compile_selector,
-)
+from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.events import WARNING
 from controller_manager.control.claims import Claimer
 from controller_manager.control.decision import decide_and_apply
 from controller_manager.control.history.revisions import History
-from controller_manager.control.mutations import (
-    REVISION_MUTATED,
-    Mutation,
-    Mutations,
-)
+from controller_manager.control.mutations import REVISION_MUTATED, Mutation, Mutations
 from controller_manager.control.owner_reads import OwnerReads
-from controller_manager.controllers.apps.statefulset.apply import StatefulSetApplier
-from controller_manager.controllers.apps.statefulset.backoff import FailedPods
-from controller_manager.controllers.apps.statefulset.claims import Claims, claim_names
-from controller_manager.controllers.apps.statefulset.decide import decide
-from controller_manager.controllers.apps.statefulset.expectations import UnseenDeletions
-from controller_manager.controllers.apps.statefulset.identity import (
-    claim_prefixes,
-    ordinal_of,
-    ordinals,
-    parent_and_ordinal,
-    pod_name,
-)
-from controller_manager.controllers.apps.statefulset.metrics import StatefulSetMetrics
-from controller_manager.controllers.apps.statefulset.options import (
-    MAX_UNAVAILABLE,
-    READS_OWN_WRITES,
-    SEMANTIC_REVISION_COMPARISON,
-    StatefulSetOptions,
-)
-from controller_manager.controllers.apps.statefulset.pods import FoundPods, find_pods
-from controller_manager.controllers.apps.statefulset.revisions import (
-    Revisions,
-    recorded,
-    sync_revisions,
-)
-from controller_manager.controllers.apps.statefulset.rolling_update import (
-    allowed_unavailable,
-    unavailable,
-)
-from controller_manager.controllers.apps.statefulset.tracker import StartFailureTracker
-from controller_manager.controllers.apps.statefulset.view import Settings, View
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps, Owns
+
+from .apply import StatefulSetApplier
+from .backoff import FailedPods
+from .claims import Claims, claim_names
+from .decide import decide
+from .expectations import UnseenDeletions
+from .identity import claim_prefixes, ordinal_of, ordinals, parent_and_ordinal, pod_name
+from .metrics import StatefulSetMetrics
+from .options import (
+    MAX_UNAVAILABLE,
+    READS_OWN_WRITES,
+    SEMANTIC_REVISION_COMPARISON,
+    StatefulSetOptions,
+)
+from .pods import FoundPods, find_pods
+from .revisions import Revisions, recorded, sync_revisions
+from .rolling_update import allowed_unavailable, unavailable
+from .tracker import StartFailureTracker
+from .view import Settings, View
 
 _UNSEEN_RECHECK: Final = 1.0
 """Seconds until the next sync while the cache does not show all deletions."""

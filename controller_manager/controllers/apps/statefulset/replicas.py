@@ -10,14 +10,13 @@ from msgspec import Struct
 
 from controller_manager.api.apps.v1 import STATEFUL_SETS
 from controller_manager.api.core.claims import CLAIMS
-from controller_manager.api.core.v1 import (
-    PODS,
-    Pod,
-)
+from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import KubeObject, is_deleting
 from controller_manager.api.pods import is_available, is_terminal
 from controller_manager.control.decision import reference_to
-from controller_manager.controllers.apps.statefulset.actions import (
+from controller_manager.runtime.outcome import Reason
+
+from .actions import (
     Change,
     ClaimChanges,
     CompleteClaims,
@@ -26,27 +25,18 @@ from controller_manager.controllers.apps.statefulset.actions import (
     RefusePod,
     UpdatePod,
 )
-from controller_manager.controllers.apps.statefulset.claim_retention import (
+from .claim_retention import (
     corrected_owners,
     deletes_scaled,
     has_conflict,
     is_owned_by_former_pod,
     is_stale,
 )
-from controller_manager.controllers.apps.statefulset.claims import (
-    claim_names,
-    deleting_claims,
-    missing_claims,
-    used_claims,
-)
-from controller_manager.controllers.apps.statefulset.identity import (
-    has_identity,
-    ordinal_of,
-)
-from controller_manager.controllers.apps.statefulset.pods import is_running_and_ready
-from controller_manager.controllers.apps.statefulset.rolling_update import revision_for
-from controller_manager.controllers.apps.statefulset.view import Slot, View
-from controller_manager.runtime.outcome import Reason
+from .claims import claim_names, deleting_claims, missing_claims, used_claims
+from .identity import has_identity, ordinal_of
+from .pods import is_running_and_ready
+from .rolling_update import revision_for
+from .view import Slot, View
 
 
 class PodPlan(Struct, frozen=True):

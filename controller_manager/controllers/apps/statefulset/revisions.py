@@ -19,7 +19,8 @@ from controller_manager.control.history.template import (
     template_data,
     template_of,
 )
-from controller_manager.controllers.apps.statefulset.identity import revision_of
+
+from .identity import revision_of
 
 _HISTORY_LIMIT: Final = 10
 """The API server's default of revisionHistoryLimit."""

@@ -32,16 +32,10 @@ from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.times import parse_time
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.statefulset.identity import ordinals
-from controller_manager.controllers.apps.statefulset.pods import (
-    is_running_and_ready,
-    unready_condition,
-)
-from controller_manager.controllers.apps.statefulset.view import (
-    ROLLING_UPDATE,
-    Slot,
-    View,
-)
+
+from .identity import ordinals
+from .pods import is_running_and_ready, unready_condition
+from .view import ROLLING_UPDATE, Slot, View
 
 LEAST_FAILURE_SECONDS: Final = 600
 """A pod that has failed to start for a shorter time never counts as broken."""

@@ -15,8 +15,9 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_available
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.statefulset.pods import is_running_and_ready
-from controller_manager.controllers.apps.statefulset.view import ROLLING_UPDATE, View
+
+from .pods import is_running_and_ready
+from .view import ROLLING_UPDATE, View
 
 
 class _Numbers(Struct):

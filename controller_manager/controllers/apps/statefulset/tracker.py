@@ -15,10 +15,8 @@ from msgspec import Struct
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.pods import is_ready
 from controller_manager.clock import Clock
-from controller_manager.controllers.apps.statefulset.pods import (
-    container_statuses,
-    start_failures,
-)
+
+from .pods import container_statuses, start_failures
 
 _LONGEST_RUN: Final = 600.0
 """Seconds after which a container that runs again is no longer crash-looping.

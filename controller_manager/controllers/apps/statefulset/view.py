@@ -8,18 +8,11 @@ from msgspec import Struct
 
 from controller_manager.api.apps.v1 import StatefulSet
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.apps.statefulset.claims import (
-    Claims,
-    lacks_new_claims,
-)
-from controller_manager.controllers.apps.statefulset.identity import (
-    ordinal_of,
-    ordinals,
-    pod_name,
-    revision_of,
-)
-from controller_manager.controllers.apps.statefulset.pods import is_unavailable
-from controller_manager.controllers.apps.statefulset.revisions import Revisions
+
+from .claims import Claims, lacks_new_claims
+from .identity import ordinal_of, ordinals, pod_name, revision_of
+from .pods import is_unavailable
+from .revisions import Revisions
 
 PARALLEL = "Parallel"
 ROLLING_UPDATE = "RollingUpdate"

@@ -7,14 +7,11 @@ selects its pods, evaluates the metrics, decides, and writes scale, status and e
 from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.control.gates import POD_LEVEL_RESIZE, POD_LEVEL_RESOURCES
-from controller_manager.controllers.autoscaling.podautoscaler.options import (
-    CONFIGURABLE_TOLERANCE,
-    SCALE_TO_ZERO,
-    AutoscalerOptions,
-)
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, Permission, allow
+
+from .options import CONFIGURABLE_TOLERANCE, SCALE_TO_ZERO, AutoscalerOptions
 
 _SUBJECT = "horizontal-pod-autoscaler"
 

@@ -9,11 +9,8 @@ from controller_manager.api.autoscaling.v2 import (
 )
 from controller_manager.client.client import Client
 from controller_manager.client.events import NORMAL, WARNING, EventRecorder
-from controller_manager.controllers.autoscaling.podautoscaler.scale_target import (
-    REQUEST_ERRORS,
-    TargetScale,
-    TargetScales,
-)
+
+from .scale_target import REQUEST_ERRORS, TargetScale, TargetScales
 
 
 class SyncFailed(Exception):

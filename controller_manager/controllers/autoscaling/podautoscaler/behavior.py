@@ -12,11 +12,9 @@ from controller_manager.api.autoscaling.v2 import (
     HPAScalingPolicy,
     HPAScalingRules,
 )
-from controller_manager.controllers.autoscaling.podautoscaler import replica_calculator
-from controller_manager.controllers.autoscaling.podautoscaler.stabilization import (
-    History,
-    ScaleEvent,
-)
+
+from . import replica_calculator
+from .stabilization import History, ScaleEvent
 
 PODS: Final = "Pods"
 PERCENT: Final = "Percent"

@@ -13,29 +13,13 @@ from controller_manager.api.autoscaling.v2 import (
     MetricStatus,
 )
 from controller_manager.clock import Clock
-from controller_manager.controllers.autoscaling.podautoscaler import metric_sources
-from controller_manager.controllers.autoscaling.podautoscaler.apply import (
-    Writer,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.metric_status import (
-    Evaluation,
-    EvaluationContext,
-    MetricFailure,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.metrics import (
-    INTERNAL,
-    NONE,
-    SPEC,
-    AutoscalerMetrics,
-    action_of,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.status import (
-    FALSE,
-    SCALING_ACTIVE,
-    TRUE,
-    Draft,
-)
 from controller_manager.schedules.quoting import quoted
+
+from . import metric_sources
+from .apply import Writer
+from .metric_status import Evaluation, EvaluationContext, MetricFailure
+from .metrics import INTERNAL, NONE, SPEC, AutoscalerMetrics, action_of
+from .status import FALSE, SCALING_ACTIVE, TRUE, Draft
 
 
 class ComputedReplicas(Struct, frozen=True):

@@ -13,18 +13,9 @@ from controller_manager.api.autoscaling.v2 import (
     HorizontalPodAutoscalerBehavior,
     HorizontalPodAutoscalerSpec,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.behavior import (
-    Limited,
-    complete_rules,
-    limited,
-    limited_by_rate,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.stabilization import (
-    History,
-    recommended,
-    stabilized,
-    stabilized_both_ways,
-)
+
+from .behavior import Limited, complete_rules, limited, limited_by_rate
+from .stabilization import History, recommended, stabilized, stabilized_both_ways
 
 _OBJECT: Final = "Object"
 _EXTERNAL: Final = "External"

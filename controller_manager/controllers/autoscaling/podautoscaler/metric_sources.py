@@ -19,8 +19,9 @@ from controller_manager.api.autoscaling.v2 import (
     ResourceMetricStatus,
 )
 from controller_manager.api.selectors import SelectorError, compile_selector
-from controller_manager.controllers.autoscaling.podautoscaler import replica_calculator
-from controller_manager.controllers.autoscaling.podautoscaler.metric_status import (
+
+from . import replica_calculator
+from .metric_status import (
     Evaluation,
     EvaluationContext,
     MetricFailure,
@@ -29,13 +30,7 @@ from controller_manager.controllers.autoscaling.podautoscaler.metric_status impo
     query_of,
     whole_of,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.pods import (
-    ComputationError,
-    PodSample,
-    milli_value,
-    requested,
-    target_pods,
-)
+from .pods import ComputationError, PodSample, milli_value, requested, target_pods
 
 
 async def of_resource(

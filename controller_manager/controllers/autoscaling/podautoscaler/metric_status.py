@@ -9,11 +9,10 @@ from controller_manager.api.autoscaling.v2 import MetricStatus, MetricValueStatu
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.quantity import Format, Quantity
 from controller_manager.api.selectors import LabelSelector, format_selector
-from controller_manager.controllers.autoscaling.podautoscaler import replica_calculator
-from controller_manager.controllers.autoscaling.podautoscaler.metrics_client import (
-    MetricsClient,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.options import Thresholds
+
+from . import replica_calculator
+from .metrics_client import MetricsClient
+from .options import Thresholds
 
 
 class Target(Struct, frozen=True):

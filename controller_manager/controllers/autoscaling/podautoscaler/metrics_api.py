@@ -20,9 +20,8 @@ from controller_manager.client.errors import (
     TransportError,
 )
 from controller_manager.clock import Clock
-from controller_manager.controllers.autoscaling.podautoscaler.pods import (
-    ComputationError,
-)
+
+from .pods import ComputationError
 
 DecodedT = TypeVar("DecodedT")
 

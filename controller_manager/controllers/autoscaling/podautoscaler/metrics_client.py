@@ -21,7 +21,9 @@ from controller_manager.client.client import Client
 from controller_manager.client.errors import APIError, ProtocolError, TransportError
 from controller_manager.client.resource_mapper import KindNotServed, ResourceMapper
 from controller_manager.clock import Clock
-from controller_manager.controllers.autoscaling.podautoscaler.metrics_api import (
+from controller_manager.options.durations import parse_duration
+
+from .metrics_api import (
     MetricsAPI,
     ServedVersion,
     failed_fetch,
@@ -29,11 +31,7 @@ from controller_manager.controllers.autoscaling.podautoscaler.metrics_api import
     measured_at,
     no_metrics,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.pods import (
-    PodMetric,
-    milli_value,
-)
-from controller_manager.options.durations import parse_duration
+from .pods import PodMetric, milli_value
 
 _RESOURCE: Final = "resource"
 _CUSTOM: Final = "custom"

@@ -13,7 +13,8 @@ from controller_manager.api.core.v1 import Container, InitContainer, Pod
 from controller_manager.api.pods import ready_condition
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.api.times import parse_time
-from controller_manager.controllers.autoscaling.podautoscaler.options import Readiness
+
+from .options import Readiness
 
 
 class ComputationError(Exception):

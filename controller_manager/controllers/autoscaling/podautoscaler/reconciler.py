@@ -12,44 +12,6 @@ from controller_manager.api.autoscaling.v2 import (
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import key_of
 from controller_manager.control.scale.scales import Scales
-from controller_manager.controllers.autoscaling.podautoscaler.apply import (
-    SyncFailed,
-    Writer,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.compute_replicas import (
-    ReplicaComputation,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.metrics import (
-    INTERNAL,
-    NONE,
-    SPEC,
-    AutoscalerMetrics,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.metrics_api import (
-    APIStuck,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.metrics_client import (
-    SHARES,
-    MetricsClient,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.options import (
-    AutoscalerOptions,
-    Settings,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.scale_target import (
-    TargetScales,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
-    BY_TARGET,
-    Selection,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.stabilization import (
-    History,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.sync import (
-    Sync,
-    Tools,
-)
 from controller_manager.informers.indexes import BY_LABEL, BY_NAMESPACE
 from controller_manager.options.config import Config
 from controller_manager.runtime.context import ControllerContext
@@ -57,6 +19,17 @@ from controller_manager.runtime.outcome import Done, Outcome, Requeue
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
+
+from .apply import SyncFailed, Writer
+from .compute_replicas import ReplicaComputation
+from .metrics import INTERNAL, NONE, SPEC, AutoscalerMetrics
+from .metrics_api import APIStuck
+from .metrics_client import SHARES, MetricsClient
+from .options import AutoscalerOptions, Settings
+from .scale_target import TargetScales
+from .selectors import BY_TARGET, Selection
+from .stabilization import History
+from .sync import Sync, Tools
 
 _REQUEUE_AFTER: Final = 2.0
 """Seconds until the next sync of an autoscaler whose metrics API is stuck."""

@@ -10,17 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.controllers.autoscaling.podautoscaler.options import (
-    Thresholds,
-    Tolerances,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.pods import (
-    ComputationError,
-    PodGroups,
-    PodSample,
-    TargetPod,
-    grouped,
-)
+from .options import Thresholds, Tolerances
+from .pods import ComputationError, PodGroups, PodSample, TargetPod, grouped
 
 _ALL: Final = 100
 """All of a request, in per cent."""

@@ -8,17 +8,11 @@ from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import key_of, labels_of
 from controller_manager.api.selectors import Selector, SelectorError, parse_selector
-from controller_manager.controllers.autoscaling.podautoscaler.apply import (
-    SyncFailed,
-    Writer,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.status import (
-    FALSE,
-    SCALING_ACTIVE,
-    Draft,
-)
 from controller_manager.informers.indexes import Index
 from controller_manager.informers.lister import Lister
+
+from .apply import SyncFailed, Writer
+from .status import FALSE, SCALING_ACTIVE, Draft
 
 
 def _target_of(autoscaler: HorizontalPodAutoscaler) -> str:

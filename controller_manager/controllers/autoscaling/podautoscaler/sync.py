@@ -10,52 +10,21 @@ from msgspec import Struct
 
 from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
 from controller_manager.clock import Clock
-from controller_manager.controllers.autoscaling.podautoscaler import decide
-from controller_manager.controllers.autoscaling.podautoscaler.apply import (
-    SyncFailed,
-    Writer,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.behavior import (
-    complete_rules,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.compute_replicas import (
-    ComputedReplicas,
-    ReplicaComputation,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.decide import (
-    NormalizationArgs,
-    normalized,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.metric_status import (
-    EvaluationContext,
-    Target,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.metrics import (
-    NONE,
-    AutoscalerMetrics,
-    action_of,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.metrics_client import (
-    MetricsClient,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.options import (
-    Settings,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.scale_target import (
-    REQUEST_ERRORS,
-    TargetError,
-    TargetScale,
-    TargetScales,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
-    Selection,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.stabilization import (
-    History,
-    scaled,
-    started,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.status import (
+from controller_manager.observability.logs import Logger
+
+from . import decide
+from .apply import SyncFailed, Writer
+from .behavior import complete_rules
+from .compute_replicas import ComputedReplicas, ReplicaComputation
+from .decide import NormalizationArgs, normalized
+from .metric_status import EvaluationContext, Target
+from .metrics import NONE, AutoscalerMetrics, action_of
+from .metrics_client import MetricsClient
+from .options import Settings
+from .scale_target import REQUEST_ERRORS, TargetError, TargetScale, TargetScales
+from .selectors import Selection
+from .stabilization import History, scaled, started
+from .status import (
     ABLE_TO_SCALE,
     FALSE,
     SCALED_TO_ZERO,
@@ -64,7 +33,6 @@ from controller_manager.controllers.autoscaling.podautoscaler.status import (
     TRUE,
     Draft,
 )
-from controller_manager.observability.logs import Logger
 
 _ORIGIN: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The instant at which the clock that never jumps shows zero."""

@@ -11,9 +11,10 @@ is due, and the time of the next one).
 
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
 from controller_manager.api.core.v1 import PODS
-from controller_manager.controllers.batch.cronjob.options import CronJobOptions
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import CronJobOptions
 
 CONTROLLER = Descriptor(
     name="cronjob-controller",

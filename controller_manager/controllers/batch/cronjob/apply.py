@@ -19,7 +19,8 @@ from controller_manager.client.errors import (
     is_namespace_terminating,
 )
 from controller_manager.client.events import EventRecorder
-from controller_manager.controllers.batch.cronjob.actions import (
+
+from .actions import (
     Action,
     CreateJob,
     CronJobEvent,
@@ -31,16 +32,10 @@ from controller_manager.controllers.batch.cronjob.actions import (
     normal,
     warning,
 )
-from controller_manager.controllers.batch.cronjob.jobs import job_body, job_name
-from controller_manager.controllers.batch.cronjob.metrics import CronJobMetrics
-from controller_manager.controllers.batch.cronjob.tracker import CronJobTracker
-from controller_manager.controllers.batch.cronjob.view import (
-    Created,
-    CreationFailed,
-    NamespaceTerminating,
-    NameTaken,
-    View,
-)
+from .jobs import job_body, job_name
+from .metrics import CronJobMetrics
+from .tracker import CronJobTracker
+from .view import Created, CreationFailed, NamespaceTerminating, NameTaken, View
 
 
 class CronJobApplier:

@@ -12,7 +12,9 @@ from controller_manager.api.owners import is_controlled_by
 from controller_manager.api.times import format_time
 from controller_manager.client.errors import gravest
 from controller_manager.control.decision import Decision, Step
-from controller_manager.controllers.batch.cronjob.actions import (
+from controller_manager.runtime.outcome import SyncError
+
+from .actions import (
     CreateJob,
     CronJobDecision,
     CronJobEvent,
@@ -25,8 +27,8 @@ from controller_manager.controllers.batch.cronjob.actions import (
     normal,
     warning,
 )
-from controller_manager.controllers.batch.cronjob.history import surplus
-from controller_manager.controllers.batch.cronjob.jobs import (
+from .history import surplus
+from .jobs import (
     ActiveJobs,
     active_jobs,
     end_of,
@@ -35,14 +37,8 @@ from controller_manager.controllers.batch.cronjob.jobs import (
     reference_to_job,
     unlisted,
 )
-from controller_manager.controllers.batch.cronjob.schedule import (
-    Plan,
-    plan_runs,
-    recent_runs,
-    seconds_until_next,
-    zone_problem,
-)
-from controller_manager.controllers.batch.cronjob.view import (
+from .schedule import Plan, plan_runs, recent_runs, seconds_until_next, zone_problem
+from .view import (
     Created,
     Creation,
     CreationFailed,
@@ -50,7 +46,6 @@ from controller_manager.controllers.batch.cronjob.view import (
     NameTaken,
     View,
 )
-from controller_manager.runtime.outcome import SyncError
 
 
 def decide(view: View, now: datetime) -> CronJobStep | CronJobDecision:

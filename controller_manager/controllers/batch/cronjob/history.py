@@ -4,11 +4,9 @@ from collections.abc import Iterator
 
 from controller_manager.api.batch.v1 import COMPLETE, FAILED, Job
 from controller_manager.api.meta import is_deleting
-from controller_manager.controllers.batch.cronjob.jobs import (
-    by_start,
-    end_of,
-)
-from controller_manager.controllers.batch.cronjob.view import View
+
+from .jobs import by_start, end_of
+from .view import View
 
 
 def surplus(view: View) -> Iterator[Job]:

@@ -19,13 +19,10 @@ from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.meta import annotations_of, is_deleting
 from controller_manager.api.owners import controller_reference
 from controller_manager.api.times import parse_time
-from controller_manager.controllers.batch.cronjob.actions import (
-    CronJobEvent,
-    normal,
-    warning,
-)
-from controller_manager.controllers.batch.cronjob.view import View
 from controller_manager.schedules.zones import load_zone
+
+from .actions import CronJobEvent, normal, warning
+from .view import View
 
 SCHEDULED_TIMESTAMP: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 

@@ -11,22 +11,20 @@ from controller_manager.api.meta import key_of
 from controller_manager.client.events import WARNING
 from controller_manager.control.decision import decide_and_apply
 from controller_manager.control.takeover import Takeover
-from controller_manager.controllers.batch.cronjob.apply import CronJobApplier
-from controller_manager.controllers.batch.cronjob.decide import decide
-from controller_manager.controllers.batch.cronjob.metrics import CronJobMetrics
-from controller_manager.controllers.batch.cronjob.options import CronJobOptions
-from controller_manager.controllers.batch.cronjob.schedule import (
-    seconds_until_next,
-    zone_problem,
-)
-from controller_manager.controllers.batch.cronjob.tracker import CronJobTracker
-from controller_manager.controllers.batch.cronjob.view import View
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import Failed, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Owns
 from controller_manager.schedules.errors import ScheduleError
 from controller_manager.schedules.zones import local_zone
+
+from .apply import CronJobApplier
+from .decide import decide
+from .metrics import CronJobMetrics
+from .options import CronJobOptions
+from .schedule import seconds_until_next, zone_problem
+from .tracker import CronJobTracker
+from .view import View
 
 
 class CronJobReconciler(Reconciler[CronJob]):

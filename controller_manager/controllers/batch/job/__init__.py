@@ -12,15 +12,11 @@ from controller_manager.api.core.v1 import (
     PODS,
 )
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, WORKLOADS
-from controller_manager.controllers.batch.job.options import (
-    MUTABLE_DIRECTIVES,
-    READS_OWN_WRITES,
-    WORKLOAD_WITH_JOB,
-    JobOptions,
-)
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import MUTABLE_DIRECTIVES, READS_OWN_WRITES, WORKLOAD_WITH_JOB, JobOptions
 
 CONTROLLER = Descriptor(
     name="job-controller",

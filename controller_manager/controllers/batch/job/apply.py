@@ -24,17 +24,14 @@ from controller_manager.client.events import NORMAL, WARNING, EventRecorder
 from controller_manager.control.expectations import Expectations
 from controller_manager.control.pod_control import PodControl
 from controller_manager.control.slow_start import slow_start
-from controller_manager.controllers.batch.job import conditions
-from controller_manager.controllers.batch.job.actions import Create, Delete, Plan, Wait
-from controller_manager.controllers.batch.job.completion_indexes import IndexTexts
-from controller_manager.controllers.batch.job.metrics import JobMetrics
-from controller_manager.controllers.batch.job.pod_template import pod_bodies
-from controller_manager.controllers.batch.job.uncounted_pods import PodWrites
-from controller_manager.controllers.batch.job.view import (
-    FINALIZER,
-    JobView,
-    has_finalizer,
-)
+
+from . import conditions
+from .actions import Create, Delete, Plan, Wait
+from .completion_indexes import IndexTexts
+from .metrics import JobMetrics
+from .pod_template import pod_bodies
+from .uncounted_pods import PodWrites
+from .view import FINALIZER, JobView, has_finalizer
 
 _TOO_MANY: Final = "Too many succeeded pods running after completion count reached"
 

@@ -27,12 +27,9 @@ from controller_manager.api.meta import APIStruct
 from controller_manager.api.numbers import parse_int
 from controller_manager.api.pods import ready_condition
 from controller_manager.api.times import parse_time, seconds_after
-from controller_manager.controllers.batch.job.completion_indexes import completion_index
-from controller_manager.controllers.batch.job.pod_failure_policy import (
-    FAIL_INDEX,
-    IGNORE,
-    match,
-)
+
+from .completion_indexes import completion_index
+from .pod_failure_policy import FAIL_INDEX, IGNORE, match
 
 FIRST_DELAY: Final = 10.0
 """Seconds that the replacement of the first failed pod waits."""

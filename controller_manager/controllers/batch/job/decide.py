@@ -18,20 +18,12 @@ from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_ready, ready_condition
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.control.replicas.ranking import most_restarts
-from controller_manager.controllers.batch.job.actions import Create, Delete, Plan, Wait
-from controller_manager.controllers.batch.job.backoff import BackoffRecord, may_start
-from controller_manager.controllers.batch.job.completion_indexes import (
-    IndexSet,
-    completion_index,
-    first_pending,
-    indexes_of,
-)
-from controller_manager.controllers.batch.job.finished_condition import (
-    FinishedCondition,
-    completed,
-    find_finished_condition,
-)
-from controller_manager.controllers.batch.job.spec import (
+
+from .actions import Create, Delete, Plan, Wait
+from .backoff import BackoffRecord, may_start
+from .completion_indexes import IndexSet, completion_index, first_pending, indexes_of
+from .finished_condition import FinishedCondition, completed, find_finished_condition
+from .spec import (
     has_limit_per_index,
     index_count,
     is_indexed,
@@ -39,13 +31,8 @@ from controller_manager.controllers.batch.job.spec import (
     parallelism,
     replaces_only_failed,
 )
-from controller_manager.controllers.batch.job.uncounted_pods import started
-from controller_manager.controllers.batch.job.view import (
-    FINALIZER,
-    JobView,
-    ReadIndexes,
-    view_of,
-)
+from .uncounted_pods import started
+from .view import FINALIZER, JobView, ReadIndexes, view_of
 
 
 class JobDecision(Struct, frozen=True):

@@ -12,16 +12,13 @@ from msgspec import Struct
 from controller_manager.api.batch.v1 import Job, JobCondition
 from controller_manager.api.conditions import true_condition
 from controller_manager.api.times import parse_time, seconds_after
-from controller_manager.controllers.batch.job.backoff import exceeds_backoff_limit
-from controller_manager.controllers.batch.job.conditions import (
-    FAILURE_TARGET,
-    SUCCESS_CRITERIA_MET,
-    SUSPENDED,
-)
-from controller_manager.controllers.batch.job.pod_failure_policy import FAIL_JOB, match
-from controller_manager.controllers.batch.job.spec import index_count, is_suspended
-from controller_manager.controllers.batch.job.success_policy import satisfied
-from controller_manager.controllers.batch.job.view import JobView
+
+from .backoff import exceeds_backoff_limit
+from .conditions import FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED
+from .pod_failure_policy import FAIL_JOB, match
+from .spec import index_count, is_suspended
+from .success_policy import satisfied
+from .view import JobView
 
 
 class FinishedCondition(Struct, frozen=True):

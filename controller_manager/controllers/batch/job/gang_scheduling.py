@@ -19,8 +19,12 @@ from controller_manager.api.scheduling.v1alpha2 import (
 )
 from controller_manager.client.errors import AlreadyExists
 from controller_manager.client.events import NORMAL
-from controller_manager.controllers.batch.job.options import WORKLOAD_WITH_JOB
-from controller_manager.controllers.batch.job.workloads import (
+from controller_manager.informers.lister import Lister
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import SyncError
+
+from .options import WORKLOAD_WITH_JOB
+from .workloads import (
     GROUPS_BY_WORKLOAD,
     WORKLOADS_BY_JOB,
     is_gang,
@@ -28,9 +32,6 @@ from controller_manager.controllers.batch.job.workloads import (
     pod_group_body,
     workload_body,
 )
-from controller_manager.informers.lister import Lister
-from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import SyncError
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

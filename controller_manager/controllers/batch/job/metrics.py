@@ -9,8 +9,9 @@ from controller_manager.api.batch.v1 import JOBS, Job, JobStatus
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.pods import is_terminal
 from controller_manager.control.stale_syncs import StaleSyncs
-from controller_manager.controllers.batch.job.actions import Create, Delete, Plan, Wait
-from controller_manager.controllers.batch.job.spec import (
+
+from .actions import Create, Delete, Plan, Wait
+from .spec import (
     INDEXED,
     NON_INDEXED,
     completion_mode,
@@ -18,11 +19,7 @@ from controller_manager.controllers.batch.job.spec import (
     index_count,
     is_indexed,
 )
-from controller_manager.controllers.batch.job.view import (
-    JobView,
-    ReadIndexes,
-    has_finalizer,
-)
+from .view import JobView, ReadIndexes, has_finalizer
 
 _SYNC_SECONDS: Final = tuple(0.004 * 2**power for power in range(15))
 _MODES: Final = (INDEXED, NON_INDEXED)

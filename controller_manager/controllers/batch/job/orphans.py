@@ -12,12 +12,6 @@ from controller_manager.api.owners import controller_of
 from controller_manager.api.selectors import SelectorError, compile_selector
 from controller_manager.client.client import Client
 from controller_manager.client.errors import Conflict, NotFound, is_about
-from controller_manager.controllers.batch.job.apply import remove_finalizer
-from controller_manager.controllers.batch.job.conditions import is_finished
-from controller_manager.controllers.batch.job.metrics import JobMetrics
-from controller_manager.controllers.batch.job.options import JobOptions
-from controller_manager.controllers.batch.job.spec import external_manager
-from controller_manager.controllers.batch.job.view import has_finalizer
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import (
@@ -30,6 +24,13 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.ratelimiters import ExponentialBackoff
+
+from .apply import remove_finalizer
+from .conditions import is_finished
+from .metrics import JobMetrics
+from .options import JobOptions
+from .spec import external_manager
+from .view import has_finalizer
 
 FIRST_RETRY: Final = 1.0
 LAST_RETRY: Final = 60.0

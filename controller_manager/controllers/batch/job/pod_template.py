@@ -13,12 +13,11 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import raw_json
 from controller_manager.api.owners import controller_reference
 from controller_manager.control.pod_control import pod_from_template
-from controller_manager.controllers.batch.job.actions import Create
-from controller_manager.controllers.batch.job.backoff import (
-    annotations_of_replacement,
-)
-from controller_manager.controllers.batch.job.spec import has_limit_per_index
-from controller_manager.controllers.batch.job.view import FINALIZER
+
+from .actions import Create
+from .backoff import annotations_of_replacement
+from .spec import has_limit_per_index
+from .view import FINALIZER
 
 _Spec = dict[str, Raw]
 """A pod spec, field by field; fields that are not read stay bytes."""

@@ -7,62 +7,12 @@ from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import key_of
 from controller_manager.api.resource import AnyResource
-from controller_manager.api.selectors import (
-    Selector,
-    SelectorError,
-    compile_selector,
-)
+from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.errors import Conflict, NotFound, is_about
 from controller_manager.client.events import WARNING
 from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import State
 from controller_manager.control.owner_reads import OwnerReads
-from controller_manager.controllers.batch.job.actions import Wait
-from controller_manager.controllers.batch.job.apply import JobApplier
-from controller_manager.controllers.batch.job.conditions import is_finished
-from controller_manager.controllers.batch.job.decide import JobDecision, decide
-from controller_manager.controllers.batch.job.finished_condition import (
-    FinishedCondition,
-    completed,
-    seconds_to_deadline,
-)
-from controller_manager.controllers.batch.job.gang_scheduling import GangScheduling
-from controller_manager.controllers.batch.job.metrics import (
-    RECONCILING,
-    JobMetrics,
-    action_of,
-)
-from controller_manager.controllers.batch.job.options import (
-    MUTABLE_DIRECTIVES,
-    READS_OWN_WRITES,
-    JobOptions,
-)
-from controller_manager.controllers.batch.job.orphans import (
-    FIRST_RETRY,
-    LAST_RETRY,
-    OrphanPods,
-)
-from controller_manager.controllers.batch.job.spec import (
-    INDEXED,
-    NON_INDEXED,
-    completion_mode,
-    external_manager,
-    index_count,
-    is_indexed,
-)
-from controller_manager.controllers.batch.job.tracker import JobTracker
-from controller_manager.controllers.batch.job.uncounted_pods import (
-    PodWrites,
-    active_after,
-    count_released,
-    first_status,
-    with_final_condition,
-)
-from controller_manager.controllers.batch.job.view import (
-    FINALIZER,
-    JobView,
-    is_uncounted,
-)
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
@@ -77,6 +27,33 @@ from controller_manager.runtime.outcome import (
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Owns
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
+
+from .actions import Wait
+from .apply import JobApplier
+from .conditions import is_finished
+from .decide import JobDecision, decide
+from .finished_condition import FinishedCondition, completed, seconds_to_deadline
+from .gang_scheduling import GangScheduling
+from .metrics import RECONCILING, JobMetrics, action_of
+from .options import MUTABLE_DIRECTIVES, READS_OWN_WRITES, JobOptions
+from .orphans import FIRST_RETRY, LAST_RETRY, OrphanPods
+from .spec import (
+    INDEXED,
+    NON_INDEXED,
+    completion_mode,
+    external_manager,
+    index_count,
+    is_indexed,
+)
+from .tracker import JobTracker
+from .uncounted_pods import (
+    PodWrites,
+    active_after,
+    count_released,
+    first_status,
+    with_final_condition,
+)
+from .view import FINALIZER, JobView, is_uncounted
 
 BATCH_PERIOD: Final = 1.0
 """Seconds from a change of a pod or a status until the sync: many changes cause one."""

@@ -1,7 +1,8 @@
 """The rules of a job's successPolicy (success_policy.go)."""
 
 from controller_manager.api.batch.v1 import SuccessPolicy, SuccessPolicyRule
-from controller_manager.controllers.batch.job.completion_indexes import IndexSet
+
+from .completion_indexes import IndexSet
 
 
 def satisfied(

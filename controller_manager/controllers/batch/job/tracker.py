@@ -7,10 +7,11 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import key_of
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.takeover import Takeover
-from controller_manager.controllers.batch.job.backoff import BackoffRecord
-from controller_manager.controllers.batch.job.completion_indexes import IndexTexts
-from controller_manager.controllers.batch.job.view import has_finalizer
 from controller_manager.runtime.context import ControllerContext
+
+from .backoff import BackoffRecord
+from .completion_indexes import IndexTexts
+from .view import has_finalizer
 
 
 class JobTracker:

@@ -32,28 +32,13 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_ready
 from controller_manager.api.times import format_time
-from controller_manager.controllers.batch.job.completion_indexes import (
-    completion_index,
-)
-from controller_manager.controllers.batch.job.conditions import (
-    SUSPENDED,
-    condition,
-    with_condition,
-)
-from controller_manager.controllers.batch.job.finished_condition import (
-    FinishedCondition,
-)
-from controller_manager.controllers.batch.job.pod_failure_policy import (
-    IGNORE,
-    fails_job,
-    match,
-)
-from controller_manager.controllers.batch.job.spec import is_indexed, is_suspended
-from controller_manager.controllers.batch.job.view import (
-    NO_PODS,
-    JobView,
-    has_valid_index,
-)
+
+from .completion_indexes import completion_index
+from .conditions import SUSPENDED, condition, with_condition
+from .finished_condition import FinishedCondition
+from .pod_failure_policy import IGNORE, fails_job, match
+from .spec import is_indexed, is_suspended
+from .view import NO_PODS, JobView, has_valid_index
 
 MOST_UNCOUNTED: Final = 500
 """The most pods that a status mentions; their uids take about 20 kB."""

@@ -11,22 +11,11 @@ from controller_manager.api.batch.v1 import Job, UncountedTerminatedPods
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting, labels_of
 from controller_manager.api.pods import is_active, is_terminal, is_terminating
-from controller_manager.controllers.batch.job.backoff import (
-    BackoffRecord,
-    ends_index,
-    pods_to_replace,
-)
-from controller_manager.controllers.batch.job.completion_indexes import (
-    IndexSet,
-    completion_index,
-    indexes_of,
-)
-from controller_manager.controllers.batch.job.pod_failure_policy import counts
-from controller_manager.controllers.batch.job.spec import (
-    index_count,
-    is_failed,
-    is_indexed,
-)
+
+from .backoff import BackoffRecord, ends_index, pods_to_replace
+from .completion_indexes import IndexSet, completion_index, indexes_of
+from .pod_failure_policy import counts
+from .spec import index_count, is_failed, is_indexed
 
 FINALIZER: Final = "batch.kubernetes.io/job-tracking"
 """Pods have it until they are counted."""

@@ -24,9 +24,10 @@ from controller_manager.api.scheduling.v1alpha2 import (
     Workload,
 )
 from controller_manager.control.hashes import fnv1a, safe_encode
-from controller_manager.controllers.batch.job.conditions import SUSPENDED
-from controller_manager.controllers.batch.job.spec import is_indexed, parallelism
 from controller_manager.informers.indexes import Index
+
+from .conditions import SUSPENDED
+from .spec import is_indexed, parallelism
 
 _LONGEST_NAME: Final = 253
 

@@ -4,11 +4,10 @@
 """
 
 from controller_manager.api.batch.v1 import JOBS
-from controller_manager.controllers.batch.ttlafterfinished.options import (
-    TTLAfterFinishedOptions,
-)
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import TTLAfterFinishedOptions
 
 CONTROLLER = Descriptor(
     name="ttl-after-finished-controller",

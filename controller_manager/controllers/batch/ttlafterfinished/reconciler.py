@@ -7,16 +7,13 @@ from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.times import parse_time
 from controller_manager.client.client import DeleteOptions, PropagationPolicy
 from controller_manager.client.errors import NotFound
-from controller_manager.controllers.batch.ttlafterfinished.metrics import (
-    TTLAfterFinishedMetrics,
-)
-from controller_manager.controllers.batch.ttlafterfinished.options import (
-    TTLAfterFinishedOptions,
-)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
+
+from .metrics import TTLAfterFinishedMetrics
+from .options import TTLAfterFinishedOptions
 
 
 def expires_at(job: Job) -> datetime | None:

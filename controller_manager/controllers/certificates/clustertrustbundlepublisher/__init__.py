@@ -10,11 +10,10 @@ from controller_manager.api.certificates.v1beta1 import (
     SERVING_TRUST_BUNDLES,
 )
 from controller_manager.control.root_authority import lacks_authority
-from controller_manager.controllers.certificates.clustertrustbundlepublisher import (
-    options,
-)
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, Permission, allow
+
+from . import options
 
 CONTROLLER = Descriptor(
     name="kube-apiserver-serving-clustertrustbundle-publisher-controller",

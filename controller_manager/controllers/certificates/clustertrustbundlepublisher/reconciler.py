@@ -16,13 +16,12 @@ from controller_manager.api.meta import ObjectMeta, is_deleting
 from controller_manager.client.client import DeleteOptions
 from controller_manager.client.errors import NotFound
 from controller_manager.control.publishing import observed
-from controller_manager.controllers.certificates.clustertrustbundlepublisher import (
-    metrics,
-)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
+
+from . import metrics
 
 
 def bundle_name(signer: str, authorities: str) -> str:

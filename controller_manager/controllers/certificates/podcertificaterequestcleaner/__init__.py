@@ -3,14 +3,11 @@
 ``options`` has the feature gate; ``reconciler`` has the sync.
 """
 
-from controller_manager.api.certificates.v1beta1 import (
-    POD_CERTIFICATE_REQUEST_METADATA,
-)
-from controller_manager.controllers.certificates.podcertificaterequestcleaner import (
-    options,
-)
+from controller_manager.api.certificates.v1beta1 import POD_CERTIFICATE_REQUEST_METADATA
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow
+
+from . import options
 
 CONTROLLER = Descriptor(
     name="podcertificaterequest-cleaner-controller",

@@ -4,9 +4,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
-from controller_manager.api.certificates.v1beta1 import (
-    POD_CERTIFICATE_REQUEST_METADATA,
-)
+from controller_manager.api.certificates.v1beta1 import POD_CERTIFICATE_REQUEST_METADATA
 from controller_manager.api.meta import PartialObject, is_deleting
 from controller_manager.api.times import parse_time
 from controller_manager.client.client import DeleteOptions

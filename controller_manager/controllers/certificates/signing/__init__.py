@@ -10,9 +10,10 @@ from controller_manager.control.certificates.permissions import (
     PERMISSIONS,
     SERVICE_ACCOUNT,
 )
-from controller_manager.controllers.certificates.signing.options import SigningOptions
 from controller_manager.options.config import Config
 from controller_manager.runtime.descriptor import Descriptor
+
+from .options import SigningOptions
 
 
 def _lacks(config: Config, _: str) -> str:

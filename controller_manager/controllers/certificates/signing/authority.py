@@ -14,9 +14,10 @@ from cryptography.hazmat.primitives.serialization import (
 from msgspec import Struct
 
 from controller_manager.control.certificates.pem import blocks
-from controller_manager.controllers.certificates.signing.options import AuthorityFiles
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.invalid_configuration import InvalidConfiguration
+
+from .options import AuthorityFiles
 
 Key = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 

@@ -19,12 +19,9 @@ from controller_manager.control.certificates.request import (
     AlternativeNames,
     ParsedRequest,
 )
-from controller_manager.controllers.certificates.signing.authority import Authority
-from controller_manager.controllers.certificates.signing.usages import (
-    check_usages,
-    extended_key_usage,
-    key_usage,
-)
+
+from .authority import Authority
+from .usages import check_usages, extended_key_usage, key_usage
 
 _SEQUENCE: Final = 0x30
 _EMAIL: Final = 0x81

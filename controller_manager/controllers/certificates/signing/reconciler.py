@@ -22,10 +22,7 @@ from controller_manager.api.certificates.v1 import (
 from controller_manager.api.times import format_time
 from controller_manager.client.errors import NotFound
 from controller_manager.control.certificates.backoff import request_backoff
-from controller_manager.control.certificates.conditions import (
-    has_failed,
-    is_approved,
-)
+from controller_manager.control.certificates.conditions import has_failed, is_approved
 from controller_manager.control.certificates.kubelet import (
     validate_kubelet_client,
     validate_kubelet_serving,
@@ -35,21 +32,16 @@ from controller_manager.control.certificates.request import (
     ParsedRequest,
     parse_request,
 )
-from controller_manager.controllers.certificates.signing.authority import (
-    AuthoritySource,
-)
-from controller_manager.controllers.certificates.signing.certificate import (
-    CannotSign,
-    issue,
-    lifetime,
-)
-from controller_manager.controllers.certificates.signing.options import SigningOptions
-from controller_manager.controllers.certificates.signing.usages import UnknownUsages
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 from controller_manager.workqueue.ratelimiters import Backoff
+
+from .authority import AuthoritySource
+from .certificate import CannotSign, issue, lifetime
+from .options import SigningOptions
+from .usages import UnknownUsages
 
 _RSA_BITS: Final = 2048
 

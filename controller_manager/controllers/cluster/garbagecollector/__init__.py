@@ -9,12 +9,11 @@ objects to check: no object is deleted unless a quorum read has just shown that 
 owners are gone.
 """
 
-from controller_manager.controllers.cluster.garbagecollector.options import (
-    GarbageCollectorOptions,
-)
 from controller_manager.options.config import Config
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow_everywhere
+
+from .options import GarbageCollectorOptions
 
 
 def _lacks(config: Config, _: str) -> str:

@@ -14,11 +14,9 @@ from controller_manager.client.client import (
 )
 from controller_manager.client.discovery import ServedResource
 from controller_manager.client.errors import APIError, Conflict, NotFound, is_about
-from controller_manager.controllers.cluster.garbagecollector.node import (
-    GroupKind,
-    Identity,
-)
 from controller_manager.runtime.outcome import SyncError
+
+from .node import GroupKind, Identity
 
 _CONFLICTS: Final = 5
 """Attempts of a write that meets conflicts."""

@@ -27,39 +27,25 @@ from controller_manager.control.definitions import (
     INITIAL_SYNC,
     REDISCOVER,
 )
-from controller_manager.controllers.cluster.garbagecollector.apply import (
-    Objects,
-    UnknownKind,
-)
-from controller_manager.controllers.cluster.garbagecollector.dump import Drawing, draw
-from controller_manager.controllers.cluster.garbagecollector.graph import (
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.controller import Controller, WorkerGroup
+from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, failure_of
+
+from .apply import Objects, UnknownKind
+from .dump import Drawing, draw
+from .graph import (
     FOREGROUND_FINALIZER,
     ORPHAN_FINALIZER,
     Graph,
     has_finalizer,
     waits_for,
 )
-from controller_manager.controllers.cluster.garbagecollector.kinds import (
-    USUAL_DEPENDENTS,
-)
-from controller_manager.controllers.cluster.garbagecollector.metrics import (
-    GarbageCollectorMetrics,
-    GraphChanges,
-)
-from controller_manager.controllers.cluster.garbagecollector.monitors import Monitors
-from controller_manager.controllers.cluster.garbagecollector.node import (
-    GroupKind,
-    Identity,
-    Node,
-    identity_of,
-)
-from controller_manager.controllers.cluster.garbagecollector.options import (
-    GarbageCollectorOptions,
-)
-from controller_manager.controllers.cluster.garbagecollector.tracker import RecentSet
-from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.controller import Controller, WorkerGroup
-from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, failure_of
+from .kinds import USUAL_DEPENDENTS
+from .metrics import GarbageCollectorMetrics, GraphChanges
+from .monitors import Monitors
+from .node import GroupKind, Identity, Node, identity_of
+from .options import GarbageCollectorOptions
+from .tracker import RecentSet
 
 _UNSEEN_BASE: Final = 0.05
 _UNSEEN_CAP: Final = 30.0

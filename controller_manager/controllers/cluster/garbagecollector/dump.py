@@ -13,8 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from controller_manager.api.meta import OwnerReference
-from controller_manager.controllers.cluster.garbagecollector.graph import Graph
-from controller_manager.controllers.cluster.garbagecollector.node import Node
+
+from .graph import Graph
+from .node import Node
 
 Drawing = tuple[str, Generator[bytes, None, None]]
 """A media type and the drawing in pieces."""

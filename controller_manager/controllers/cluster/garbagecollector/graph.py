@@ -9,18 +9,10 @@ from typing import Final
 
 from controller_manager.api.meta import KubeObject, OwnerReference, is_deleting
 from controller_manager.api.resource import AnyResource
-from controller_manager.controllers.cluster.garbagecollector.kinds import (
-    USUAL_DEPENDENTS,
-    NodesByKind,
-    OwnedKinds,
-)
-from controller_manager.controllers.cluster.garbagecollector.node import (
-    GroupKind,
-    Identity,
-    Node,
-    identity_of,
-)
-from controller_manager.controllers.cluster.garbagecollector.tracker import RecentSet
+
+from .kinds import USUAL_DEPENDENTS, NodesByKind, OwnedKinds
+from .node import GroupKind, Identity, Node, identity_of
+from .tracker import RecentSet
 
 FOREGROUND_FINALIZER: Final = "foregroundDeletion"
 ORPHAN_FINALIZER: Final = "orphan"

@@ -7,11 +7,7 @@ them, the removal of each of a hundred kinds read all objects of the cluster.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from controller_manager.controllers.cluster.garbagecollector.node import (
-    GroupKind,
-    Identity,
-    Node,
-)
+from .node import GroupKind, Identity, Node
 
 _CLAIMS: Final[GroupKind] = ("", "PersistentVolumeClaim")
 _PODS: Final[GroupKind] = ("", "Pod")

@@ -7,20 +7,18 @@ from typing import Any, Final
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
 from controller_manager.client.discovery import Discovery, ServedResource
-from controller_manager.control.definitions import (
-    DEFINITIONS,
-    definitions_handler,
-)
+from controller_manager.control.definitions import DEFINITIONS, definitions_handler
 from controller_manager.control.superseded_versions import SupersededVersions
-from controller_manager.controllers.cluster.garbagecollector.graph import Graph
-from controller_manager.controllers.cluster.garbagecollector.metrics import GraphChanges
-from controller_manager.controllers.cluster.garbagecollector.node import GroupKind
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.dispatch import Handler, Registration
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.turns import Turns
+
+from .graph import Graph
+from .metrics import GraphChanges
+from .node import GroupKind
 
 _MISSING: Final = 60.0
 """The seconds after which a resource that discovery does not list counts as removed."""

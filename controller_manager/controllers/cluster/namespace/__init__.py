@@ -6,10 +6,11 @@ has the sync.
 """
 
 from controller_manager.api.core.v1 import NAMESPACES
-from controller_manager.controllers.cluster.namespace.options import NamespaceOptions
 from controller_manager.options.gates import Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow, allow_everywhere
+
+from .options import NamespaceOptions
 
 CONTROLLER = Descriptor(
     name="namespace-controller",

@@ -10,18 +10,12 @@ from controller_manager.api.resource import Resource
 from controller_manager.api.times import parse_time, seconds_after
 from controller_manager.client.client import Client, DeleteOptions, PropagationPolicy
 from controller_manager.client.discovery import ServedResource, discover
-from controller_manager.client.errors import (
-    APIError,
-    ProtocolError,
-    TransportError,
-)
+from controller_manager.client.errors import APIError, ProtocolError, TransportError
 from controller_manager.clock import Clock
-from controller_manager.controllers.cluster.namespace.conditions import (
-    Findings,
-    discovery_problem,
-)
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.outcome import SyncError
+
+from .conditions import Findings, discovery_problem
 
 _FINALIZER_ESTIMATE: Final = 15
 """The estimated seconds until finalizers release objects."""

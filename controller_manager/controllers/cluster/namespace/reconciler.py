@@ -8,15 +8,6 @@ from controller_manager.api.core.v1 import NAMESPACES, Namespace
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.times import format_time
 from controller_manager.client.errors import Conflict, NotFound, gravest
-from controller_manager.controllers.cluster.namespace.conditions import (
-    Findings,
-    updated_conditions,
-)
-from controller_manager.controllers.cluster.namespace.deletion import (
-    FAILURES,
-    ContentDeleter,
-)
-from controller_manager.controllers.cluster.namespace.options import NamespaceOptions
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import (
     DONE,
@@ -29,6 +20,10 @@ from controller_manager.runtime.outcome import (
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
+
+from .conditions import Findings, updated_conditions
+from .deletion import FAILURES, ContentDeleter
+from .options import NamespaceOptions
 
 FINALIZER: Final = "kubernetes"
 TERMINATING: Final = "Terminating"

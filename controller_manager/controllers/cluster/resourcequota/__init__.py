@@ -21,9 +21,6 @@ from controller_manager.control.gates import (
     POD_LEVEL_RESIZE,
     POD_LEVEL_RESOURCES,
 )
-from controller_manager.controllers.cluster.resourcequota.options import (
-    ResourceQuotaOptions,
-)
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import (
@@ -31,6 +28,8 @@ from controller_manager.runtime.permissions import (
     allow,
     allow_everywhere,
 )
+
+from .options import ResourceQuotaOptions
 
 CONTROLLER = Descriptor(
     name="resourcequota-controller",

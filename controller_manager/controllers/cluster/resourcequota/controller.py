@@ -21,31 +21,19 @@ from controller_manager.control.quota.evaluators import (
     Evaluator,
     pod_evaluator,
 )
-from controller_manager.controllers.cluster.resourcequota.claims import Devices
-from controller_manager.controllers.cluster.resourcequota.discovery import Resources
-from controller_manager.controllers.cluster.resourcequota.monitors import (
-    Monitors,
-    handler_of,
-)
-from controller_manager.controllers.cluster.resourcequota.options import (
-    ResourceQuotaOptions,
-)
-from controller_manager.controllers.cluster.resourcequota.status import (
-    is_settled,
-    limits_differ,
-    status_to_write,
-)
-from controller_manager.controllers.cluster.resourcequota.usage import (
-    CachedObjects,
-    Source,
-    recount,
-)
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import BY_NAMESPACE
 from controller_manager.runtime.consistency import STALE_RECHECK, requeue_for
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
+
+from .claims import Devices
+from .discovery import Resources
+from .monitors import Monitors, handler_of
+from .options import ResourceQuotaOptions
+from .status import is_settled, limits_differ, status_to_write
+from .usage import CachedObjects, Source, recount
 
 _ADMITTED_RECENTLY: Final = 30.0
 """The seconds after a write of a quota in which a new object causes a recount."""

@@ -11,13 +11,11 @@ from controller_manager.control.definitions import (
     INITIAL_SYNC,
     REDISCOVER,
 )
-from controller_manager.controllers.cluster.resourcequota.monitors import (
-    VERBS,
-    Monitors,
-)
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.outcome import DONE, Done, Outcome, failure_of
 from controller_manager.workqueue.queue import WorkQueue
+
+from .monitors import VERBS, Monitors
 
 _UNSYNCED_RECHECK: Final = 1.0
 """The seconds between two checks for newly synced resources."""

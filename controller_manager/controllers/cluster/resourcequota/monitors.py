@@ -9,28 +9,21 @@ from controller_manager.api.dynamicresources.v1 import DEVICE_CLASSES, RESOURCE_
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.discovery import Discovery, ServedResource
-from controller_manager.control.definitions import (
-    DEFINITIONS,
-    definitions_handler,
-)
+from controller_manager.control.definitions import DEFINITIONS, definitions_handler
 from controller_manager.control.quota.counts import is_counted, names_of_count
 from controller_manager.control.quota.evaluators import (
     count_evaluator,
     device_claim_evaluator,
 )
 from controller_manager.control.superseded_versions import SupersededVersions
-from controller_manager.controllers.cluster.resourcequota.claims import Devices
-from controller_manager.controllers.cluster.resourcequota.usage import (
-    CachedObjects,
-    Source,
-    Tally,
-    Unlisted,
-)
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.dispatch import Handler, Registration
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.turns import Turns
+
+from .claims import Devices
+from .usage import CachedObjects, Source, Tally, Unlisted
 
 _CLAIMS: Final = (RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.plural)
 _CLASSES: Final = (DEVICE_CLASSES.group, DEVICE_CLASSES.plural)

@@ -1,12 +1,7 @@
 """Computes the status of a quota (syncResourceQuota). Pure functions."""
 
 from controller_manager.api.core.quotas import ResourceQuota, ResourceQuotaStatus
-from controller_manager.control.quota.amounts import (
-    Amounts,
-    amounts,
-    masked,
-    printed,
-)
+from controller_manager.control.quota.amounts import Amounts, amounts, masked, printed
 
 
 def status_to_write(quota: ResourceQuota, usage: Amounts) -> ResourceQuotaStatus | None:

@@ -7,11 +7,10 @@ status.
 
 from controller_manager.api.apiserverinternal.v1alpha1 import STORAGE_VERSIONS
 from controller_manager.api.coordination.v1 import SYSTEM_LEASES
-from controller_manager.controllers.cluster.storageversiongarbagecollector import (
-    options,
-)
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow
+
+from . import options
 
 CONTROLLER = Descriptor(
     name="storageversion-garbage-collector-controller",

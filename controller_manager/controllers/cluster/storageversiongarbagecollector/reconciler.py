@@ -10,24 +10,21 @@ from controller_manager.api.apiserverinternal.v1alpha1 import (
     STORAGE_VERSIONS,
     StorageVersion,
 )
-from controller_manager.api.coordination.v1 import (
-    API_SERVER,
-    IDENTITY,
-    SYSTEM_LEASES,
-)
+from controller_manager.api.coordination.v1 import API_SERVER, IDENTITY, SYSTEM_LEASES
 from controller_manager.api.meta import PartialObject, key_of, labels_of
 from controller_manager.api.times import format_time
 from controller_manager.client.client import DeleteOptions
 from controller_manager.client.errors import InvalidName, NotFound, is_about
-from controller_manager.controllers.cluster.storageversiongarbagecollector.status import (  # noqa: E501 - a long name
-    servers_of,
-    status_without,
-)
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
+
+from .status import (
+    servers_of,
+    status_without,
+)
 
 _NAMESPACE: Final = "kube-system"
 

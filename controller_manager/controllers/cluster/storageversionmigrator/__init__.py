@@ -8,9 +8,10 @@ stored again; ``reconciler`` takes one step after the other.
 
 from controller_manager.api.apiextensions.v1 import CUSTOM_RESOURCE_DEFINITIONS
 from controller_manager.api.storagemigration.v1beta1 import STORAGE_VERSION_MIGRATIONS
-from controller_manager.controllers.cluster.storageversionmigrator import options
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow, allow_everywhere
+
+from . import options
 
 CONTROLLER = Descriptor(
     name="storage-version-migrator-controller",

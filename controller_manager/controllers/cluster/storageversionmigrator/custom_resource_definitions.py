@@ -12,7 +12,8 @@ from controller_manager.api.conditions import Condition, find_condition
 from controller_manager.api.storagemigration.v1beta1 import StorageVersionMigration
 from controller_manager.client.client import Client
 from controller_manager.client.errors import InvalidName, NotFound, is_about
-from controller_manager.controllers.cluster.storageversionmigrator import conditions
+
+from . import conditions
 
 _MIGRATING: Final = "StorageMigrating"
 _MANAGER: Final = "migration-runner-controller"

@@ -11,16 +11,13 @@ from controller_manager.api.storagemigration.v1beta1 import (
 )
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.client.discovery import ServedResource
-from controller_manager.controllers.cluster.storageversionmigrator import (
-    conditions,
-    custom_resource_definitions,
-    migration_runner,
-)
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
+
+from . import conditions, custom_resource_definitions, migration_runner
 
 _WAIT_FOR_RESOURCE: Final = 60.0
 """The seconds for which the controller waits for a resource that is not served."""

@@ -8,12 +8,11 @@ of the kinds from the API server; ``reconciler`` applies the status.
 from controller_manager.api.admissionregistration.v1 import (
     VALIDATING_ADMISSION_POLICIES,
 )
-from controller_manager.controllers.cluster.validatingadmissionpolicystatus import (
-    options,
-)
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from . import options
 
 CONTROLLER = Descriptor(
     name="validatingadmissionpolicy-status-controller",

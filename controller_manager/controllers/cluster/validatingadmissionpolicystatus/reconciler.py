@@ -7,15 +7,12 @@ from controller_manager.api.admissionregistration.v1 import (
     ValidatingAdmissionPolicy,
 )
 from controller_manager.api.meta import key_of
-from controller_manager.controllers.cluster.validatingadmissionpolicystatus import (
-    options,
-    schemas,
-    type_checking,
-)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
+
+from . import options, schemas, type_checking
 
 FIELD_MANAGER: Final = "validatingadmissionpolicy-status-controller"
 """The manager of the status, in managedFields; upstream's."""

@@ -15,10 +15,8 @@ from controller_manager.client.errors import ProtocolError, error_from_response
 from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.control.cel.schemas import Schemas
 from controller_manager.control.cel.types import Type
-from controller_manager.controllers.cluster.validatingadmissionpolicystatus import (
-    kinds,
-    type_checking,
-)
+
+from . import kinds, type_checking
 
 
 class Found(NamedTuple):

@@ -17,19 +17,13 @@ from controller_manager.api.core.secrets import Secret
 from controller_manager.api.core.v1 import CONFIG_MAPS, ConfigMap
 from controller_manager.api.meta import is_deleting
 from controller_manager.client.errors import Conflict, NotFound
-from controller_manager.controllers.identity.bootstrapsigner import (
-    CLUSTER_INFO,
-    PUBLIC,
-)
-from controller_manager.controllers.identity.bootstrapsigner.signatures import (
-    CONTENT,
-    signed,
-    signing_tokens,
-)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome, failure_of
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
+
+from . import CLUSTER_INFO, PUBLIC
+from .signatures import CONTENT, signed, signing_tokens
 
 _MAPS: Final = replace(CONFIG_MAPS, field_selector=f"metadata.name={CLUSTER_INFO}")
 """The controller watches only these config maps, at most one in each namespace."""

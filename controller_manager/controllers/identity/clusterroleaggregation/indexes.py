@@ -9,10 +9,9 @@ from typing import Final
 from controller_manager.api.meta import labels_of
 from controller_manager.api.rbac.v1 import ClusterRole
 from controller_manager.api.selectors import Selector, SelectorError
-from controller_manager.controllers.identity.clusterroleaggregation.aggregation import (
-    selectors_of,
-)
 from controller_manager.informers.indexes import Index
+
+from .aggregation import selectors_of
 
 ANY: Final = ""
 """The entry of a selector that requires no certain label."""

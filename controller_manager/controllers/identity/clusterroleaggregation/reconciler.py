@@ -6,23 +6,13 @@ from typing import Final
 from controller_manager.api.meta import key_of, labels_of
 from controller_manager.api.rbac.v1 import CLUSTER_ROLES, ClusterRole
 from controller_manager.api.selectors import Selector, SelectorError
-from controller_manager.controllers.identity.clusterroleaggregation.aggregation import (
-    aggregated_rules,
-    has_rules,
-    is_aggregated,
-    selectors_of,
-)
-from controller_manager.controllers.identity.clusterroleaggregation.indexes import (
-    ANY,
-    BY_LABEL,
-    BY_WANTED_LABEL,
-    label_entries,
-    selector_entries,
-)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
+
+from .aggregation import aggregated_rules, has_rules, is_aggregated, selectors_of
+from .indexes import ANY, BY_LABEL, BY_WANTED_LABEL, label_entries, selector_entries
 
 FIELD_MANAGER: Final = "clusterrole-aggregation-controller"
 """The manager of the rules, in managedFields; upstream's."""

@@ -8,11 +8,10 @@ from typing import Final
 
 from controller_manager.api.core.secrets import SECRETS
 from controller_manager.api.core.v1 import CONFIG_MAPS, PODS, SERVICE_ACCOUNTS
-from controller_manager.controllers.identity.legacytokencleaner.options import (
-    LegacyTokenCleanerOptions,
-)
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow
+
+from .options import LegacyTokenCleanerOptions
 
 TRACKING: Final = "kube-apiserver-legacy-service-account-token-tracking"
 """The config map with the day since which API servers track the use of tokens."""

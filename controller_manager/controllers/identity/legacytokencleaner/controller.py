@@ -25,8 +25,12 @@ from controller_manager.client.errors import (
     TransportError,
     gravest,
 )
-from controller_manager.controllers.identity.legacytokencleaner import TRACKING
-from controller_manager.controllers.identity.legacytokencleaner.decide import (
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.controller import Controller
+from controller_manager.runtime.outcome import Done, Outcome, SyncError
+
+from . import TRACKING
+from .decide import (
     INVALID_SINCE,
     LAST_USED,
     Decision,
@@ -36,12 +40,7 @@ from controller_manager.controllers.identity.legacytokencleaner.decide import (
     is_unused,
     tracked_long_enough,
 )
-from controller_manager.controllers.identity.legacytokencleaner.options import (
-    LegacyTokenCleanerOptions,
-)
-from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.controller import Controller
-from controller_manager.runtime.outcome import Done, Outcome, SyncError
+from .options import LegacyTokenCleanerOptions
 
 _PERIOD: Final = 86_400.0
 _KEY: Final = "tokens"

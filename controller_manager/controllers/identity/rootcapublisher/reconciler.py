@@ -15,13 +15,12 @@ from controller_manager.client.errors import (
 )
 from controller_manager.control.namespaces import is_active, namespace_of
 from controller_manager.control.publishing import observed
-from controller_manager.controllers.identity.rootcapublisher.metrics import (
-    RootCAMetrics,
-)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
+
+from .metrics import RootCAMetrics
 
 _NAME: Final = "kube-root-ca.crt"
 _KEY: Final = "ca.crt"

@@ -7,10 +7,11 @@ secrets from the list of their account.
 
 from controller_manager.api.core.secrets import SECRETS
 from controller_manager.api.core.v1 import SERVICE_ACCOUNTS
-from controller_manager.controllers.identity.tokens.options import TokensOptions
 from controller_manager.options.config import Config
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow
+
+from .options import TokensOptions
 
 
 def _lacks(config: Config, _: str) -> str:

@@ -11,12 +11,15 @@ from controller_manager.api.core.v1 import SERVICE_ACCOUNTS, ServiceAccount
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
 from controller_manager.client.client import DeleteOptions
 from controller_manager.client.errors import Conflict, InvalidName, NotFound
-from controller_manager.controllers.identity.tokens.jwt import (
-    TokenSigner,
-    read_key,
-)
-from controller_manager.controllers.identity.tokens.options import TokensOptions
-from controller_manager.controllers.identity.tokens.secrets import (
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps
+from controller_manager.runtime.worker import Workers
+
+from .jwt import TokenSigner, read_key
+from .options import TokensOptions
+from .secrets import (
     BY_ACCOUNT,
     account_name,
     account_uid,
@@ -24,11 +27,6 @@ from controller_manager.controllers.identity.tokens.secrets import (
     is_for,
     without_reference,
 )
-from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Outcome
-from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.watches import For, Maps
-from controller_manager.runtime.worker import Workers
 
 TOKEN_SECRETS: Final = replace(SECRETS, field_selector=f"type={SERVICE_ACCOUNT_TOKEN}")
 """The controller watches only these secrets, as upstream does."""

@@ -8,10 +8,11 @@ flags.
 from controller_manager.api.core.endpoints import ENDPOINTS
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS
-from controller_manager.controllers.network.endpoints.options import EndpointsOptions
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import EndpointsOptions
 
 CONTROLLER = Descriptor(
     name="endpoints-controller",

@@ -7,18 +7,10 @@ Endpoints of a service.
 from collections.abc import Iterator
 from typing import Final
 
-from controller_manager.api.core.endpoints import (
-    ENDPOINTS,
-    LEADER_ELECTION,
-    Endpoints,
-)
+from controller_manager.api.core.endpoints import ENDPOINTS, LEADER_ELECTION, Endpoints
 from controller_manager.api.core.services import SERVICES, Service
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import (
-    annotations_of,
-    key_of,
-    split_key,
-)
+from controller_manager.api.meta import annotations_of, key_of, split_key
 from controller_manager.client.client import DeleteOptions
 from controller_manager.client.errors import (
     APIError,
@@ -39,14 +31,15 @@ from controller_manager.control.endpoints.selectors import (
 )
 from controller_manager.control.endpoints.subsets import Offers
 from controller_manager.control.endpoints.trigger_time import TriggerTimes
-from controller_manager.controllers.network.endpoints.decide import View, decide
-from controller_manager.controllers.network.endpoints.desired import gather
-from controller_manager.controllers.network.endpoints.options import EndpointsOptions
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
+
+from .decide import View, decide
+from .desired import gather
+from .options import EndpointsOptions
 
 EDIT_DELAY: Final = 30.0
 """Seconds until Endpoints that another client has changed are corrected.

@@ -15,12 +15,11 @@ hints. Selection, packing and writes are in `control.endpoints`.
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES
-from controller_manager.controllers.network.endpointslice.options import (
-    EndpointSliceOptions,
-)
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import EndpointSliceOptions
 
 CONTROLLER = Descriptor(
     name="endpointslice-controller",

@@ -32,11 +32,8 @@ from controller_manager.control.endpoints.slices.packing import (
     pack,
 )
 from controller_manager.control.endpoints.slices.template import SliceTemplate, is_owned
-from controller_manager.controllers.network.endpointslice.desired import (
-    Backend,
-    Ports,
-    in_order,
-)
+
+from .desired import Backend, Ports, in_order
 
 MANAGER: Final = "endpointslice-controller.k8s.io"
 """The value of the label ``endpointslice.kubernetes.io/managed-by``."""

@@ -8,14 +8,13 @@ from controller_manager.api.meta import is_deleting, labels_of
 from controller_manager.control.endpoints.slices.indexes import service_key_of
 from controller_manager.control.endpoints.slices.tracker import SliceTracker
 from controller_manager.control.pods_by_node import PODS_BY_NODE
-from controller_manager.controllers.network.endpointslice.decide import MANAGER
-from controller_manager.controllers.network.endpointslice.desired import zone_of
-from controller_manager.controllers.network.endpointslice.topology_cache import (
-    is_ready_node,
-)
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
+
+from .decide import MANAGER
+from .desired import zone_of
+from .topology_cache import is_ready_node
 
 
 class NodeHandlers:

@@ -4,11 +4,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from controller_manager.api.discovery.v1 import (
-    Endpoint,
-    EndpointHints,
-    EndpointSlice,
-)
+from controller_manager.api.discovery.v1 import Endpoint, EndpointHints, EndpointSlice
 from controller_manager.control.endpoints.slices.actions import SliceActions
 
 Hint = Callable[[Endpoint], EndpointHints | None]

@@ -10,10 +10,9 @@ from controller_manager.control.endpoints.slices.metrics import (
     SliceTotals,
 )
 from controller_manager.control.endpoints.slices.packing import SliceUsage
-from controller_manager.controllers.network.endpointslice.traffic_distribution import (
-    DISTRIBUTIONS,
-)
 from controller_manager.observability.plain_counter import PlainCounter
+
+from .traffic_distribution import DISTRIBUTIONS
 
 _PREFIX: Final = "endpoint_slice_controller"
 _ENDPOINTS: Final = tuple(2**power for power in range(1, 16))

@@ -27,27 +27,6 @@ from controller_manager.control.endpoints.slices.apply import SliceWriter
 from controller_manager.control.endpoints.slices.indexes import BY_SERVICE
 from controller_manager.control.endpoints.slices.tracker import SliceTracker
 from controller_manager.control.endpoints.trigger_time import TriggerTimes
-from controller_manager.controllers.network.endpointslice.handlers import (
-    NodeHandlers,
-    is_managed,
-    slice_handler,
-)
-from controller_manager.controllers.network.endpointslice.metrics import (
-    EndpointSliceMetrics,
-)
-from controller_manager.controllers.network.endpointslice.options import (
-    EndpointSliceOptions,
-)
-from controller_manager.controllers.network.endpointslice.sync import (
-    PodsSkipped,
-    ServiceSync,
-    SyncFailed,
-    SyncTools,
-)
-from controller_manager.controllers.network.endpointslice.topology_cache import (
-    TopologyHints,
-)
-from controller_manager.controllers.network.endpointslice.tracker import ServiceTracker
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Outcome
@@ -55,6 +34,13 @@ from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
+
+from .handlers import NodeHandlers, is_managed, slice_handler
+from .metrics import EndpointSliceMetrics
+from .options import EndpointSliceOptions
+from .sync import PodsSkipped, ServiceSync, SyncFailed, SyncTools
+from .topology_cache import TopologyHints
+from .tracker import ServiceTracker
 
 _FIRST_RETRY: Final = 1.0
 """Seconds until the first retry of a failed sync; each further delay is doubled."""

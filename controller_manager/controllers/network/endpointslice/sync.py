@@ -15,38 +15,16 @@ from controller_manager.control.endpoints.slices.apply import (
     SliceWriteError,
     SliceWriter,
 )
-from controller_manager.controllers.network.endpointslice.decide import (
-    AddressTypePlan,
-    AddressTypeView,
-    SliceMetadata,
-    decide,
-    only_of,
-)
-from controller_manager.controllers.network.endpointslice.desired import (
-    DesiredEndpoints,
-    SkippedPods,
-)
-from controller_manager.controllers.network.endpointslice.hints import (
-    without_hints,
-)
-from controller_manager.controllers.network.endpointslice.metrics import (
-    EndpointSliceMetrics,
-)
-from controller_manager.controllers.network.endpointslice.topology_cache import (
-    HintEvent,
-    TopologyHints,
-)
-from controller_manager.controllers.network.endpointslice.tracker import (
-    SettledSlices,
-    TrackedService,
-)
-from controller_manager.controllers.network.endpointslice.traffic_distribution import (
-    distribution_of,
-    is_by_topology,
-    with_traffic_hints,
-)
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.outcome import SyncError
+
+from .decide import AddressTypePlan, AddressTypeView, SliceMetadata, decide, only_of
+from .desired import DesiredEndpoints, SkippedPods
+from .hints import without_hints
+from .metrics import EndpointSliceMetrics
+from .topology_cache import HintEvent, TopologyHints
+from .tracker import SettledSlices, TrackedService
+from .traffic_distribution import distribution_of, is_by_topology, with_traffic_hints
 
 
 class SyncFailed(Exception):

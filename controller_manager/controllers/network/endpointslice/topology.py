@@ -15,11 +15,8 @@ from controller_manager.api.discovery.v1 import (
 )
 from controller_manager.control.endpoints.slices.actions import SliceActions
 from controller_manager.control.endpoints.slices.identity import key_of_endpoint
-from controller_manager.controllers.network.endpointslice.hints import (
-    hinted,
-    is_ready,
-    without_hints,
-)
+
+from .hints import hinted, is_ready, without_hints
 
 OVERLOAD: Final = 0.2
 """The largest part by which the traffic of an endpoint may exceed its share."""

@@ -10,11 +10,9 @@ from controller_manager.api.meta import labels_of
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.control.endpoints.slices.actions import SliceActions
-from controller_manager.controllers.network.endpointslice.desired import zone_of
-from controller_manager.controllers.network.endpointslice.topology import (
-    is_overloaded,
-    with_zone_hints,
-)
+
+from .desired import zone_of
+from .topology import is_overloaded, with_zone_hints
 
 _EXCLUDED: Final = frozenset(
     ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")

@@ -11,11 +11,8 @@ from controller_manager.api.discovery.v1 import (
     ForZone,
 )
 from controller_manager.control.endpoints.slices.actions import SliceActions
-from controller_manager.controllers.network.endpointslice.hints import (
-    Hint,
-    is_ready,
-    rehinted,
-)
+
+from .hints import Hint, is_ready, rehinted
 
 PREFER_CLOSE: Final = "PreferClose"
 PREFER_SAME_ZONE: Final = "PreferSameZone"

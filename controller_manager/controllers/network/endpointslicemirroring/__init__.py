@@ -9,12 +9,11 @@ the metrics, ``options`` the flags.
 from controller_manager.api.core.endpoints import ENDPOINTS
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES
-from controller_manager.controllers.network.endpointslicemirroring.options import (
-    MirroringOptions,
-)
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import MirroringOptions
 
 _PREFIX = "endpoint_slice_mirroring_controller"
 

@@ -29,18 +29,10 @@ from controller_manager.control.endpoints.slices.identity import (
     key_of_endpoint,
 )
 from controller_manager.control.endpoints.slices.packing import SliceUsage
-from controller_manager.control.endpoints.slices.template import (
-    SliceTemplate,
-    is_owned,
-)
-from controller_manager.controllers.network.endpointslicemirroring.desired import (
-    Desired,
-    Group,
-    desired_endpoints,
-)
-from controller_manager.controllers.network.endpointslicemirroring.recycling import (
-    recycled_without_gaps,
-)
+from controller_manager.control.endpoints.slices.template import SliceTemplate, is_owned
+
+from .desired import Desired, Group, desired_endpoints
+from .recycling import recycled_without_gaps
 
 MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
 """The value of the label `MANAGED_BY` of mirrored slices."""

@@ -8,9 +8,8 @@ from controller_manager.control.endpoints.slices.metrics import (
     SliceMetrics,
     SliceTotals,
 )
-from controller_manager.controllers.network.endpointslicemirroring.decide import (
-    Decision,
-)
+
+from .decide import Decision
 
 _PREFIX: Final = "endpoint_slice_mirroring_controller"
 _COUNTS: Final = tuple(2.0 * 2**power for power in range(15))

@@ -7,11 +7,7 @@ slices of Endpoints change.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from controller_manager.api.core.endpoints import (
-    ENDPOINTS,
-    LEADER_ELECTION,
-    Endpoints,
-)
+from controller_manager.api.core.endpoints import ENDPOINTS, LEADER_ELECTION, Endpoints
 from controller_manager.api.core.services import SERVICES, Service
 from controller_manager.api.discovery.v1 import (
     ENDPOINT_SLICES,
@@ -37,24 +33,16 @@ from controller_manager.control.endpoints.slices.indexes import (
     service_key_of,
 )
 from controller_manager.control.endpoints.slices.tracker import SliceTracker
-from controller_manager.controllers.network.endpointslicemirroring.decide import (
-    MANAGER,
-    Decision,
-    View,
-    decide,
-)
-from controller_manager.controllers.network.endpointslicemirroring.metrics import (
-    MirroringMetrics,
-)
-from controller_manager.controllers.network.endpointslicemirroring.options import (
-    MirroringOptions,
-)
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
+
+from .decide import MANAGER, Decision, View, decide
+from .metrics import MirroringMetrics
+from .options import MirroringOptions
 
 SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 """The label of Endpoints that are not mirrored if its value is "true"."""

@@ -9,12 +9,9 @@ from typing import Final
 
 from controller_manager.api.meta import PartialObject, is_deleting, labels_of
 from controller_manager.api.networking.v1 import ALLOCATOR, MANAGED_BY, ServiceCIDR
-from controller_manager.controllers.network.servicecidr.cidrs import (
-    Address,
-    Range,
-    address_of,
-)
 from controller_manager.informers.indexes import Index
+
+from .cidrs import Address, Range, address_of
 
 DELETED: Final = "deleted"
 

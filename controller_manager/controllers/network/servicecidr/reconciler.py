@@ -17,7 +17,12 @@ from controller_manager.api.times import format_time, parse_time
 from controller_manager.client.client import ListOptions
 from controller_manager.client.errors import Conflict, NotFound
 from controller_manager.client.events import WARNING
-from controller_manager.controllers.network.servicecidr.cidrs import (
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Done, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps
+
+from .cidrs import (
     Address,
     holds,
     is_covered,
@@ -26,17 +31,7 @@ from controller_manager.controllers.network.servicecidr.cidrs import (
     successors,
     uncovered_address,
 )
-from controller_manager.controllers.network.servicecidr.indexes import (
-    BY_ADDRESS,
-    BY_DELETION,
-    DELETED,
-    allocated_address,
-    entries_of,
-)
-from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Done, Outcome
-from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.watches import For, Maps
+from .indexes import BY_ADDRESS, BY_DELETION, DELETED, allocated_address, entries_of
 
 FIELD_MANAGER: Final = "service-cidr-controller"
 """The manager of the condition, in managedFields; upstream's."""

@@ -15,14 +15,11 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.dynamicresources.v1beta2 import DEVICE_TAINT_RULES
 from controller_manager.control.gates import OBSERVED_GENERATION
-from controller_manager.controllers.nodes.devicetainteviction.options import (
-    TAINT_RULES,
-    TAINTS,
-    DeviceTaintEvictionOptions,
-)
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import TAINT_RULES, TAINTS, DeviceTaintEvictionOptions
 
 CONTROLLER = Descriptor(
     name="device-taint-eviction-controller",

@@ -18,7 +18,11 @@ from controller_manager.api.dynamicresources.v1beta2 import (
     DeviceTaintRule,
 )
 from controller_manager.api.owners import controller_of
-from controller_manager.controllers.nodes.devicetainteviction.decide import (
+from controller_manager.informers.dispatch import Handler
+from controller_manager.informers.indexes import Index
+from controller_manager.runtime.context import ControllerContext
+
+from .decide import (
     DeviceName,
     Reason,
     Reasons,
@@ -27,9 +31,6 @@ from controller_manager.controllers.nodes.devicetainteviction.decide import (
     reasons_of,
     taints_of,
 )
-from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.indexes import Index
-from controller_manager.runtime.context import ControllerContext
 
 
 def devices_of(claim: ResourceClaim) -> Sequence[AllocatedDevice]:

@@ -19,36 +19,17 @@ from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.client.errors import NotFound, is_about
 from controller_manager.client.events import NORMAL
 from controller_manager.control.pod_evictor import PodEvictor
-from controller_manager.controllers.nodes.devicetainteviction.claims import (
-    Claims,
-    devices_of,
-)
-from controller_manager.controllers.nodes.devicetainteviction.decide import (
-    Reason,
-    Reasons,
-    due,
-    is_evicting,
-    name_of,
-    selects,
-)
-from controller_manager.controllers.nodes.devicetainteviction.handlers import (
-    DeviceHandlers,
-)
-from controller_manager.controllers.nodes.devicetainteviction.metrics import (
-    DeviceTaintEvictionMetrics,
-)
-from controller_manager.controllers.nodes.devicetainteviction.options import (
-    TAINT_RULES,
-    DeviceTaintEvictionOptions,
-)
-from controller_manager.controllers.nodes.devicetainteviction.status import (
-    PERIOD,
-    RuleStatus,
-)
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome, Requeue
+
+from .claims import Claims, devices_of
+from .decide import Reason, Reasons, due, is_evicting, name_of, selects
+from .handlers import DeviceHandlers
+from .metrics import DeviceTaintEvictionMetrics
+from .options import TAINT_RULES, DeviceTaintEvictionOptions
+from .status import PERIOD, RuleStatus
 
 _MESSAGE: Final = "Device Taint manager: deleting due to NoExecute taint"
 _SHORTEST_WAIT: Final = 0.001

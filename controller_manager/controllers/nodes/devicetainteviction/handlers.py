@@ -13,16 +13,12 @@ from controller_manager.api.dynamicresources.v1 import (
     ResourceClaim,
     ResourceSlice,
 )
-from controller_manager.controllers.nodes.devicetainteviction.claims import (
-    Claims,
-    pool_of,
-)
-from controller_manager.controllers.nodes.devicetainteviction.decide import (
-    DeviceName,
-)
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
+
+from .claims import Claims, pool_of
+from .decide import DeviceName
 
 Taints = dict[str, tuple[DeviceTaint, ...]]
 

@@ -16,22 +16,11 @@ from controller_manager.api.dynamicresources.v1beta2 import (
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.client.errors import Conflict, NotFound
-from controller_manager.controllers.nodes.devicetainteviction.claims import (
-    Claims,
-    devices_of,
-)
-from controller_manager.controllers.nodes.devicetainteviction.conditions import (
-    IN_PROGRESS,
-    Counts,
-    condition_of,
-    counts_pods,
-    is_simulated,
-)
-from controller_manager.controllers.nodes.devicetainteviction.decide import (
-    name_of,
-    selects,
-)
 from controller_manager.runtime.context import ControllerContext
+
+from .claims import Claims, devices_of
+from .conditions import IN_PROGRESS, Counts, condition_of, counts_pods, is_simulated
+from .decide import name_of, selects
 
 PERIOD: Final = 10.0
 """Seconds between two changes of a rule's status."""

@@ -6,11 +6,12 @@ writes the ranges into the nodes. ``metrics`` has the metrics.
 """
 
 from controller_manager.api.core.v1 import NODES, PODS
-from controller_manager.controllers.nodes.nodeipam.options import NodeIPAMOptions
 from controller_manager.informers.reads import Reads
 from controller_manager.options.config import Config
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import NodeIPAMOptions
 
 
 def _lacks(config: Config, _: str) -> str:

@@ -4,7 +4,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from controller_manager.controllers.nodes.nodeipam.cidr_set import CIDRSet
+from .cidr_set import CIDRSet
 
 _PREFIX: Final = "node_ipam_controller"
 _LABELS: Final = ("clusterCIDR",)

@@ -4,13 +4,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from controller_manager.controllers.nodes.nodeipam.cidr_set import (
-    CIDRSet,
-    Network,
-    overlap,
-)
-from controller_manager.controllers.nodes.nodeipam.metrics import NodeIPAMMetrics
-from controller_manager.controllers.nodes.nodeipam.options import Settings
+from .cidr_set import CIDRSet, Network, overlap
+from .metrics import NodeIPAMMetrics
+from .options import Settings
 
 
 class NodeRanges(Struct, frozen=True):

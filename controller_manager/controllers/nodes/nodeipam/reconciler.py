@@ -15,23 +15,16 @@ from controller_manager.client.errors import (
     TransportError,
 )
 from controller_manager.client.events import NORMAL
-from controller_manager.controllers.nodes.nodeipam.cidr_set import (
-    parse_network,
-)
-from controller_manager.controllers.nodes.nodeipam.metrics import NodeIPAMMetrics
-from controller_manager.controllers.nodes.nodeipam.options import (
-    NodeIPAMOptions,
-    read_settings,
-)
-from controller_manager.controllers.nodes.nodeipam.range_allocator import (
-    NodeRanges,
-    RangeAllocator,
-)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 from controller_manager.runtime.worker import Workers
+
+from .cidr_set import parse_network
+from .metrics import NodeIPAMMetrics
+from .options import NodeIPAMOptions, read_settings
+from .range_allocator import NodeRanges, RangeAllocator
 
 _RETRY: Final = 1.0
 """Seconds until the nodes are listed again, or a key is reconciled again."""

@@ -15,11 +15,10 @@ flags, ``metrics`` the metrics.
 from controller_manager.api.coordination.v1 import LEASE_RENEWALS
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.control.node_controller import PERMISSIONS, SERVICE_ACCOUNT
-from controller_manager.controllers.nodes.nodelifecycle.options import (
-    NodeLifecycleOptions,
-)
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
+
+from .options import NodeLifecycleOptions
 
 CONTROLLER = Descriptor(
     name="node-lifecycle-controller",

@@ -7,8 +7,9 @@ from controller_manager.api.core.scheduling import Taint
 from controller_manager.api.core.v1 import NODES, Node
 from controller_manager.api.meta import resource_version_number
 from controller_manager.api.times import format_time
-from controller_manager.controllers.nodes.nodelifecycle.taints import taints_json
 from controller_manager.runtime.context import ControllerContext
+
+from .taints import taints_json
 
 
 class NodeWriter:

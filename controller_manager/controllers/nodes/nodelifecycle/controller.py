@@ -1,21 +1,16 @@
 """The parts of the node lifecycle controller, and how they are connected."""
 
-from controller_manager.controllers.nodes.nodelifecycle.apply import NodeWriter
-from controller_manager.controllers.nodes.nodelifecycle.monitor import NodeMonitor
-from controller_manager.controllers.nodes.nodelifecycle.no_execute import (
-    NoExecuteTainter,
-)
-from controller_manager.controllers.nodes.nodelifecycle.no_schedule import (
-    NoScheduleTainter,
-)
-from controller_manager.controllers.nodes.nodelifecycle.node_health import GracePeriods
-from controller_manager.controllers.nodes.nodelifecycle.options import (
-    NodeLifecycleOptions,
-)
-from controller_manager.controllers.nodes.nodelifecycle.pods import PodMarker
-from controller_manager.controllers.nodes.nodelifecycle.topology import Rates
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
+
+from .apply import NodeWriter
+from .monitor import NodeMonitor
+from .no_execute import NoExecuteTainter
+from .no_schedule import NoScheduleTainter
+from .node_health import GracePeriods
+from .options import NodeLifecycleOptions
+from .pods import PodMarker
+from .topology import Rates
 
 
 def init_node_lifecycle_controller(context: ControllerContext) -> Controller:

@@ -7,14 +7,12 @@ from controller_manager.api.coordination.v1 import LEASE_RENEWALS, LeaseRenewal
 from controller_manager.api.core.v1 import NODES, Node, NodeMeta
 from controller_manager.api.times import parse_time
 from controller_manager.client.events import NORMAL
-from controller_manager.controllers.nodes.nodelifecycle.node_health import observe
-from controller_manager.controllers.nodes.nodelifecycle.topology import zone_of
-from controller_manager.controllers.nodes.nodelifecycle.tracker import (
-    NodeRecord,
-    NodeTracker,
-)
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
+
+from .node_health import observe
+from .topology import zone_of
+from .tracker import NodeRecord, NodeTracker
 
 NODE_LEASES: Final = "kube-node-lease"
 """The namespace of the leases of nodes; a lease has the name of its node."""

@@ -1,16 +1,11 @@
 """Reads the leases of silent nodes from the API server."""
 
 from controller_manager.api.coordination.v1 import LEASE_RENEWALS
-from controller_manager.controllers.nodes.nodelifecycle.handlers import NODE_LEASES
-from controller_manager.controllers.nodes.nodelifecycle.node_health import (
-    GracePeriods,
-    is_silent,
-)
-from controller_manager.controllers.nodes.nodelifecycle.tracker import (
-    NodeRecord,
-    NodeTracker,
-)
 from controller_manager.runtime.context import ControllerContext
+
+from .handlers import NODE_LEASES
+from .node_health import GracePeriods, is_silent
+from .tracker import NodeRecord, NodeTracker
 
 
 class LeaseReader:

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from controller_manager.controllers.nodes.nodelifecycle.topology import Count
+from .topology import Count
 
 
 class NodeLifecycleMetrics:

@@ -14,45 +14,25 @@ from controller_manager.client.errors import (
     TransportError,
 )
 from controller_manager.client.events import NORMAL
-from controller_manager.controllers.nodes.nodelifecycle.apply import NodeWriter
-from controller_manager.controllers.nodes.nodelifecycle.handlers import (
-    NodeHandlers,
-)
-from controller_manager.controllers.nodes.nodelifecycle.leases import LeaseReader
-from controller_manager.controllers.nodes.nodelifecycle.metrics import (
-    NodeLifecycleMetrics,
-)
-from controller_manager.controllers.nodes.nodelifecycle.no_execute import (
-    NoExecuteTainter,
-)
-from controller_manager.controllers.nodes.nodelifecycle.node_health import (
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import Done, Outcome, failure_of
+from controller_manager.runtime.worker import Workers
+
+from .apply import NodeWriter
+from .handlers import NodeHandlers
+from .leases import LeaseReader
+from .metrics import NodeLifecycleMetrics
+from .no_execute import NoExecuteTainter
+from .node_health import (
     UNKNOWN,
     GracePeriods,
     observe,
     ready_status,
     unknown_conditions,
 )
-from controller_manager.controllers.nodes.nodelifecycle.taints import (
-    has_opposite,
-    no_execute_taints,
-    without_no_execute,
-)
-from controller_manager.controllers.nodes.nodelifecycle.topology import (
-    Change,
-    Count,
-    Rates,
-    ZoneState,
-    disruption,
-    zone_of,
-)
-from controller_manager.controllers.nodes.nodelifecycle.tracker import (
-    READY,
-    NodeRecord,
-    NodeTracker,
-)
-from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import Done, Outcome, failure_of
-from controller_manager.runtime.worker import Workers
+from .taints import has_opposite, no_execute_taints, without_no_execute
+from .topology import Change, Count, Rates, ZoneState, disruption, zone_of
+from .tracker import READY, NodeRecord, NodeTracker
 
 _AT_ONCE: Final = 8
 """Nodes that are written concurrently, as upstream."""

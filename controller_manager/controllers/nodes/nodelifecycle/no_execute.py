@@ -10,15 +10,14 @@ from typing import Final
 from controller_manager.api.core.v1 import NODES
 from controller_manager.client.errors import Conflict, NotFound
 from controller_manager.clock import Clock
-from controller_manager.controllers.nodes.nodelifecycle.apply import NodeWriter
-from controller_manager.controllers.nodes.nodelifecycle.metrics import (
-    NodeLifecycleMetrics,
-)
-from controller_manager.controllers.nodes.nodelifecycle.taints import no_execute_taints
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.ratelimiters import TokenBucket
+
+from .apply import NodeWriter
+from .metrics import NodeLifecycleMetrics
+from .taints import no_execute_taints
 
 
 class EvictionQueue:

@@ -6,13 +6,14 @@ from typing import Final
 from controller_manager.api.core.v1 import NODES, Node
 from controller_manager.api.meta import labels_of
 from controller_manager.client.errors import Conflict, NotFound
-from controller_manager.controllers.nodes.nodelifecycle.apply import NodeWriter
-from controller_manager.controllers.nodes.nodelifecycle.taints import no_schedule_taints
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.worker import Workers
+
+from .apply import NodeWriter
+from .taints import no_schedule_taints
 
 _BETA_OF: Final = {
     "kubernetes.io/os": "beta.kubernetes.io/os",

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from controller_manager.api.core.scheduling import Taint
 from controller_manager.api.core.v1 import Node
-from controller_manager.controllers.nodes.nodelifecycle.node_health import ready_status
+
+from .node_health import ready_status
 
 NO_EXECUTE: Final = "NoExecute"
 NO_SCHEDULE: Final = "NoSchedule"

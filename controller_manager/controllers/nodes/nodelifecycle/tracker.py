@@ -7,15 +7,9 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.core.v1 import Node
-from controller_manager.controllers.nodes.nodelifecycle.node_health import (
-    GracePeriods,
-    NodeHealth,
-)
-from controller_manager.controllers.nodes.nodelifecycle.topology import (
-    Count,
-    is_excluded,
-    zone_of,
-)
+
+from .node_health import GracePeriods, NodeHealth
+from .topology import Count, is_excluded, zone_of
 
 READY: Final = "True"
 

@@ -6,10 +6,11 @@ and deletes the chosen ones. ``options`` has the flag, ``metrics`` the metrics.
 
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.control.gates import OBSERVED_GENERATION
-from controller_manager.controllers.nodes.podgc.options import PodGCOptions
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow
+
+from .options import PodGCOptions
 
 CONTROLLER = Descriptor(
     name="pod-garbage-collector-controller",

@@ -20,16 +20,6 @@ from controller_manager.client.errors import (
     is_about,
 )
 from controller_manager.control.pods_by_node import PODS_BY_NODE
-from controller_manager.controllers.nodes.podgc.decide import (
-    is_disrupted,
-    may_be_collected,
-    missing_nodes,
-    terminated_above_threshold,
-    terminating_out_of_service,
-    unscheduled_terminating,
-)
-from controller_manager.controllers.nodes.podgc.metrics import PodGCMetrics
-from controller_manager.controllers.nodes.podgc.options import PodGCOptions
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import (
@@ -39,6 +29,17 @@ from controller_manager.runtime.outcome import (
     SyncError,
     failure_of,
 )
+
+from .decide import (
+    is_disrupted,
+    may_be_collected,
+    missing_nodes,
+    terminated_above_threshold,
+    terminating_out_of_service,
+    unscheduled_terminating,
+)
+from .metrics import PodGCMetrics
+from .options import PodGCOptions
 
 _PERIOD: Final = 20.0
 _QUARANTINE: Final = 40.0

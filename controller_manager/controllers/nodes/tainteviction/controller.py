@@ -12,7 +12,13 @@ from controller_manager.client.events import NORMAL
 from controller_manager.control.gates import COMPARISON_OPERATORS
 from controller_manager.control.pod_evictor import PodEvictor
 from controller_manager.control.pods_by_node import PODS_BY_NODE
-from controller_manager.controllers.nodes.tainteviction.decide import (
+from controller_manager.informers.changes import DependsOn
+from controller_manager.informers.dispatch import Handler
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.controller import Controller, WorkerGroup
+from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
+
+from .decide import (
     Action,
     Eviction,
     Later,
@@ -25,14 +31,7 @@ from controller_manager.controllers.nodes.tainteviction.decide import (
     used_tolerations,
     when_due,
 )
-from controller_manager.controllers.nodes.tainteviction.metrics import (
-    TaintEvictionMetrics,
-)
-from controller_manager.informers.changes import DependsOn
-from controller_manager.informers.dispatch import Handler
-from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.controller import Controller, WorkerGroup
-from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
+from .metrics import TaintEvictionMetrics
 
 _MESSAGE: Final = "Taint manager: deleting due to NoExecute taint"
 _WORKERS: Final = 50

@@ -17,13 +17,12 @@ from controller_manager.api.dynamicresources.v1 import (
     RESOURCE_CLAIMS,
 )
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
-from controller_manager.controllers.resource.resourceclaim import options
-from controller_manager.controllers.resource.resourceclaim.options import (
-    ResourceClaimOptions,
-)
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from . import options
+from .options import ResourceClaimOptions
 
 CONTROLLER = Descriptor(
     name="resourceclaim-controller",

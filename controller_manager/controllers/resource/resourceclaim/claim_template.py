@@ -12,10 +12,8 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
-from controller_manager.controllers.resource.resourceclaim.consumers import (
-    POD,
-    Consumer,
-)
+
+from .consumers import POD, Consumer
 
 _LONGEST_BASE: Final = 57
 """The API server appends 5 random characters, and a label holds 63 with a hyphen."""

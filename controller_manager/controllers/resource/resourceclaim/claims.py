@@ -14,23 +14,20 @@ from controller_manager.api.owners import controller_of
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
 from controller_manager.client.errors import NotFound, is_about
-from controller_manager.controllers.resource.resourceclaim.apply import ClaimWriter
-from controller_manager.controllers.resource.resourceclaim.consumers import (
-    POD,
-    POD_GROUP,
-    is_done,
-)
-from controller_manager.controllers.resource.resourceclaim.pod_groups import PodGroups
-from controller_manager.controllers.resource.resourceclaim.reservations import (
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Done, Outcome
+
+from .apply import ClaimWriter
+from .consumers import POD, POD_GROUP, is_done
+from .pod_groups import PodGroups
+from .reservations import (
     Reserver,
     is_left_over,
     other_finalizers,
     release,
     reserved_for,
 )
-from controller_manager.controllers.resource.resourceclaim.tracker import DeletedPods
-from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Done, Outcome
+from .tracker import DeletedPods
 
 _PATIENCE: Final = 10.0
 """Seconds after which no scheduler is still allocating a claim that has the finalizer.

@@ -12,12 +12,7 @@ from msgspec import Struct
 
 from controller_manager.api.core.v1 import Pod, PodResourceClaim, PodResourceClaimStatus
 from controller_manager.api.dynamicresources.v1 import ClaimConsumer
-from controller_manager.api.meta import (
-    APIStruct,
-    KubeObject,
-    Metadata,
-    is_deleting,
-)
+from controller_manager.api.meta import APIStruct, KubeObject, Metadata, is_deleting
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
 

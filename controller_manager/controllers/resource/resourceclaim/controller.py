@@ -4,31 +4,21 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS
-from controller_manager.controllers.resource.resourceclaim.claims import ClaimSync
-from controller_manager.controllers.resource.resourceclaim.create import ClaimCreator
-from controller_manager.controllers.resource.resourceclaim.handlers import (
-    CLAIM,
-    GROUP,
-    POD,
-    ClaimHandlers,
-)
-from controller_manager.controllers.resource.resourceclaim.indexes import (
-    CLAIMS_BY_KIND,
-)
-from controller_manager.controllers.resource.resourceclaim.metrics import (
-    ResourceClaimMetrics,
-)
-from controller_manager.controllers.resource.resourceclaim.options import (
-    ResourceClaimOptions,
-)
-from controller_manager.controllers.resource.resourceclaim.pod_groups import PodGroups
-from controller_manager.controllers.resource.resourceclaim.pods import PodSync
-from controller_manager.controllers.resource.resourceclaim.reservations import Reserver
-from controller_manager.controllers.resource.resourceclaim.tracker import DeletedPods
 from controller_manager.runtime.consistency import requeue_for
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import Outcome
+
+from .claims import ClaimSync
+from .create import ClaimCreator
+from .handlers import CLAIM, GROUP, POD, ClaimHandlers
+from .indexes import CLAIMS_BY_KIND
+from .metrics import ResourceClaimMetrics
+from .options import ResourceClaimOptions
+from .pod_groups import PodGroups
+from .pods import PodSync
+from .reservations import Reserver
+from .tracker import DeletedPods
 
 
 def init_resource_claim_controller(context: ControllerContext) -> Controller:

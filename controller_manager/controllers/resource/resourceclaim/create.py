@@ -23,26 +23,19 @@ from controller_manager.client.errors import (
     may_be_applied,
 )
 from controller_manager.control.takeover import Takeover
-from controller_manager.controllers.resource.resourceclaim.claim_template import (
-    claim_body,
-    statuses_of,
-)
-from controller_manager.controllers.resource.resourceclaim.consumers import (
-    POD,
-    Consumer,
-)
-from controller_manager.controllers.resource.resourceclaim.indexes import (
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import SyncError
+
+from .claim_template import claim_body, statuses_of
+from .consumers import POD, Consumer
+from .indexes import (
     CLAIMS_BY_OWNER,
     has_admin_access,
     label_value,
     owner_uid,
     pod_claim_name,
 )
-from controller_manager.controllers.resource.resourceclaim.metrics import (
-    ResourceClaimMetrics,
-)
-from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import SyncError
+from .metrics import ResourceClaimMetrics
 
 FIELD_MANAGER: Final = "ResourceClaimController"
 

@@ -12,24 +12,16 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.meta import key_of
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
-from controller_manager.controllers.resource.resourceclaim.consumers import (
-    claim_names,
-    is_done,
-    of_group,
-    uses_claims,
-)
-from controller_manager.controllers.resource.resourceclaim.create import ClaimCreator
-from controller_manager.controllers.resource.resourceclaim.indexes import (
-    PODS_BY_CLAIM,
-    PODS_BY_GROUP,
-    PODS_BY_TEMPLATE,
-)
-from controller_manager.controllers.resource.resourceclaim.pod_groups import PodGroups
-from controller_manager.controllers.resource.resourceclaim.pods import PodSync
-from controller_manager.controllers.resource.resourceclaim.tracker import DeletedPods
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
+
+from .consumers import claim_names, is_done, of_group, uses_claims
+from .create import ClaimCreator
+from .indexes import PODS_BY_CLAIM, PODS_BY_GROUP, PODS_BY_TEMPLATE
+from .pod_groups import PodGroups
+from .pods import PodSync
+from .tracker import DeletedPods
 
 CLAIM: Final = "claim:"
 POD: Final = "pod:"

@@ -6,12 +6,10 @@ from typing import Final
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.dynamicresources.v1 import ResourceClaim
 from controller_manager.api.owners import controller_of
-from controller_manager.controllers.resource.resourceclaim.consumers import (
-    claim_names,
-    group_name,
-)
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.indexes import Index
+
+from .consumers import claim_names, group_name
 
 
 def pod_claim_name(claim: ResourceClaim) -> str | None:

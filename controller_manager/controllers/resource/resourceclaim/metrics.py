@@ -10,11 +10,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from controller_manager.api.dynamicresources.v1 import ResourceClaim
-from controller_manager.controllers.resource.resourceclaim.indexes import (
-    CLAIMS_BY_KIND,
-    kind_value,
-)
 from controller_manager.informers.lister import Lister
+
+from .indexes import CLAIMS_BY_KIND, kind_value
 
 _PREFIX: Final = "resourceclaim_controller"
 _BOOLEANS: Final = ("false", "true")

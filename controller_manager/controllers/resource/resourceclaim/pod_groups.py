@@ -9,22 +9,13 @@ from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
 from controller_manager.client.errors import APIError, ProtocolError, TransportError
 from controller_manager.client.events import WARNING
-from controller_manager.controllers.resource.resourceclaim.consumers import (
-    Consumer,
-    group_name,
-    of_group,
-)
-from controller_manager.controllers.resource.resourceclaim.create import (
-    ClaimCreator,
-    ClaimNotCreated,
-    event_text,
-)
-from controller_manager.controllers.resource.resourceclaim.options import (
-    WORKLOAD_CLAIMS,
-)
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
+
+from .consumers import Consumer, group_name, of_group
+from .create import ClaimCreator, ClaimNotCreated, event_text
+from .options import WORKLOAD_CLAIMS
 
 
 def _template_keys(group: PodGroup) -> Iterable[str]:

@@ -15,26 +15,14 @@ from controller_manager.client.errors import (
     is_about,
 )
 from controller_manager.client.events import WARNING
-from controller_manager.controllers.resource.resourceclaim.consumers import (
-    Consumer,
-    group_name,
-    is_done,
-    of_pod,
-    shares,
-)
-from controller_manager.controllers.resource.resourceclaim.create import (
-    ClaimCreator,
-    ClaimNotCreated,
-    event_text,
-)
-from controller_manager.controllers.resource.resourceclaim.indexes import owner_uid
-from controller_manager.controllers.resource.resourceclaim.pod_groups import PodGroups
-from controller_manager.controllers.resource.resourceclaim.reservations import (
-    Reserver,
-    reserve,
-)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
+
+from .consumers import Consumer, group_name, is_done, of_pod, shares
+from .create import ClaimCreator, ClaimNotCreated, event_text
+from .indexes import owner_uid
+from .pod_groups import PodGroups
+from .reservations import Reserver, reserve
 
 
 class PodSync:

@@ -14,8 +14,9 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import is_deleting, key_of, resource_version_number
-from controller_manager.controllers.resource.resourceclaim.apply import ClaimWriter
 from controller_manager.runtime.context import ControllerContext
+
+from .apply import ClaimWriter
 
 MOST_CONSUMERS: Final = 256
 """The largest number of consumers of a claim that an API server accepts."""

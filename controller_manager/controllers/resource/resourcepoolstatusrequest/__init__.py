@@ -8,10 +8,11 @@ from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, RESOURCE
 from controller_manager.api.dynamicresources.v1alpha3 import (
     RESOURCE_POOL_STATUS_REQUESTS,
 )
-from controller_manager.controllers.resource.resourcepoolstatusrequest import options
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from . import options
 
 CONTROLLER = Descriptor(
     name="resourcepoolstatusrequest-controller",

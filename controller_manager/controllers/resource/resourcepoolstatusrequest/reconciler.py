@@ -27,15 +27,13 @@ from controller_manager.client.errors import (
     ProtocolError,
     TransportError,
 )
-from controller_manager.controllers.resource.resourcepoolstatusrequest import (
-    metrics,
-    status,
-)
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
+
+from . import metrics, status
 
 _KEPT: Final = 3600.0
 """Seconds for which a request stays after its response."""

@@ -6,10 +6,11 @@ server has added; ``options`` has the feature gate.
 
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
-from controller_manager.controllers.scheduling.podgroupprotection import options
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow
+
+from . import options
 
 CONTROLLER = Descriptor(
     name="podgroup-protection-controller",

@@ -14,12 +14,11 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.storage.v1 import ATTACHMENTS, CSI_DRIVERS, CSI_NODES
-from controller_manager.controllers.storage.attachdetach.options import (
-    AttachDetachOptions,
-)
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import AttachDetachOptions
 
 CONTROLLER = Descriptor(
     name="persistentvolume-attach-detach-controller",

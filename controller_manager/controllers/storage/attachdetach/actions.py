@@ -7,14 +7,9 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.core.v1 import AttachedVolume
-from controller_manager.controllers.storage.attachdetach.tracker import (
-    UNTRACKED,
-    TrackedVolume,
-)
-from controller_manager.controllers.storage.attachdetach.view import (
-    NodeView,
-    NodeVolume,
-)
+
+from .tracker import UNTRACKED, TrackedVolume
+from .view import NodeView, NodeVolume
 
 SHORTEST_DELAY: Final = 0.001
 """The shortest delay in seconds: a shorter one may be lost by rounding."""

@@ -9,18 +9,11 @@ from typing import Final
 
 from controller_manager.api.core.v1 import NODES, Node
 from controller_manager.api.storage.v1 import ATTACHMENTS, Attachment
-from controller_manager.controllers.storage.attachdetach.names import (
-    attachment_name,
-    csi_name,
-    is_attachment_name,
-)
-from controller_manager.controllers.storage.attachdetach.volumes import (
-    BY_UNIQUE_NAME,
-    Volumes,
-    volume_of,
-)
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
+
+from .names import attachment_name, csi_name, is_attachment_name
+from .volumes import BY_UNIQUE_NAME, Volumes, volume_of
 
 
 def _node_of(attachment: Attachment) -> Iterable[str]:

@@ -27,39 +27,18 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.events import WARNING
 from controller_manager.control.storage_operations import StorageOperationMetrics
-from controller_manager.controllers.storage.attachdetach import events
-from controller_manager.controllers.storage.attachdetach.actions import (
-    ForcedDetach,
-    NodeActions,
-    Operation,
-    VolumeAction,
-)
-from controller_manager.controllers.storage.attachdetach.decide import failed
-from controller_manager.controllers.storage.attachdetach.metrics import (
-    AttachDetachMetrics,
-)
-from controller_manager.controllers.storage.attachdetach.names import (
-    attachment_name,
-    plugin_name,
-)
-from controller_manager.controllers.storage.attachdetach.nodes import (
-    is_out_of_service,
-    is_ready,
-)
-from controller_manager.controllers.storage.attachdetach.status_updater import (
-    ATTACH,
-    NodeStatusUpdater,
-)
-from controller_manager.controllers.storage.attachdetach.tracker import (
-    PendingAttachments,
-    Tracker,
-)
-from controller_manager.controllers.storage.attachdetach.view import (
-    NodeView,
-    NodeVolume,
-)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
+
+from . import events
+from .actions import ForcedDetach, NodeActions, Operation, VolumeAction
+from .decide import failed
+from .metrics import AttachDetachMetrics
+from .names import attachment_name, plugin_name
+from .nodes import is_out_of_service, is_ready
+from .status_updater import ATTACH, NodeStatusUpdater
+from .tracker import PendingAttachments, Tracker
+from .view import NodeView, NodeVolume
 
 _ERRORS: Final = (APIError, InvalidName, ProtocolError, SyncError, TransportError)
 

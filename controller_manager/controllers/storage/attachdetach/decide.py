@@ -14,21 +14,11 @@ from msgspec.structs import replace
 from controller_manager.api.core.v1 import AttachedVolume
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.storage.v1 import Attachment
-from controller_manager.controllers.storage.attachdetach.actions import (
-    ForcedDetach,
-    NodeActions,
-    Operation,
-    VolumeAction,
-)
-from controller_manager.controllers.storage.attachdetach.options import Settings
-from controller_manager.controllers.storage.attachdetach.tracker import (
-    UNTRACKED,
-    TrackedVolume,
-)
-from controller_manager.controllers.storage.attachdetach.view import (
-    NodeView,
-    NodeVolume,
-)
+
+from .actions import ForcedDetach, NodeActions, Operation, VolumeAction
+from .options import Settings
+from .tracker import UNTRACKED, TrackedVolume
+from .view import NodeView, NodeVolume
 
 MAX_WAIT_FOR_UNMOUNT: Final = 360.0
 """Seconds after which a volume is detached from an unhealthy node by force."""

@@ -11,15 +11,10 @@ from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import key_of
 from controller_manager.api.pods import has_stopped
 from controller_manager.control.pods_by_node import PODS_BY_NODE
-from controller_manager.controllers.storage.attachdetach.nodes import (
-    keeps_volumes_of_ended_pods,
-)
-from controller_manager.controllers.storage.attachdetach.volumes import (
-    Unresolved,
-    Volume,
-    Volumes,
-)
 from controller_manager.runtime.context import ControllerContext
+
+from .nodes import keeps_volumes_of_ended_pods
+from .volumes import Unresolved, Volume, Volumes
 
 
 class DesiredVolumes(Struct, frozen=True):

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.storage.attachdetach.view import MultiAttach
-from controller_manager.controllers.storage.attachdetach.volumes import Volume
+
+from .view import MultiAttach
+from .volumes import Volume
 
 SUCCEEDED: Final = "SuccessfulAttachVolume"
 FAILED: Final = "FailedAttachVolume"

@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from controller_manager.controllers.storage.attachdetach.actions import ForcedDetach
-from controller_manager.controllers.storage.attachdetach.names import plugin_name
-from controller_manager.controllers.storage.attachdetach.view import NodeView
+from .actions import ForcedDetach
+from .names import plugin_name
+from .view import NodeView
 
 _FORCED: Final = "attach_detach_controller_attachdetach_controller_forced_detaches"
 _TOTAL: Final = "attachdetach_controller_total_volumes"

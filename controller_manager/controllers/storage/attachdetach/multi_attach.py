@@ -4,10 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from controller_manager.controllers.storage.attachdetach.view import (
-    NodeView,
-    NodeVolume,
-)
+from .view import NodeView, NodeVolume
 
 _State = tuple[object, ...]
 

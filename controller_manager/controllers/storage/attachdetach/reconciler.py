@@ -13,42 +13,23 @@ from controller_manager.api.storage.v1 import (
     Attachment,
     CSIDriver,
 )
-from controller_manager.controllers.storage.attachdetach.actions import (
-    SHORTEST_DELAY,
-    NodeActions,
-    Operation,
-)
-from controller_manager.controllers.storage.attachdetach.apply import Applier
-from controller_manager.controllers.storage.attachdetach.decide import decide_node
-from controller_manager.controllers.storage.attachdetach.metrics import (
-    AttachDetachMetrics,
-)
-from controller_manager.controllers.storage.attachdetach.multi_attach import (
-    MultiAttachWaiters,
-)
-from controller_manager.controllers.storage.attachdetach.nodes import (
-    is_managed,
-    is_out_of_service,
-    is_ready,
-    keeps_volumes_of_ended_pods,
-)
-from controller_manager.controllers.storage.attachdetach.options import (
-    AttachDetachOptions,
-)
-from controller_manager.controllers.storage.attachdetach.tracker import (
-    PendingAttachments,
-    Tracker,
-)
-from controller_manager.controllers.storage.attachdetach.view import NodeView, NodeViews
-from controller_manager.controllers.storage.attachdetach.volumes import (
-    Volumes,
-)
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import Done, Failed, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
+
+from .actions import SHORTEST_DELAY, NodeActions, Operation
+from .apply import Applier
+from .decide import decide_node
+from .metrics import AttachDetachMetrics
+from .multi_attach import MultiAttachWaiters
+from .nodes import is_managed, is_out_of_service, is_ready, keeps_volumes_of_ended_pods
+from .options import AttachDetachOptions
+from .tracker import PendingAttachments, Tracker
+from .view import NodeView, NodeViews
+from .volumes import Volumes
 
 _WORKERS = 10
 

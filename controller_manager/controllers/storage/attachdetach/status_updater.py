@@ -11,17 +11,15 @@ from controller_manager.api.storage.v1 import ATTACHMENTS
 from controller_manager.client.errors import NotFound
 from controller_manager.client.events import NORMAL
 from controller_manager.control.storage_operations import StorageOperationMetrics
-from controller_manager.controllers.storage.attachdetach import events
-from controller_manager.controllers.storage.attachdetach.actions import NodeActions
-from controller_manager.controllers.storage.attachdetach.decide import listed
-from controller_manager.controllers.storage.attachdetach.names import plugin_name
-from controller_manager.controllers.storage.attachdetach.tracker import Tracker
-from controller_manager.controllers.storage.attachdetach.view import (
-    NodeView,
-    NodeVolume,
-)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
+
+from . import events
+from .actions import NodeActions
+from .decide import listed
+from .names import plugin_name
+from .tracker import Tracker
+from .view import NodeView, NodeVolume
 
 ATTACH: Final = "volume_attach"
 """The name of an operation in metrics."""

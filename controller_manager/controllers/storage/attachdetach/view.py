@@ -12,32 +12,14 @@ from msgspec.structs import replace
 from controller_manager.api.core.v1 import AttachedVolume, Node, Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.storage.v1 import Attachment
-from controller_manager.controllers.storage.attachdetach.actual_state import (
-    ActualState,
-    listed_on,
-)
-from controller_manager.controllers.storage.attachdetach.desired_state import (
-    DesiredState,
-    DesiredVolumes,
-)
-from controller_manager.controllers.storage.attachdetach.names import (
-    attachment_name,
-    is_known,
-)
-from controller_manager.controllers.storage.attachdetach.nodes import (
-    is_managed,
-    is_out_of_service,
-    is_ready,
-)
-from controller_manager.controllers.storage.attachdetach.tracker import (
-    PendingAttachments,
-)
-from controller_manager.controllers.storage.attachdetach.volumes import (
-    BY_UNIQUE_NAME,
-    Volume,
-    Volumes,
-)
 from controller_manager.runtime.context import ControllerContext
+
+from .actual_state import ActualState, listed_on
+from .desired_state import DesiredState, DesiredVolumes
+from .names import attachment_name, is_known
+from .nodes import is_managed, is_out_of_service, is_ready
+from .tracker import PendingAttachments
+from .volumes import BY_UNIQUE_NAME, Volume, Volumes
 
 
 class MultiAttach(Struct, frozen=True):

@@ -20,9 +20,10 @@ from controller_manager.control.csi_migration import (
 )
 from controller_manager.control.disk_names import disk_name
 from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_name
-from controller_manager.controllers.storage.attachdetach.names import csi_name
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
+
+from .names import csi_name
 
 
 class Volume(Struct, frozen=True):

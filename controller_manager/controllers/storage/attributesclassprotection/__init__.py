@@ -7,10 +7,11 @@ finalizer; ``options`` has the feature gate.
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.storage.v1 import VOLUME_ATTRIBUTES_CLASSES
-from controller_manager.controllers.storage.attributesclassprotection import options
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from . import options
 
 CONTROLLER = Descriptor(
     name="volumeattributesclass-protection-controller",

@@ -7,10 +7,11 @@ also keeps the condition Unused of ``conditions``.
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
-from controller_manager.controllers.storage.claimprotection.options import UNUSED_SINCE
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import UNUSED_SINCE
 
 CONTROLLER = Descriptor(
     name="persistentvolumeclaim-protection-controller",

@@ -13,26 +13,16 @@ from controller_manager.api.meta import KubeObject, is_deleting, key_of
 from controller_manager.client.errors import NotFound, is_about
 from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_names
 from controller_manager.control.protection import Protection
-from controller_manager.controllers.storage.claimprotection.conditions import (
-    UNMARKED,
-    is_marked,
-    is_tracked,
-    marked,
-)
-from controller_manager.controllers.storage.claimprotection.options import UNUSED_SINCE
-from controller_manager.controllers.storage.claimprotection.pods import (
-    LivePods,
-    referrer_among,
-    refers,
-    user_among,
-    uses,
-)
 from controller_manager.informers.changes import DependsOn
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps, Watch
 from controller_manager.runtime.worker import Workers
+
+from .conditions import UNMARKED, is_marked, is_tracked, marked
+from .options import UNUSED_SINCE
+from .pods import LivePods, referrer_among, refers, user_among, uses
 
 FINALIZER: Final = "kubernetes.io/pvc-protection"
 

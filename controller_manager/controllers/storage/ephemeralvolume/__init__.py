@@ -6,12 +6,11 @@
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
-from controller_manager.controllers.storage.ephemeralvolume.options import (
-    EphemeralVolumeOptions,
-)
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import EphemeralVolumeOptions
 
 CONTROLLER = Descriptor(
     name="ephemeral-volume-controller",

@@ -8,11 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
-from controller_manager.api.core.v1 import (
-    ClaimTemplate,
-    Pod,
-    PodVolume,
-)
+from controller_manager.api.core.v1 import ClaimTemplate, Pod, PodVolume
 from controller_manager.api.meta import KubeObject, ObjectMeta, key_of
 from controller_manager.api.owners import controller_reference, is_controlled_by
 from controller_manager.control.pods_by_claim import claim_name

@@ -4,11 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
-from controller_manager.api.core.v1 import (
-    PODS,
-    Pod,
-    PodVolume,
-)
+from controller_manager.api.core.v1 import PODS, Pod, PodVolume
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
 from controller_manager.client.errors import (
     AlreadyExists,
@@ -20,22 +16,15 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.events import WARNING
 from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_name
-from controller_manager.controllers.storage.ephemeralvolume.claims import (
-    claim_of,
-    conflict,
-    ephemeral_volumes,
-)
-from controller_manager.controllers.storage.ephemeralvolume.metrics import (
-    EphemeralVolumeMetrics,
-)
-from controller_manager.controllers.storage.ephemeralvolume.options import (
-    EphemeralVolumeOptions,
-)
 from controller_manager.informers.changes import DependsOn
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
+
+from .claims import claim_of, conflict, ephemeral_volumes
+from .metrics import EphemeralVolumeMetrics
+from .options import EphemeralVolumeOptions
 
 FAILED_BINDING: Final = "FailedBinding"
 

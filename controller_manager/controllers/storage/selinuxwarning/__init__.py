@@ -10,10 +10,11 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.storage.v1 import CSI_DRIVERS
-from controller_manager.controllers.storage.selinuxwarning import options
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from . import options
 
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 

@@ -6,7 +6,8 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.meta import split_key
-from controller_manager.controllers.storage.selinuxwarning.volumes import Use, conflicts
+
+from .volumes import Use, conflicts
 
 POLICY: Final = "SELinuxChangePolicy"
 LABEL: Final = "SELinuxLabel"

@@ -8,7 +8,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from controller_manager.api.meta import split_key
-from controller_manager.controllers.storage.selinuxwarning.conflicts import Conflict
+
+from .conflicts import Conflict
 
 
 def _none() -> Iterator[Conflict]:

@@ -12,11 +12,15 @@ from controller_manager.api.storage.v1 import CSI_DRIVERS, CSIDriver
 from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.control.csi_migration import UntranslatableError
 from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_name
-from controller_manager.controllers.storage.selinuxwarning.metrics import (
-    SELinuxWarningMetrics,
-)
-from controller_manager.controllers.storage.selinuxwarning.tracker import VolumeUses
-from controller_manager.controllers.storage.selinuxwarning.volumes import (
+from controller_manager.informers.changes import DependsOn
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Maps
+
+from .metrics import SELinuxWarningMetrics
+from .tracker import VolumeUses
+from .volumes import (
     ALONE,
     Use,
     Volume,
@@ -25,11 +29,6 @@ from controller_manager.controllers.storage.selinuxwarning.volumes import (
     shared_volume,
     use_of,
 )
-from controller_manager.informers.changes import DependsOn
-from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Outcome
-from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.watches import For, Maps
 
 _BOUND = "Bound"
 

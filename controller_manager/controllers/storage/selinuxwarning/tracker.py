@@ -2,11 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from controller_manager.controllers.storage.selinuxwarning.conflicts import (
-    Conflict,
-    conflicts_of,
-)
-from controller_manager.controllers.storage.selinuxwarning.volumes import Use, Volume
+from .conflicts import Conflict, conflicts_of
+from .volumes import Use, Volume
 
 _Pods = dict[Use, dict[str, None]]
 """The keys of the pods of a volume, by their use: most volumes have one use."""

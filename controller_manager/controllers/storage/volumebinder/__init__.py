@@ -14,12 +14,11 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import EVENTS, NODES, PODS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.storage.v1 import STORAGE_CLASSES
-from controller_manager.controllers.storage.volumebinder.options import (
-    VolumeBinderOptions,
-)
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from .options import VolumeBinderOptions
 
 CONTROLLER = Descriptor(
     name="persistentvolume-binder-controller",

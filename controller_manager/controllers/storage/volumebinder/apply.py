@@ -5,19 +5,11 @@ from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.meta import key_of
 from controller_manager.client.errors import APIError, Conflict, TransportError
-from controller_manager.controllers.storage.volumebinder.actions import (
-    STATUS,
-    Event,
-    Write,
-    warning,
-)
-from controller_manager.controllers.storage.volumebinder.metrics import (
-    PROVISION,
-    Operations,
-    VolumeBinderMetrics,
-)
-from controller_manager.controllers.storage.volumebinder.view import Caches
 from controller_manager.runtime.context import ControllerContext
+
+from .actions import STATUS, Event, Write, warning
+from .metrics import PROVISION, Operations, VolumeBinderMetrics
+from .view import Caches
 
 
 class Applier:

@@ -15,19 +15,10 @@ from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import ObjectMeta, annotations_of
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.raw_fields import with_fields
-from controller_manager.controllers.storage.volumebinder.actions import (
-    SETTLED,
-    STATUS,
-    Action,
-    Write,
-)
-from controller_manager.controllers.storage.volumebinder.annotations import (
-    BIND_COMPLETED,
-    BOUND_BY_CONTROLLER,
-    PRE_RESIZE_CAPACITY,
-    YES,
-)
 from controller_manager.runtime.outcome import SyncError
+
+from .actions import SETTLED, STATUS, Action, Write
+from .annotations import BIND_COMPLETED, BOUND_BY_CONTROLLER, PRE_RESIZE_CAPACITY, YES
 
 
 def is_reserved_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:

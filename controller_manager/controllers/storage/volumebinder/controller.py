@@ -16,31 +16,6 @@ from controller_manager.api.core.volumes import (
 )
 from controller_manager.client.errors import InvalidName, NotFound, is_about
 from controller_manager.control.csi_migration import DRIVERS
-from controller_manager.controllers.storage.volumebinder.actions import (
-    Finished,
-    ReadClaim,
-    ReadVolume,
-    Write,
-)
-from controller_manager.controllers.storage.volumebinder.apply import Applier
-from controller_manager.controllers.storage.volumebinder.binding import is_available
-from controller_manager.controllers.storage.volumebinder.handlers import ChangeHandlers
-from controller_manager.controllers.storage.volumebinder.metrics import (
-    DELETE,
-    NOT_KNOWN,
-    PROVISION,
-    Counts,
-    Operations,
-    VolumeBinderMetrics,
-)
-from controller_manager.controllers.storage.volumebinder.options import (
-    VolumeBinderOptions,
-)
-from controller_manager.controllers.storage.volumebinder.sync_claim import decide_claim
-from controller_manager.controllers.storage.volumebinder.sync_volume import (
-    decide_volume,
-)
-from controller_manager.controllers.storage.volumebinder.view import Caches, FoundClaim
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import (
@@ -51,6 +26,23 @@ from controller_manager.runtime.outcome import (
     Requeue,
     SyncError,
 )
+
+from .actions import Finished, ReadClaim, ReadVolume, Write
+from .apply import Applier
+from .binding import is_available
+from .handlers import ChangeHandlers
+from .metrics import (
+    DELETE,
+    NOT_KNOWN,
+    PROVISION,
+    Counts,
+    Operations,
+    VolumeBinderMetrics,
+)
+from .options import VolumeBinderOptions
+from .sync_claim import decide_claim
+from .sync_volume import decide_volume
+from .view import Caches, FoundClaim
 
 _WORKERS: Final = 10
 """The claims synced at a time, and the volumes. Upstream syncs one of each."""

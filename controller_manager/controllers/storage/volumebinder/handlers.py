@@ -4,11 +4,12 @@ from controller_manager.api.core import claims
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.meta import key_of
-from controller_manager.controllers.storage.volumebinder.metrics import Operations
-from controller_manager.controllers.storage.volumebinder.view import Caches
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.workqueue.queue import WorkQueue
+
+from .metrics import Operations
+from .view import Caches
 
 
 class ChangeHandlers:

@@ -8,17 +8,11 @@ from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import annotations_of
 from controller_manager.api.storage.v1 import StorageClass
-from controller_manager.controllers.storage.volumebinder.annotations import (
-    BIND_COMPLETED,
-)
-from controller_manager.controllers.storage.volumebinder.matching import (
-    Kind,
-    fits,
-    kind_of_claim,
-    kind_of_volume,
-)
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.outcome import SyncError
+
+from .annotations import BIND_COMPLETED
+from .matching import Kind, fits, kind_of_claim, kind_of_volume
 
 
 def _volume_name(claim: PersistentVolumeClaim) -> Iterable[str]:

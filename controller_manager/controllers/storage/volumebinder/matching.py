@@ -23,12 +23,9 @@ from controller_manager.api.selectors import (
     SelectorError,
     compile_selector,
 )
-from controller_manager.controllers.storage.volumebinder.binding import (
-    is_available,
-    is_reserved_for,
-    refers_to,
-)
 from controller_manager.runtime.outcome import SyncError
+
+from .binding import is_available, is_reserved_for, refers_to
 
 FILESYSTEM: Final = "Filesystem"
 """The volume mode of claims and volumes without a volume mode."""

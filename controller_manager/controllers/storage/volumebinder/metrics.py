@@ -8,7 +8,8 @@ from controller_manager.api.core import claims, volumes
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume, VolumeSpec
 from controller_manager.clock import Clock
-from controller_manager.controllers.storage.volumebinder.matching import FILESYSTEM
+
+from .matching import FILESYSTEM
 
 _OPERATION: Final = ("plugin_name", "operation_name")
 _OF_CLAIMS: Final = ("namespace", "storage_class", "volume_attributes_class")

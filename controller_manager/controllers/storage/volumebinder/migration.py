@@ -13,7 +13,8 @@ from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import annotations_of
 from controller_manager.control.csi_migration import DRIVERS
-from controller_manager.controllers.storage.volumebinder.annotations import (
+
+from .annotations import (
     BETA_STORAGE_PROVISIONER,
     EXTERNAL_FINALIZER,
     IN_TREE_FINALIZER,
@@ -21,7 +22,7 @@ from controller_manager.controllers.storage.volumebinder.annotations import (
     PROVISIONED_BY,
     STORAGE_PROVISIONER,
 )
-from controller_manager.controllers.storage.volumebinder.binding import with_annotations
+from .binding import with_annotations
 
 IN_TREE: Final = "kubernetes.io/"
 """The beginning of the names of plugins that are, or were, parts of Kubernetes."""

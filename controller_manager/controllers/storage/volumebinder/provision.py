@@ -11,23 +11,12 @@ from msgspec.structs import replace
 from controller_manager.api.core.claims import PersistentVolumeClaim, storage_class_of
 from controller_manager.api.meta import annotations_of
 from controller_manager.control.csi_migration import DRIVERS
-from controller_manager.controllers.storage.volumebinder.actions import (
-    Action,
-    Finished,
-    Write,
-    normal,
-    warning,
-)
-from controller_manager.controllers.storage.volumebinder.annotations import (
-    BETA_STORAGE_PROVISIONER,
-    STORAGE_PROVISIONER,
-)
-from controller_manager.controllers.storage.volumebinder.binding import with_annotations
-from controller_manager.controllers.storage.volumebinder.migration import (
-    IN_TREE,
-    migration_of,
-)
-from controller_manager.controllers.storage.volumebinder.view import ClusterView
+
+from .actions import Action, Finished, Write, normal, warning
+from .annotations import BETA_STORAGE_PROVISIONER, STORAGE_PROVISIONER
+from .binding import with_annotations
+from .migration import IN_TREE, migration_of
+from .view import ClusterView
 
 FAILED: Final = "ProvisioningFailed"
 """The reason of the event."""

@@ -9,21 +9,12 @@ from typing import Final
 from controller_manager.api.core import volumes
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import annotations_of
-from controller_manager.controllers.storage.volumebinder.actions import (
-    SETTLED,
-    STATUS,
-    Action,
-    Finished,
-    Write,
-    warning,
-)
-from controller_manager.controllers.storage.volumebinder.annotations import (
-    MIGRATED_TO,
-    PROVISIONED_BY,
-)
-from controller_manager.controllers.storage.volumebinder.binding import volume_in_phase
-from controller_manager.controllers.storage.volumebinder.migration import IN_TREE
-from controller_manager.controllers.storage.volumebinder.provision import HOST_PATH, NFS
+
+from .actions import SETTLED, STATUS, Action, Finished, Write, warning
+from .annotations import MIGRATED_TO, PROVISIONED_BY
+from .binding import volume_in_phase
+from .migration import IN_TREE
+from .provision import HOST_PATH, NFS
 
 _DELETABLE: Final = "/tmp/"  # noqa: S108 - upstream's deleter looks for it in paths
 _TEMPORARY: Final = (

@@ -13,32 +13,15 @@ from controller_manager.api.core.claims import (
 )
 from controller_manager.api.meta import annotations_of, key_of
 from controller_manager.api.storage.v1 import WAIT_FOR_FIRST_CONSUMER
-from controller_manager.controllers.storage.volumebinder.actions import (
-    STATUS,
-    Action,
-    Event,
-    Finished,
-    ReadVolume,
-    Write,
-    normal,
-    warning,
-)
-from controller_manager.controllers.storage.volumebinder.annotations import (
-    BIND_COMPLETED,
-    BOUND_BY_CONTROLLER,
-    SELECTED_NODE,
-)
-from controller_manager.controllers.storage.volumebinder.binding import (
-    bind,
-    claim_without_volume,
-    class_given_to,
-    is_reserved_for,
-)
-from controller_manager.controllers.storage.volumebinder.matching import mismatch
-from controller_manager.controllers.storage.volumebinder.migration import migrated_claim
-from controller_manager.controllers.storage.volumebinder.provision import provision
-from controller_manager.controllers.storage.volumebinder.view import ClusterView
 from controller_manager.runtime.outcome import SyncError
+
+from .actions import STATUS, Action, Event, Finished, ReadVolume, Write, normal, warning
+from .annotations import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
+from .binding import bind, claim_without_volume, class_given_to, is_reserved_for
+from .matching import mismatch
+from .migration import migrated_claim
+from .provision import provision
+from .view import ClusterView
 
 
 def decide_claim(

@@ -9,31 +9,14 @@ from controller_manager.api.core import claims, volumes
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import annotations_of, key_of
-from controller_manager.controllers.storage.volumebinder.actions import (
-    SETTLED,
-    STATUS,
-    Action,
-    Finished,
-    ReadClaim,
-    Write,
-    warning,
-)
-from controller_manager.controllers.storage.volumebinder.annotations import (
-    PROVISIONED_BY,
-)
-from controller_manager.controllers.storage.volumebinder.binding import (
-    unbound,
-    volume_in_phase,
-)
-from controller_manager.controllers.storage.volumebinder.matching import (
-    kind_of_claim,
-    kind_of_volume,
-)
-from controller_manager.controllers.storage.volumebinder.migration import (
-    migrated_volume,
-)
-from controller_manager.controllers.storage.volumebinder.reclaim import reclaim
-from controller_manager.controllers.storage.volumebinder.view import FoundClaim
+
+from .actions import SETTLED, STATUS, Action, Finished, ReadClaim, Write, warning
+from .annotations import PROVISIONED_BY
+from .binding import unbound, volume_in_phase
+from .matching import kind_of_claim, kind_of_volume
+from .migration import migrated_volume
+from .reclaim import reclaim
+from .view import FoundClaim
 
 _GIVEN_UP: Final = (volumes.RELEASED, volumes.FAILED)
 """The phases of a volume whose claim was found deleted."""

@@ -20,20 +20,14 @@ from controller_manager.api.storage.v1 import (
     StorageClass,
 )
 from controller_manager.control.pods_by_claim import PODS_BY_CLAIM
-from controller_manager.controllers.storage.volumebinder.assume_cache import AssumeCache
-from controller_manager.controllers.storage.volumebinder.indexes import (
-    CLAIMS_BY_VOLUME,
-    DEFAULT_CLASSES,
-    TRUE,
-    WaitingClaims,
-)
-from controller_manager.controllers.storage.volumebinder.locks import VolumeLocks
-from controller_manager.controllers.storage.volumebinder.matching import VolumeIndex
-from controller_manager.controllers.storage.volumebinder.metrics import Counts
-from controller_manager.controllers.storage.volumebinder.options import (
-    VolumeBinderOptions,
-)
 from controller_manager.runtime.context import ControllerContext
+
+from .assume_cache import AssumeCache
+from .indexes import CLAIMS_BY_VOLUME, DEFAULT_CLASSES, TRUE, WaitingClaims
+from .locks import VolumeLocks
+from .matching import VolumeIndex
+from .metrics import Counts
+from .options import VolumeBinderOptions
 
 
 class FoundClaim(Struct, frozen=True):

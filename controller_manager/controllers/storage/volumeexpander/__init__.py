@@ -7,10 +7,11 @@
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
-from controller_manager.controllers.storage.volumeexpander import options
 from controller_manager.informers.reads import Reads
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+
+from . import options
 
 CONTROLLER = Descriptor(
     name="persistentvolume-expander-controller",

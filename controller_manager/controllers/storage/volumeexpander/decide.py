@@ -23,7 +23,8 @@ from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import annotations_of, key_of
 from controller_manager.api.quantity import Quantity, parse_quantity
 from controller_manager.control.csi_migration import plugin_of
-from controller_manager.controllers.storage.volumeexpander.status import (
+
+from .status import (
     CONTROLLER_IN_PROGRESS,
     CONTROLLER_INFEASIBLE,
     NODE_IN_PROGRESS,

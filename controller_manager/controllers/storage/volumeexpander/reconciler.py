@@ -9,7 +9,12 @@ from controller_manager.client.client import PatchType
 from controller_manager.client.errors import APIError, is_conflict
 from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.control.storage_operations import StorageOperationMetrics
-from controller_manager.controllers.storage.volumeexpander.decide import (
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Outcome, SyncError
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For
+
+from .decide import (
     ClaimPatch,
     Expansion,
     VolumePatch,
@@ -18,10 +23,6 @@ from controller_manager.controllers.storage.volumeexpander.decide import (
     requested,
     wants_more,
 )
-from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Outcome, SyncError
-from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.watches import For
 
 EXTERNAL_EXPANDING: Final = "ExternalExpanding"
 RESIZE_FAILED: Final = "VolumeResizeFailed"

@@ -10,11 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from controller_manager.api.core.claims import (
-    STORAGE,
-    ClaimCondition,
-    ClaimStatus,
-)
+from controller_manager.api.core.claims import STORAGE, ClaimCondition, ClaimStatus
 from controller_manager.api.times import format_time
 
 CONTROLLER_IN_PROGRESS: Final = "ControllerResizeInProgress"

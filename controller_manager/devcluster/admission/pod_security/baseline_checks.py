@@ -3,7 +3,9 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.admission.pod_security.checks import (
+from controller_manager.devcluster.server.apimachinery.statuses import shown
+
+from .checks import (
     Check,
     Violation,
     containers,
@@ -14,7 +16,6 @@ from controller_manager.devcluster.admission.pod_security.checks import (
     security_of,
     setters,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import shown
 
 _CAPABILITIES: Final = frozenset(
     (

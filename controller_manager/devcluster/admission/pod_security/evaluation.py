@@ -5,23 +5,12 @@ from functools import cache
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.admission.pod_security.baseline_checks import (
-    BASELINE_CHECKS,
-)
-from controller_manager.devcluster.admission.pod_security.checks import (
-    Check,
-    CheckPod,
-    Violation,
-)
-from controller_manager.devcluster.admission.pod_security.host_checks import HOST_CHECKS
-from controller_manager.devcluster.admission.pod_security.levels import (
-    PRIVILEGED,
-    RESTRICTED,
-    LevelVersion,
-)
-from controller_manager.devcluster.admission.pod_security.restricted_checks import (
-    RESTRICTED_CHECKS,
-)
+
+from .baseline_checks import BASELINE_CHECKS
+from .checks import Check, CheckPod, Violation
+from .host_checks import HOST_CHECKS
+from .levels import PRIVILEGED, RESTRICTED, LevelVersion
+from .restricted_checks import RESTRICTED_CHECKS
 
 _NEWEST: Final = 35
 """The last minor version in which a check has changed."""

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.admission.pod_security.checks import (
+
+from .checks import (
     Check,
     Violation,
     containers,

@@ -5,13 +5,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.admission.pod_security.checks import CONTAINER_LISTS
-from controller_manager.devcluster.admission.pod_security.evaluation import violations
-from controller_manager.devcluster.admission.pod_security.levels import (
-    PRIVILEGED,
-    LevelVersion,
-    policy_of,
-)
 from controller_manager.devcluster.admission.writes import (
     annotations_of,
     concerns,
@@ -21,6 +14,10 @@ from controller_manager.devcluster.admission.writes import (
 from controller_manager.devcluster.server.apimachinery.statuses import invalid_object
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .checks import CONTAINER_LISTS
+from .evaluation import violations
+from .levels import PRIVILEGED, LevelVersion, policy_of
 
 _MOST_PODS: Final = 3000
 """The most checked pods of a namespace when it enforces another level."""

@@ -3,13 +3,9 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.admission.pod_security.baseline_checks import (
-    added_capabilities,
-    proc_mount,
-    profile_of,
-    seccomp_fields,
-)
-from controller_manager.devcluster.admission.pod_security.checks import (
+
+from .baseline_checks import added_capabilities, proc_mount, profile_of, seccomp_fields
+from .checks import (
     Check,
     CheckPod,
     Violation,

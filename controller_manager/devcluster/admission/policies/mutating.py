@@ -15,15 +15,6 @@ from controller_manager.devcluster.admission.match_conditions import (
     hold,
 )
 from controller_manager.devcluster.admission.matching import is_exempt_from_policies
-from controller_manager.devcluster.admission.policies.bindings import (
-    Invocation,
-    Policies,
-)
-from controller_manager.devcluster.admission.policies.mutations import (
-    MutationError,
-    mutated,
-)
-from controller_manager.devcluster.admission.policies.variables import Variables
 from controller_manager.devcluster.admission.rounds import Rounds
 from controller_manager.devcluster.admission.versions import in_requested
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
@@ -33,6 +24,10 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
 )
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.security.authorization import Authorizer
+
+from .bindings import Invocation, Policies
+from .mutations import MutationError, mutated
+from .variables import Variables
 
 
 class _PolicyError(Exception):

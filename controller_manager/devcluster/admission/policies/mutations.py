@@ -5,7 +5,6 @@ from typing import Any
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.expressions import evaluated
-from controller_manager.devcluster.admission.policies.cel_json import as_json, misnamed
 from controller_manager.devcluster.cel.costs import size_of
 from controller_manager.devcluster.cel.evaluation import Budget
 from controller_manager.devcluster.cel.values import EvaluationError, Message, Value
@@ -19,6 +18,8 @@ from controller_manager.devcluster.server.fields.field_type import DEDUCED, Fiel
 from controller_manager.devcluster.server.fields.merging import merged
 from controller_manager.devcluster.server.registry.field_owners import version_of
 from controller_manager.devcluster.server.rest.kind import Kind
+
+from .cel_json import as_json, misnamed
 
 _OPERATION = ("op", "path", "from")
 

@@ -8,11 +8,6 @@ from controller_manager.devcluster.admission.expressions import (
     names_of,
 )
 from controller_manager.devcluster.admission.matching import is_exempt_from_policies
-from controller_manager.devcluster.admission.policies.bindings import (
-    Invocation,
-    Policies,
-)
-from controller_manager.devcluster.admission.policies.validations import Denial, denials
 from controller_manager.devcluster.cel.evaluation import Budget
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
@@ -20,6 +15,9 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
 )
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.security.authorization import Authorizer
+
+from .bindings import Invocation, Policies
+from .validations import Denial, denials
 
 _CODES: Final = {"Forbidden": 403, "RequestEntityTooLarge": 413, "Unauthorized": 401}
 _INVALID: Final = ("Invalid", 422)

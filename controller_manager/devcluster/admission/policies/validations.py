@@ -16,9 +16,10 @@ from controller_manager.devcluster.admission.match_conditions import (
     ConditionError,
     hold,
 )
-from controller_manager.devcluster.admission.policies.variables import Variables
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.cel.values import EvaluationError, Value, type_of
+
+from .variables import Variables
 
 _MOST_CHARACTERS: Final = 5 << 10
 

@@ -13,15 +13,6 @@ from controller_manager.devcluster.admission.match_conditions import (
     hold,
 )
 from controller_manager.devcluster.admission.matching import Kinds, Matcher, is_exempt
-from controller_manager.devcluster.admission.webhooks.calls import endpoint_of, posted
-from controller_manager.devcluster.admission.webhooks.hooks import Hook, hooks_of
-from controller_manager.devcluster.admission.webhooks.outcomes import Failure, Outcome
-from controller_manager.devcluster.admission.webhooks.review import (
-    Question,
-    Unsuitable,
-    answer_of,
-    question_of,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import forbidden
 from controller_manager.devcluster.server.apimachinery.uids import random_uid
 from controller_manager.devcluster.server.rest.admission import (
@@ -32,6 +23,11 @@ from controller_manager.devcluster.server.rest.admission import (
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.security.authorization import Authorizer
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .calls import endpoint_of, posted
+from .hooks import Hook, hooks_of
+from .outcomes import Failure, Outcome
+from .review import Question, Unsuitable, answer_of, question_of
 
 
 class Invocation(Struct, frozen=True):

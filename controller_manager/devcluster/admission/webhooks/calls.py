@@ -20,17 +20,11 @@ from msgspec import Struct
 from yarl import URL
 
 from controller_manager.client.tls import pem_only
-from controller_manager.devcluster.admission.webhooks.failures import (
-    status_text,
-    transport_text,
-)
-from controller_manager.devcluster.admission.webhooks.outcomes import Failure
-from controller_manager.devcluster.admission.webhooks.services import (
-    Address,
-    UnresolvedError,
-    addresses_of,
-)
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .failures import status_text, transport_text
+from .outcomes import Failure
+from .services import Address, UnresolvedError, addresses_of
 
 _MOST_BYTES: Final = 10 << 20
 """The most bytes of an answer. Upstream has no limit; an object has 3 MiB at most."""

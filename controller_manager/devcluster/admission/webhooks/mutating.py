@@ -5,23 +5,17 @@ from typing import Any, ClassVar
 from controller_manager.devcluster.admission.changes import take_changed
 from controller_manager.devcluster.admission.rounds import Rounds
 from controller_manager.devcluster.admission.versions import in_requested
-from controller_manager.devcluster.admission.webhooks.answers import (
-    Invocation,
-    Webhooks,
-)
-from controller_manager.devcluster.admission.webhooks.hooks import Hook
-from controller_manager.devcluster.admission.webhooks.outcomes import (
-    Answer,
-    internal_error,
-    no_dry_run,
-)
-from controller_manager.devcluster.admission.webhooks.validating import check_outcome
 from controller_manager.devcluster.server.apimachinery.json_patch import (
     PatchError,
     json_patch,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Refusal
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+
+from .answers import Invocation, Webhooks
+from .hooks import Hook
+from .outcomes import Answer, internal_error, no_dry_run
+from .validating import check_outcome
 
 
 class MutatingAdmissionWebhook(Plugin):

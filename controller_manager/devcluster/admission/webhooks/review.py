@@ -12,15 +12,12 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.versions import in_requested, request_of
-from controller_manager.devcluster.admission.webhooks.hooks import Hook
-from controller_manager.devcluster.admission.webhooks.outcomes import (
-    Answer,
-    Failure,
-    Outcome,
-)
 from controller_manager.devcluster.server.apimachinery.go_json import go_json_error
 from controller_manager.devcluster.server.rest.admission import Write
 from controller_manager.devcluster.server.rest.kind import Kind
+
+from .hooks import Hook
+from .outcomes import Answer, Failure, Outcome
 
 _GROUP: Final = "admission.k8s.io"
 _KIND: Final = "AdmissionReview"

@@ -2,16 +2,11 @@
 
 from typing import ClassVar
 
-from controller_manager.devcluster.admission.webhooks.answers import Webhooks
-from controller_manager.devcluster.admission.webhooks.hooks import Hook
-from controller_manager.devcluster.admission.webhooks.outcomes import (
-    Failure,
-    Outcome,
-    calling_failed,
-    denied,
-    no_dry_run,
-)
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+
+from .answers import Webhooks
+from .hooks import Hook
+from .outcomes import Failure, Outcome, calling_failed, denied, no_dry_run
 
 
 class ValidatingAdmissionWebhook(Plugin):

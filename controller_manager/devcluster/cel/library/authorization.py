@@ -6,8 +6,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller_manager.devcluster.cel.library.checks import expect
 from controller_manager.devcluster.cel.values import EvaluationError, Value
+
+from .checks import expect
 
 
 class Asked(Struct, frozen=True):

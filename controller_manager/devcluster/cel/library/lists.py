@@ -6,14 +6,15 @@ from itertools import pairwise
 from typing import Final
 
 from controller_manager.devcluster.cel.arithmetic import add, compare
-from controller_manager.devcluster.cel.library.checks import expect
-from controller_manager.devcluster.cel.library.strings import first_index, last_index
 from controller_manager.devcluster.cel.values import (
     EvaluationError,
     Value,
     are_equal,
     contains,
 )
+
+from .checks import expect
+from .strings import first_index, last_index
 
 
 def _is_sorted(values: Value) -> bool:

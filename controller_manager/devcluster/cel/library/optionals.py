@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from controller_manager.devcluster.cel.library.checks import expect
 from controller_manager.devcluster.cel.values import (
     NOTHING,
     EvaluationError,
     Maybe,
     Value,
 )
+
+from .checks import expect
 
 
 def _value(optional: Value) -> Value:

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from controller_manager.devcluster.cel.library.checks import expect
 from controller_manager.devcluster.cel.values import Value
+
+from .checks import expect
 
 
 def _escape_key(key: Value) -> str:

@@ -7,7 +7,6 @@ from typing import Final
 from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
 from controller_manager.api.quantity import Quantity, parse_quantity
-from controller_manager.devcluster.cel.library.checks import expect, is_parsed, parsed
 from controller_manager.devcluster.cel.values import (
     MOST_INT,
     Address,
@@ -16,6 +15,8 @@ from controller_manager.devcluster.cel.values import (
     Value,
     no_overload,
 )
+
+from .checks import expect, is_parsed, parsed
 
 _NANOS: Final = 10**9
 _IN_PATHS: Final = "/%:@!$&'()*+,;=~"

@@ -8,7 +8,6 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from controller_manager.api.times import OutOfRangeError, parse_in_range
-from controller_manager.devcluster.cel.library.checks import expect, parsed
 from controller_manager.devcluster.cel.values import (
     MOST_INT,
     MOST_UINT,
@@ -21,6 +20,8 @@ from controller_manager.devcluster.cel.values import (
     whole,
 )
 from controller_manager.devcluster.regexp import PatternProblem, compiled
+
+from .checks import expect, parsed
 
 _UNITS: Final = {
     "ns": 1e-3,

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from controller_manager.devcluster.cel.library.checks import expect
-from controller_manager.devcluster.cel.library.standard import GLOBALS as STANDARD
 from controller_manager.devcluster.cel.values import EvaluationError, Value, no_overload
+
+from .checks import expect
+from .standard import GLOBALS as STANDARD
 
 _SPACES: Final = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008"

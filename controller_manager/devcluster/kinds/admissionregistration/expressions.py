@@ -9,14 +9,6 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.types import Type
-from controller_manager.devcluster.kinds.admissionregistration.compilation import (
-    declared,
-    problem_of,
-    type_of,
-)
-from controller_manager.devcluster.kinds.admissionregistration.match_conditions import (
-    validate_conditions,
-)
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_qualified_name,
 )
@@ -28,6 +20,9 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .compilation import declared, problem_of, type_of
+from .match_conditions import validate_conditions
 
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
 _PATCHES: Final = {

@@ -3,10 +3,6 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.admissionregistration.compilation import (
-    declared,
-    problem_of,
-)
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_qualified_name,
 )
@@ -18,6 +14,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
     too_many,
 )
+
+from .compilation import declared, problem_of
 
 _MOST_CONDITIONS: Final = 64
 

@@ -3,9 +3,6 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.admissionregistration.rules import (
-    validate_rule,
-)
 from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_path_segment,
@@ -17,6 +14,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .rules import validate_rule
 
 _MATCH_POLICIES: Final = ("Equivalent", "Exact")
 _MUTABLE: Final = ("*", "CONNECT", "CREATE", "UPDATE")

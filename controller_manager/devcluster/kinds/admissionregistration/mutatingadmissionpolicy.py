@@ -5,17 +5,6 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.admissionregistration.expressions import (
-    validate_mutations,
-)
-from controller_manager.devcluster.kinds.admissionregistration.matching import (
-    validate_mutable,
-)
-from controller_manager.devcluster.kinds.admissionregistration.policy_fields import (
-    apply_policy_defaults,
-    param_kind_text,
-    validate_policy_fields,
-)
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.apimachinery.statuses import (
@@ -31,6 +20,14 @@ from controller_manager.devcluster.server.rest.tables import (
     Cells,
     Column,
     age,
+)
+
+from .expressions import validate_mutations
+from .matching import validate_mutable
+from .policy_fields import (
+    apply_policy_defaults,
+    param_kind_text,
+    validate_policy_fields,
 )
 
 _REINVOCATIONS: Final = ("Never", "IfNeeded")

@@ -4,14 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.admissionregistration.matching import (
-    validate_mutable,
-)
-from controller_manager.devcluster.kinds.admissionregistration.policy_bindings import (
-    PolicyBindingStrategy,
-)
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
+
+from .matching import validate_mutable
+from .policy_bindings import PolicyBindingStrategy
 
 
 class MutatingAdmissionPolicyBindingStrategy(PolicyBindingStrategy):

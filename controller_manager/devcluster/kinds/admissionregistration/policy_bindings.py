@@ -5,14 +5,6 @@ from datetime import datetime
 from typing import ClassVar
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.admissionregistration.matching import (
-    apply_match_defaults,
-    validate_match,
-)
-from controller_manager.devcluster.kinds.admissionregistration.param_references import (
-    reference_text,
-    validate_reference,
-)
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.apimachinery.names import validate_subdomain
 from controller_manager.devcluster.server.apimachinery.statuses import Cause, required
@@ -24,6 +16,9 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+
+from .matching import apply_match_defaults, validate_match
+from .param_references import reference_text, validate_reference
 
 
 class PolicyBindingStrategy(Strategy):

@@ -3,16 +3,14 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.admissionregistration.matching import (
-    apply_match_defaults,
-    validate_match,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     not_supported,
     required,
     shown,
 )
+
+from .matching import apply_match_defaults, validate_match
 
 _FAILURE_POLICIES: Final = ("Fail", "Ignore")
 

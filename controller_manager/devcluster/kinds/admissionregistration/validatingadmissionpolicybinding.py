@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.admissionregistration.policy_bindings import (
-    PolicyBindingStrategy,
-)
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
@@ -16,6 +13,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .policy_bindings import PolicyBindingStrategy
 
 _ACTIONS: Final = ("Audit", "Deny", "Warn")
 _DENY_AND_WARN: Final = (

@@ -2,10 +2,9 @@
 
 from typing import Final
 
-from controller_manager.devcluster.kinds.admissionregistration.webhook_strategy import (
-    WebhookConfigurationStrategy,
-)
 from controller_manager.devcluster.kinds.built_in import kind_of
+
+from .webhook_strategy import WebhookConfigurationStrategy
 
 KIND: Final = kind_of(
     "admissionregistration.k8s.io/v1",

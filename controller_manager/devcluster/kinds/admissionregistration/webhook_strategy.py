@@ -5,10 +5,6 @@ from datetime import datetime
 from typing import ClassVar
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.admissionregistration.webhooks import (
-    apply_webhook_defaults,
-    validate_webhooks,
-)
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
@@ -19,6 +15,8 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+
+from .webhooks import apply_webhook_defaults, validate_webhooks
 
 
 class WebhookConfigurationStrategy(Strategy):

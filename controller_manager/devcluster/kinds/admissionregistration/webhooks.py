@@ -7,12 +7,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.admissionregistration.match_conditions import (
-    validate_conditions,
-)
-from controller_manager.devcluster.kinds.admissionregistration.rules import (
-    validate_rule,
-)
 from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.server.apimachinery.names import (
     service_name_problems,
@@ -26,6 +20,9 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .match_conditions import validate_conditions
+from .rules import validate_rule
 
 _CHOICES: Final = {
     "failurePolicy": ("Fail", "Ignore"),

@@ -6,11 +6,6 @@ import hashlib
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.custom_resource_strategy import (
-    CustomResourceStrategy,
-    Origin,
-    Served,
-)
 from controller_manager.devcluster.server.rest.kind import (
     ALL_VERBS,
     SCALE,
@@ -19,6 +14,8 @@ from controller_manager.devcluster.server.rest.kind import (
     Subresource,
     status_of,
 )
+
+from .custom_resource_strategy import CustomResourceStrategy, Origin, Served
 
 
 def origin_of(definition: JSON) -> Origin:

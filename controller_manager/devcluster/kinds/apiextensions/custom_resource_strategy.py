@@ -8,32 +8,6 @@ from datetime import datetime
 from typing import Any, ClassVar, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.printer_columns import (
-    PrinterColumns,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.defaulting import (
-    defaulted,
-    has_defaults,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.embedded import (
-    coerced,
-    coerced_metadata,
-    validate_embedded,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.field_types import (
-    type_of_resource,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
-    properties_of,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.list_types import (
-    validate_lists,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.pruning import pruned
-from controller_manager.devcluster.kinds.apiextensions.schemas.rules import Rules
-from controller_manager.devcluster.kinds.apiextensions.schemas.validation import (
-    validate_value,
-)
 from controller_manager.devcluster.schema.duplicates import duplicates, plain
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
@@ -45,6 +19,16 @@ from controller_manager.devcluster.server.fields.field_type import FieldType
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import Cells, Column
 from controller_manager.devcluster.server.storage.storage import Stored
+
+from .printer_columns import PrinterColumns
+from .schemas.defaulting import defaulted, has_defaults
+from .schemas.embedded import coerced, coerced_metadata, validate_embedded
+from .schemas.field_types import type_of_resource
+from .schemas.keywords import properties_of
+from .schemas.list_types import validate_lists
+from .schemas.pruning import pruned
+from .schemas.rules import Rules
+from .schemas.validation import validate_value
 
 _MOST_REPLICAS: Final = 2**31 - 1
 

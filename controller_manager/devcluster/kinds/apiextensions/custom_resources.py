@@ -8,21 +8,6 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
-from controller_manager.devcluster.kinds.apiextensions.custom_kinds import (
-    kinds_of,
-    origin_of,
-    stored_kind_of,
-)
-from controller_manager.devcluster.kinds.apiextensions.custom_resource_strategy import (
-    CustomResourceStrategy,
-    Origin,
-)
-from controller_manager.devcluster.kinds.apiextensions.definition_status import (
-    is_established,
-    is_settled,
-    new_status,
-    taken_names,
-)
 from controller_manager.devcluster.kinds.apiregistration.local_services import (
     sync_custom_services,
 )
@@ -33,6 +18,10 @@ from controller_manager.devcluster.server.registry.rest_storage import (
 )
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
+
+from .custom_kinds import kinds_of, origin_of, stored_kind_of
+from .custom_resource_strategy import CustomResourceStrategy, Origin
+from .definition_status import is_established, is_settled, new_status, taken_names
 
 DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"

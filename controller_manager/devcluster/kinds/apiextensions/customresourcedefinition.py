@@ -4,22 +4,6 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.approval import validate_approval
-from controller_manager.devcluster.kinds.apiextensions.conversion import (
-    validate_convertible,
-)
-from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
-    CLEANUP,
-    sync_definitions,
-)
-from controller_manager.devcluster.kinds.apiextensions.definition_status import (
-    is_established,
-)
-from controller_manager.devcluster.kinds.apiextensions.definition_validation import (
-    validate_definition_spec,
-    validate_definition_update,
-    validate_stored_versions,
-)
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
@@ -32,6 +16,16 @@ from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import CREATED_AT, NAME
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .approval import validate_approval
+from .conversion import validate_convertible
+from .custom_resources import CLEANUP, sync_definitions
+from .definition_status import is_established
+from .definition_validation import (
+    validate_definition_spec,
+    validate_definition_update,
+    validate_stored_versions,
+)
 
 
 class CustomResourceDefinitionStrategy(Strategy):

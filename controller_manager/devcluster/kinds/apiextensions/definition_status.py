@@ -10,12 +10,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.approval import (
-    approval_condition,
-)
-from controller_manager.devcluster.kinds.apiextensions.conversion import (
-    conversion_problem,
-)
+
+from .approval import approval_condition
+from .conversion import conversion_problem
 
 _NAMES: Final = (
     ("plural", "PluralConflict"),

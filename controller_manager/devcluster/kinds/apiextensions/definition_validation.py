@@ -9,15 +9,6 @@ from functools import partial
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.conversion import (
-    validate_conversion,
-)
-from controller_manager.devcluster.kinds.apiextensions.version_validation import (
-    validate_columns,
-    validate_selectable_fields,
-    validate_subresources,
-    validate_versioned_schema,
-)
 from controller_manager.devcluster.server.apimachinery.names import (
     service_name_problems,
     subdomain_problems,
@@ -28,6 +19,14 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     not_supported,
     required,
     shown,
+)
+
+from .conversion import validate_conversion
+from .version_validation import (
+    validate_columns,
+    validate_selectable_fields,
+    validate_subresources,
+    validate_versioned_schema,
 )
 
 _WARNING: Final = 256

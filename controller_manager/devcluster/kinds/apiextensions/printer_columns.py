@@ -11,16 +11,14 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
-from controller_manager.devcluster.kinds.apiextensions.json_paths import (
-    JSONPath,
-    PathProblem,
-)
 from controller_manager.devcluster.server.rest.tables import (
     NAME,
     Cells,
     Column,
     human_duration,
 )
+
+from .json_paths import JSONPath, PathProblem
 
 _AGE: Final = {
     "name": "Age",

@@ -4,21 +4,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.defaults import (
-    validate_defaults,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.definition import (
-    validate_schema,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
-    properties_of,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.rule_costs import (
-    validate_costs,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.structure import (
-    validate_structure,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
@@ -28,6 +13,12 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
     too_many,
 )
+
+from .schemas.defaults import validate_defaults
+from .schemas.definition import validate_schema
+from .schemas.keywords import properties_of
+from .schemas.rule_costs import validate_costs
+from .schemas.structure import validate_structure
 
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = (

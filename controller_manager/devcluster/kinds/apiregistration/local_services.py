@@ -8,16 +8,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiregistration.apiservice import (
-    KIND as API_SERVICES,
-)
-from controller_manager.devcluster.kinds.apiregistration.apiservice import local_service
-from controller_manager.devcluster.kinds.apiregistration.group_priorities import (
-    PRIORITIES,
-)
 from controller_manager.devcluster.kinds.fixed_uids import fixed_uid
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.kind import Catalogue
+
+from .apiservice import KIND as API_SERVICES
+from .apiservice import local_service
+from .group_priorities import PRIORITIES
 
 _VERSIONS: Final[Mapping[tuple[str, str], int]] = {
     ("", "v1"): 1,

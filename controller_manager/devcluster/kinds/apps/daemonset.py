@@ -5,13 +5,6 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apps.daemonset_validation import (
-    validate_daemon_set_spec,
-)
-from controller_manager.devcluster.kinds.apps.template_generation import (
-    set_template_generation,
-    template_generation,
-)
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import (
     CONTAINERS,
@@ -36,6 +29,9 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .daemonset_validation import validate_daemon_set_spec
+from .template_generation import set_template_generation, template_generation
 
 _ALL: Final = (
     "currentNumberScheduled",

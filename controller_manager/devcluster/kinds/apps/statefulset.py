@@ -5,10 +5,6 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apps.statefulset_validation import (
-    validate_stateful_set_spec,
-    validate_stateful_set_update,
-)
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.claim_defaults import default_claim
 from controller_manager.devcluster.kinds.columns import (
@@ -36,6 +32,11 @@ from controller_manager.devcluster.server.rest.tables import (
 )
 from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.options.gates import Gate
+
+from .statefulset_validation import (
+    validate_stateful_set_spec,
+    validate_stateful_set_update,
+)
 
 _COUNTS: Final = (
     "replicas",

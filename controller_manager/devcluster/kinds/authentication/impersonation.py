@@ -9,10 +9,6 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote
 
-from controller_manager.devcluster.kinds.authentication.impersonation_modes import (
-    LEGACY,
-    MODES,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     bad_request,
@@ -23,6 +19,8 @@ from controller_manager.devcluster.server.security.authorization import (
     Attributes,
     Authorizer,
 )
+
+from .impersonation_modes import LEGACY, MODES
 
 _PREFIX: Final = "impersonate-"
 _USER: Final = "impersonate-user"

@@ -3,10 +3,6 @@
 from collections.abc import Iterable
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.authorization.review_attributes import (
-    evaluation_error,
-    review_attributes,
-)
 from controller_manager.devcluster.kinds.reviews import reviewed
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
@@ -14,6 +10,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
 )
 from controller_manager.devcluster.server.registry.rest_storage import Call
 from controller_manager.devcluster.server.security.authentication import User
+
+from .review_attributes import evaluation_error, review_attributes
 
 
 def check_review(call: Call, causes: Iterable[Cause]) -> None:

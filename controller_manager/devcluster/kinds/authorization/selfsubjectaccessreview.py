@@ -3,15 +3,11 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.authorization.access_reviews import (
-    check_review,
-    reviewed_access,
-)
-from controller_manager.devcluster.kinds.authorization.review_validation import (
-    validate_self_review,
-)
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
+
+from .access_reviews import check_review, reviewed_access
+from .review_validation import validate_self_review
 
 
 def review_own_access(call: Call, obj: JSON) -> JSON:

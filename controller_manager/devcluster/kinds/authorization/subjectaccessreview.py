@@ -3,18 +3,12 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.authorization.access_reviews import (
-    check_review,
-    reviewed_access,
-)
-from controller_manager.devcluster.kinds.authorization.review_attributes import (
-    reviewed_user,
-)
-from controller_manager.devcluster.kinds.authorization.review_validation import (
-    validate_review,
-)
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
+
+from .access_reviews import check_review, reviewed_access
+from .review_attributes import reviewed_user
+from .review_validation import validate_review
 
 
 def review_access(call: Call, obj: JSON) -> JSON:

@@ -6,12 +6,6 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
-from controller_manager.devcluster.kinds.batch.cronjob_validation import (
-    validate_cron_job_spec,
-)
-from controller_manager.devcluster.kinds.batch.job.spec_defaults import (
-    default_failure_policy,
-)
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import (
     CONTAINERS,
@@ -36,6 +30,9 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
     human_duration,
 )
+
+from .cronjob_validation import validate_cron_job_spec
+from .job.spec_defaults import default_failure_policy
 
 _LONGEST_NAME: Final = 52
 """The name of a job is that of its cron job and eleven more characters."""

@@ -4,9 +4,6 @@ import re
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.batch.job.spec_validation import (
-    validate_job_spec,
-)
 from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
@@ -18,6 +15,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
 from controller_manager.schedules.errors import ScheduleError, ZoneError
 from controller_manager.schedules.parsing import names_a_zone, parse_schedule
 from controller_manager.schedules.zones import load_zone
+
+from .job.spec_validation import validate_job_spec
 
 _POLICIES: Final = ("Allow", "Forbid", "Replace")
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")

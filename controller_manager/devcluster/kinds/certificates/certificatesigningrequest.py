@@ -7,14 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.kinds.certificates.signing_validation import (
-    DECISIONS,
-    conditions_of,
-    validate_certificate,
-    validate_conditions,
-    validate_no_decision,
-    validate_spec,
-)
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
@@ -29,6 +21,15 @@ from controller_manager.devcluster.server.rest.tables import (
 from controller_manager.devcluster.server.security.authentication import (
     AUTHENTICATED,
     User,
+)
+
+from .signing_validation import (
+    DECISIONS,
+    conditions_of,
+    validate_certificate,
+    validate_conditions,
+    validate_no_decision,
+    validate_spec,
 )
 
 _USER_FIELDS: Final = ("username", "uid", "groups", "extra")

@@ -7,9 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.coordination.strategies import (
-    validate_strategy,
-)
 from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
@@ -27,6 +24,8 @@ from controller_manager.devcluster.server.rest.tables import (
 )
 from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.options.gates import COORDINATED_ELECTION
+
+from .strategies import validate_strategy
 
 _COORDINATION: Final = ("preferredHolder", "strategy")
 """Fields behind the gate CoordinatedLeaderElection."""

@@ -11,10 +11,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.coordination.strategies import (
-    OLDEST_EMULATION,
-    validate_strategy,
-)
 from controller_manager.devcluster.kinds.core.data_validation import key_problems
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.server.apimachinery.statuses import (
@@ -33,6 +29,8 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 from controller_manager.options.gates import COORDINATED_ELECTION
+
+from .strategies import OLDEST_EMULATION, validate_strategy
 
 _Version = tuple[int, ...]
 

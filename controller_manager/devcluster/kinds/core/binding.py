@@ -4,10 +4,11 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.kinds.core.pod.binding import bind
-from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.server.apimachinery.statuses import success
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
+
+from .pod.binding import bind
+from .pod.strategy import KIND as POD
 
 
 def bind_pod(call: Call, obj: JSON) -> JSON:

@@ -14,12 +14,13 @@ from controller_manager.api.core.bootstrap_tokens import (
     time_left,
 )
 from controller_manager.api.core.secrets import Secret, bytes_of, decoded
-from controller_manager.devcluster.kinds.core.secret import KIND as SECRET
 from controller_manager.devcluster.server.security.authentication import (
     AUTHENTICATED,
     User,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .secret import KIND as SECRET
 
 _TOKEN: Final = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
 _GROUP: Final = "system:bootstrappers"

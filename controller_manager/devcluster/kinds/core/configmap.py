@@ -7,12 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import data_count, name_of
-from controller_manager.devcluster.kinds.core.data_validation import (
-    LARGEST,
-    size_of_base64,
-    validate_immutable,
-    validate_keys,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
@@ -27,6 +21,8 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+
+from .data_validation import LARGEST, size_of_base64, validate_immutable, validate_keys
 
 
 class ConfigMapStrategy(Strategy):

@@ -7,9 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.core.endpoints_validation import (
-    validate_subsets,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
@@ -20,6 +17,8 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+
+from .endpoints_validation import validate_subsets
 
 _SHOWN: Final = 3
 

@@ -7,7 +7,6 @@ from controller_manager.api.core.compute import HUGE_PAGES_PREFIX
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, parse_quantity
 from controller_manager.control.quota.names import is_extended, is_native
-from controller_manager.devcluster.kinds.core.resourcequota_validation import STANDARD
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_qualified_name,
 )
@@ -19,6 +18,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .resourcequota_validation import STANDARD
 
 POD: Final = "Pod"
 CONTAINER: Final = "Container"

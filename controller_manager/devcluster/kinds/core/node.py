@@ -7,11 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.core.node_ranges import (
-    default_ranges,
-    validate_change_of_ranges,
-    validate_ranges,
-)
 from controller_manager.devcluster.kinds.taint_validation import validate_taints
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
@@ -24,6 +19,8 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+
+from .node_ranges import default_ranges, validate_change_of_ranges, validate_ranges
 
 _ROLE: Final = "node-role.kubernetes.io/"
 _OLDER_ROLE: Final = "kubernetes.io/role"

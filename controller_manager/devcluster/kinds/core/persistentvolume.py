@@ -8,15 +8,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.core.volume_columns import (
-    UNSET,
-    access_modes,
-    phase_of,
-)
-from controller_manager.devcluster.kinds.core.volume_validation import (
-    validate_volume,
-    validate_volume_update,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
@@ -27,6 +18,9 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .volume_columns import UNSET, access_modes, phase_of
+from .volume_validation import validate_volume, validate_volume_update
 
 
 class PersistentVolumeStrategy(Strategy):

@@ -8,17 +8,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.claim_defaults import default_claim
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.core.claim_validation import (
-    validate_claim_spec,
-    validate_claim_status,
-    validate_claim_update,
-)
-from controller_manager.devcluster.kinds.core.data_sources import fill_in_data_sources
-from controller_manager.devcluster.kinds.core.volume_columns import (
-    UNSET,
-    access_modes,
-    phase_of,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
@@ -29,6 +18,14 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .claim_validation import (
+    validate_claim_spec,
+    validate_claim_status,
+    validate_claim_update,
+)
+from .data_sources import fill_in_data_sources
+from .volume_columns import UNSET, access_modes, phase_of
 
 
 class PersistentVolumeClaimStrategy(Strategy):

@@ -8,11 +8,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.control.quota.names import LIMITS
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.core.resourcequota_validation import (
-    validate_amounts,
-    validate_quota,
-    validate_quota_update,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
@@ -21,6 +16,12 @@ from controller_manager.devcluster.server.rest.tables import (
     Cells,
     Column,
     age,
+)
+
+from .resourcequota_validation import (
+    validate_amounts,
+    validate_quota,
+    validate_quota_update,
 )
 
 

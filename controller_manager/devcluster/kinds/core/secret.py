@@ -9,12 +9,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import data_count, name_of
-from controller_manager.devcluster.kinds.core.data_validation import (
-    LARGEST,
-    size_of_base64,
-    validate_immutable,
-    validate_keys,
-)
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
 from controller_manager.devcluster.server.apimachinery.go_json import go_json_error
 from controller_manager.devcluster.server.apimachinery.statuses import (
@@ -32,6 +26,8 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+
+from .data_validation import LARGEST, size_of_base64, validate_immutable, validate_keys
 
 _ACCOUNT: Final = "kubernetes.io/service-account.name"
 _TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - the name of a type

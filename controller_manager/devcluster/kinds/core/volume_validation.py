@@ -3,10 +3,6 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.claim_validation import (
-    validate_access_modes,
-    validate_volume_mode,
-)
 from controller_manager.devcluster.kinds.field_values import (
     validate_positive_quantity,
     validate_unchanged,
@@ -19,6 +15,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .claim_validation import validate_access_modes, validate_volume_mode
 
 _RECLAIM_POLICIES: Final = ("Delete", "Recycle", "Retain")
 _NOT_SOURCES: Final = frozenset(

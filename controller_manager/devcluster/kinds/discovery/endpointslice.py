@@ -7,9 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.discovery.endpointslice_validation import (
-    validate_slice,
-)
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
@@ -24,6 +21,8 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+
+from .endpointslice_validation import validate_slice
 
 _SHOWN: Final = 3
 _UNSET: Final = "<unset>"

@@ -1,18 +1,12 @@
 """Stores the flow schemas and priority levels when the API server starts."""
 
-from controller_manager.devcluster.kinds.flowcontrol.bootstrap_flows import (
-    FLOW_SCHEMAS,
-    PRIORITY_LEVELS,
-)
-from controller_manager.devcluster.kinds.flowcontrol.flowschema import KIND as SCHEMAS
-from controller_manager.devcluster.kinds.flowcontrol.flowschema import add_flow_schema
-from controller_manager.devcluster.kinds.flowcontrol.prioritylevelconfiguration import (
-    KIND as LEVELS,
-)
-from controller_manager.devcluster.kinds.flowcontrol.prioritylevelconfiguration import (
-    add_priority_level,
-)
 from controller_manager.devcluster.server.registry.objects import Objects
+
+from .bootstrap_flows import FLOW_SCHEMAS, PRIORITY_LEVELS
+from .flowschema import KIND as SCHEMAS
+from .flowschema import add_flow_schema
+from .prioritylevelconfiguration import KIND as LEVELS
+from .prioritylevelconfiguration import add_priority_level
 
 
 def add_bootstrap_flows(objects: Objects) -> None:

@@ -11,14 +11,13 @@ from typing import Any, Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.flowcontrol.flowschema import KIND as SCHEMAS
-from controller_manager.devcluster.kinds.flowcontrol.flowschema import precedence_of
-from controller_manager.devcluster.kinds.flowcontrol.prioritylevelconfiguration import (
-    KIND as LEVELS,
-)
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.security.authorization import Attributes
 from controller_manager.devcluster.server.storage.storage import Storage, Watcher
+
+from .flowschema import KIND as SCHEMAS
+from .flowschema import precedence_of
+from .prioritylevelconfiguration import KIND as LEVELS
 
 _ACCOUNT: Final = "system:serviceaccount:"
 _LONG_RUNNING: Final = frozenset(("attach", "exec", "log", "portforward", "proxy"))

@@ -8,18 +8,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.flowcontrol.bootstrap_flows import (
-    FLOW_SCHEMAS,
-    MANDATORY,
-    with_metadata,
-)
-from controller_manager.devcluster.kinds.flowcontrol.flow_control_strategy import (
-    FlowControlStrategy,
-    validate_fixed,
-)
-from controller_manager.devcluster.kinds.flowcontrol.flow_schema_validation import (
-    validate_schema_spec,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
@@ -32,6 +20,10 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 from controller_manager.devcluster.server.storage.storage import Stored
+
+from .bootstrap_flows import FLOW_SCHEMAS, MANDATORY, with_metadata
+from .flow_control_strategy import FlowControlStrategy, validate_fixed
+from .flow_schema_validation import validate_schema_spec
 
 LEVELS: Final = "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"
 _PRECEDENCE: Final = 1000

@@ -7,23 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.flowcontrol.bootstrap_flows import (
-    MANDATORY,
-    PRIORITY_LEVELS,
-    with_metadata,
-)
-from controller_manager.devcluster.kinds.flowcontrol.flow_control_strategy import (
-    FlowControlStrategy,
-    validate_fixed,
-)
-from controller_manager.devcluster.kinds.flowcontrol.flowschema import (
-    KIND as FLOW_SCHEMAS,
-)
-from controller_manager.devcluster.kinds.flowcontrol.flowschema import set_dangling
-from controller_manager.devcluster.kinds.flowcontrol.priority_level_validation import (
-    EXEMPT,
-    validate_level_spec,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
@@ -35,6 +18,12 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+
+from .bootstrap_flows import MANDATORY, PRIORITY_LEVELS, with_metadata
+from .flow_control_strategy import FlowControlStrategy, validate_fixed
+from .flowschema import KIND as FLOW_SCHEMAS
+from .flowschema import set_dangling
+from .priority_level_validation import EXEMPT, validate_level_spec
 
 _SHARES: Final = 30
 _QUEUING: Final = {"handSize": 8, "queues": 64, "queueLengthLimit": 50}

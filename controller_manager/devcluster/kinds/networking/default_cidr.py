@@ -8,11 +8,10 @@ from typing import Final
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_CIDR
 from controller_manager.devcluster.kinds.fixed_uids import fixed_uid
-from controller_manager.devcluster.kinds.networking.servicecidr import (
-    KIND as SERVICE_CIDR,
-)
-from controller_manager.devcluster.kinds.networking.servicecidr import validate_ranges
 from controller_manager.devcluster.server.registry.objects import Objects
+
+from .servicecidr import KIND as SERVICE_CIDR
+from .servicecidr import validate_ranges
 
 _MESSAGE: Final = "Kubernetes default Service CIDR is ready"
 

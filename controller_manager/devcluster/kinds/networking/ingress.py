@@ -7,10 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.networking.ingress_validation import (
-    validate_balanced,
-    validate_ingress_spec,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
@@ -24,6 +20,8 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+
+from .ingress_validation import validate_balanced, validate_ingress_spec
 
 _MOST_HOSTS: Final = 3
 _CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"

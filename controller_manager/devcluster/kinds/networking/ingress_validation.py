@@ -5,9 +5,6 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.ip_addresses import parse_address
-from controller_manager.devcluster.kinds.networking.ingressclass import (
-    validate_typed_reference,
-)
 from controller_manager.devcluster.kinds.ports import (
     validate_port_name,
     validate_port_number,
@@ -24,6 +21,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .ingressclass import validate_typed_reference
 
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
 _BAD_PARTS: Final = ("//", "/./", "/../", "%2f", "%2F")

@@ -7,10 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of, selector_text
-from controller_manager.devcluster.kinds.networking.network_policy_validation import (
-    ranges_of,
-    validate_policy_spec,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
@@ -20,6 +16,8 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+
+from .network_policy_validation import ranges_of, validate_policy_spec
 
 
 class NetworkPolicyStrategy(Strategy):

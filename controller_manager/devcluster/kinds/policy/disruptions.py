@@ -5,15 +5,14 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.label_selectors import selects
-from controller_manager.devcluster.kinds.policy.poddisruptionbudget import (
-    KIND as BUDGETS,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     forbidden,
 )
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .poddisruptionbudget import KIND as BUDGETS
 
 _ALLOWED: Final = "DisruptionAllowed"
 _MOST_TAKEN: Final = 2000

@@ -8,12 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.rbac.binding_index import (
-    GROUP,
-    BindingIndex,
-    applying_subject,
-)
-from controller_manager.devcluster.kinds.rbac.rules import permits
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.security.authorization import (
     MASTERS,
@@ -24,6 +18,9 @@ from controller_manager.devcluster.server.security.authorization import (
     aggregate,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .binding_index import GROUP, BindingIndex, applying_subject
+from .rules import permits
 
 _PLURALS: Final = {"Role": "roles", "ClusterRole": "clusterroles"}
 

@@ -6,11 +6,6 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.rbac.validation import (
-    GROUP,
-    validate_binding,
-    validate_reference_kept,
-)
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_path_segment,
 )
@@ -23,6 +18,8 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+
+from .validation import GROUP, validate_binding, validate_reference_kept
 
 _SUBJECTS: Final = ("User", "Group", "ServiceAccount")
 

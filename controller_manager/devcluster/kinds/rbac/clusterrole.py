@@ -6,8 +6,9 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.label_selectors import validate_selector
-from controller_manager.devcluster.kinds.rbac.roles import RoleStrategy
 from controller_manager.devcluster.server.apimachinery.statuses import Cause, required
+
+from .roles import RoleStrategy
 
 
 class ClusterRoleStrategy(RoleStrategy):

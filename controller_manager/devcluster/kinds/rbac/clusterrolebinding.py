@@ -3,7 +3,8 @@
 from typing import ClassVar, Final
 
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.kinds.rbac.bindings import BindingStrategy
+
+from .bindings import BindingStrategy
 
 
 class ClusterRoleBindingStrategy(BindingStrategy):

@@ -8,17 +8,6 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.rbac.authorizer import (
-    RBACAuthorizer,
-    RoleNotFoundError,
-)
-from controller_manager.devcluster.kinds.rbac.binding_index import GROUP
-from controller_manager.devcluster.kinds.rbac.rules import (
-    compact,
-    description,
-    missing,
-    quoted,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     forbidden,
@@ -32,6 +21,10 @@ from controller_manager.devcluster.server.security.authorization import (
     Attributes,
     Authorizer,
 )
+
+from .authorizer import RBACAuthorizer, RoleNotFoundError
+from .binding_index import GROUP
+from .rules import compact, description, missing, quoted
 
 _ROLES: Final = frozenset(("roles", "clusterroles"))
 _BINDINGS: Final = frozenset(("rolebindings", "clusterrolebindings"))

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.rbac.bootstrap.policy import AUTO_UPDATE
-from controller_manager.devcluster.kinds.rbac.rules import missing
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.kind import Kind
+
+from .bootstrap.policy import AUTO_UPDATE
+from .rules import missing
 
 _AGGREGATION: Final = "aggregationRule"
 _SUBJECT_FIELDS: Final = ("kind", "apiGroup", "name", "namespace")

@@ -3,6 +3,7 @@
 from typing import Final
 
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.kinds.rbac.roles import RoleStrategy
+
+from .roles import RoleStrategy
 
 KIND: Final = kind_of("rbac.authorization.k8s.io/v1", "roles", RoleStrategy())

@@ -3,6 +3,7 @@
 from typing import Final
 
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.kinds.rbac.bindings import BindingStrategy
+
+from .bindings import BindingStrategy
 
 KIND: Final = kind_of("rbac.authorization.k8s.io/v1", "rolebindings", BindingStrategy())

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.rbac.validation import validate_rules
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_path_segment,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
+
+from .validation import validate_rules
 
 
 class RoleStrategy(Strategy):

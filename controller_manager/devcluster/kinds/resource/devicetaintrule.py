@@ -9,15 +9,16 @@ from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import NameAndAge
 from controller_manager.devcluster.kinds.condition_validation import validate_conditions
-from controller_manager.devcluster.kinds.resource.device_validation import (
+from controller_manager.devcluster.server.apimachinery.statuses import Cause, too_many
+from controller_manager.devcluster.server.storage.storage import Storage
+
+from .device_validation import (
     fill_in_times,
     validate_device_name,
     validate_driver,
     validate_pool,
     validate_taint,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import Cause, too_many
-from controller_manager.devcluster.server.storage.storage import Storage
 
 _MAX_CONDITIONS: Final = 8
 

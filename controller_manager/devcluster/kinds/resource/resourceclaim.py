@@ -7,7 +7,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
-from controller_manager.devcluster.kinds.resource.claim_defaults import default_devices
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
@@ -24,6 +23,8 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+
+from .claim_defaults import default_devices
 
 _MAX_USERS: Final = 256
 _NOT_ALLOCATED: Final = "may not be specified when `allocated` is not set"

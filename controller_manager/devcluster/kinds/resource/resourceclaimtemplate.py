@@ -6,7 +6,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import NameAndAge
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
-from controller_manager.devcluster.kinds.resource.claim_defaults import default_devices
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_annotations,
     validate_labels,
@@ -16,6 +15,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     invalid,
     shown,
 )
+
+from .claim_defaults import default_devices
 
 
 class ResourceClaimTemplateStrategy(NameAndAge):

@@ -12,10 +12,6 @@ from controller_manager.devcluster.kinds.field_values import (
     IMMUTABLE,
     validate_unchanged,
 )
-from controller_manager.devcluster.kinds.resource.device_validation import (
-    validate_driver,
-    validate_pool,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
@@ -29,6 +25,8 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+
+from .device_validation import validate_driver, validate_pool
 
 _HIGHEST_LIMIT: Final = 1000
 _COUNTED: Final = (

@@ -8,13 +8,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
-from controller_manager.devcluster.kinds.resource.device_validation import (
-    fill_in_times,
-    validate_device_name,
-    validate_driver,
-    validate_pool,
-    validate_taints,
-)
 from controller_manager.devcluster.server.apimachinery.names import validate_subdomain
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
@@ -33,6 +26,14 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .device_validation import (
+    fill_in_times,
+    validate_device_name,
+    validate_driver,
+    validate_pool,
+    validate_taints,
+)
 
 _MAX_DEVICES: Final = 128
 _MAX_TAINTED_DEVICES: Final = 64

@@ -7,9 +7,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import NameAndAge
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
-from controller_manager.devcluster.kinds.scheduling.policy import (
-    validate_scheduling_policy,
-)
 from controller_manager.devcluster.server.apimachinery.names import validate_label
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
@@ -18,6 +15,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
     too_many,
 )
+
+from .policy import validate_scheduling_policy
 
 _MOST_TEMPLATES: Final = 8
 _TEMPLATES: Final = "spec.podGroupTemplates"

@@ -8,7 +8,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.volume_columns import UNSET
-from controller_manager.devcluster.kinds.storage.default_class import is_default
 from controller_manager.devcluster.kinds.storage_validation import (
     validate_parameters,
     validate_provisioner,
@@ -28,6 +27,8 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+
+from .default_class import is_default
 
 _POLICIES: Final = ("Delete", "Retain")
 _MODES: Final = ("Immediate", "WaitForFirstConsumer")

@@ -9,28 +9,12 @@ from msgspec import Struct
 from controller_manager.api.core.scheduling import NO_EXECUTE, NO_SCHEDULE
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.scheduling.taints import untolerated
-from controller_manager.devcluster.nodes.scheduling.affinity_terms import Labels
-from controller_manager.devcluster.nodes.scheduling.node_infos import (
-    NodeInfo,
-    NodeInfos,
-    PodInfo,
-    collide,
-)
-from controller_manager.devcluster.nodes.scheduling.pod_affinity import (
-    ANTI_AFFINITY,
-    REPELLED,
-    PodAffinity,
-)
-from controller_manager.devcluster.nodes.scheduling.predicates import (
-    NodeFacts,
-    affinity_fits,
-    tolerations_of,
-    why_not,
-)
-from controller_manager.devcluster.nodes.scheduling.topology_spread import (
-    UNEVEN,
-    TopologySpread,
-)
+
+from .affinity_terms import Labels
+from .node_infos import NodeInfo, NodeInfos, PodInfo, collide
+from .pod_affinity import ANTI_AFFINITY, REPELLED, PodAffinity
+from .predicates import NodeFacts, affinity_fits, tolerations_of, why_not
+from .topology_spread import UNEVEN, TopologySpread
 
 PORTS: Final = "node(s) didn't have free ports for the requested pod ports"
 TOO_MANY: Final = "Too many pods"

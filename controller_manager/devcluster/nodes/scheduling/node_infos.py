@@ -15,9 +15,10 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.control.quota.pod_resources import pod_requests
-from controller_manager.devcluster.nodes.scheduling.affinity_terms import Term, terms_of
-from controller_manager.devcluster.nodes.scheduling.predicates import NodeFacts
 from controller_manager.devcluster.server.storage.storage import Key
+
+from .affinity_terms import Term, terms_of
+from .predicates import NodeFacts
 
 Amounts = Mapping[str, int]
 """Amounts of resources, in billionths of their units."""

@@ -7,12 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.scheduling.affinity_terms import (
-    Labels,
-    Term,
-    terms_of,
-)
-from controller_manager.devcluster.nodes.scheduling.node_infos import NodeInfos, PodInfo
+
+from .affinity_terms import Labels, Term, terms_of
+from .node_infos import NodeInfos, PodInfo
 
 Place = tuple[str, str]
 """A topology domain: a label that its nodes share."""

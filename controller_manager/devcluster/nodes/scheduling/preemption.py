@@ -17,16 +17,13 @@ from controller_manager.devcluster.kinds.policy.poddisruptionbudget import (
 )
 from controller_manager.devcluster.nodes.event_notes import normal
 from controller_manager.devcluster.nodes.events import Reporter
-from controller_manager.devcluster.nodes.scheduling.affinity_terms import compiled
-from controller_manager.devcluster.nodes.scheduling.fit import Fit, Misfit
-from controller_manager.devcluster.nodes.scheduling.node_infos import (
-    NodeInfo,
-    NodeInfos,
-    PodInfo,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import Refusal
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion
+
+from .affinity_terms import compiled
+from .fit import Fit, Misfit
+from .node_infos import NodeInfo, NodeInfos, PodInfo
 
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"

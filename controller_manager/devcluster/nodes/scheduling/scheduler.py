@@ -14,32 +14,6 @@ from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.nodes.devices import TOO_FEW, DeviceAllocation
 from controller_manager.devcluster.nodes.event_notes import normal
 from controller_manager.devcluster.nodes.events import SCHEDULER, Reporter
-from controller_manager.devcluster.nodes.scheduling.failure_handler import (
-    FailureHandler,
-)
-from controller_manager.devcluster.nodes.scheduling.fit import Fit, Misfit
-from controller_manager.devcluster.nodes.scheduling.fit_error import unschedulable
-from controller_manager.devcluster.nodes.scheduling.node_infos import (
-    NodeInfo,
-    NodeInfos,
-    PodInfo,
-)
-from controller_manager.devcluster.nodes.scheduling.predicates import (
-    OTHER_NODE,
-    NodeFacts,
-    named_nodes,
-    why_not,
-)
-from controller_manager.devcluster.nodes.scheduling.preemption import (
-    NOT_HELPFUL,
-    Preemption,
-)
-from controller_manager.devcluster.nodes.scheduling.scores import (
-    best,
-    prefers_nodes,
-    repels,
-)
-from controller_manager.devcluster.nodes.scheduling.waiting_pods import WaitingPods
 from controller_manager.devcluster.nodes.volumes.binding import (
     ONE_POD,
     Binding,
@@ -48,6 +22,15 @@ from controller_manager.devcluster.nodes.volumes.binding import (
 from controller_manager.devcluster.nodes.volumes.pod_claims import claims_of
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.storage.storage import Change, Key
+
+from .failure_handler import FailureHandler
+from .fit import Fit, Misfit
+from .fit_error import unschedulable
+from .node_infos import NodeInfo, NodeInfos, PodInfo
+from .predicates import OTHER_NODE, NodeFacts, named_nodes, why_not
+from .preemption import NOT_HELPFUL, Preemption
+from .scores import best, prefers_nodes, repels
+from .waiting_pods import WaitingPods
 
 _RETRY_DELAY: Final = 1.0
 """Seconds after which waiting pods are tried again when pods have left nodes."""

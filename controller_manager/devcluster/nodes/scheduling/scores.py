@@ -8,24 +8,12 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.scheduling.taints import tolerates
-from controller_manager.devcluster.nodes.scheduling.affinity_terms import (
-    Labels,
-    Term,
-    preferences_of,
-)
-from controller_manager.devcluster.nodes.scheduling.fit import Fit
-from controller_manager.devcluster.nodes.scheduling.node_infos import (
-    NodeInfo,
-    NodeInfos,
-)
-from controller_manager.devcluster.nodes.scheduling.predicates import (
-    matches_preference,
-    tolerations_of,
-)
-from controller_manager.devcluster.nodes.scheduling.topology_spread import (
-    SOFT,
-    TopologySpread,
-)
+
+from .affinity_terms import Labels, Term, preferences_of
+from .fit import Fit
+from .node_infos import NodeInfo, NodeInfos
+from .predicates import matches_preference, tolerations_of
+from .topology_spread import SOFT, TopologySpread
 
 _PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -10,11 +10,9 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import Selector
-from controller_manager.devcluster.nodes.scheduling.affinity_terms import selector_of
-from controller_manager.devcluster.nodes.scheduling.node_infos import (
-    NodeInfo,
-    NodeInfos,
-)
+
+from .affinity_terms import selector_of
+from .node_infos import NodeInfo, NodeInfos
 
 UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
 NO_LABEL: Final = f"{UNEVEN} (missing required label)"

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from controller_manager.devcluster.nodes.scheduling.node_infos import PodInfo
 from controller_manager.devcluster.server.storage.storage import Key
+
+from .node_infos import PodInfo
 
 
 class WaitingPods:

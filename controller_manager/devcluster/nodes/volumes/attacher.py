@@ -10,9 +10,10 @@ from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VO
 from controller_manager.devcluster.kinds.storage.volumeattachment import (
     KIND as ATTACHMENT,
 )
-from controller_manager.devcluster.nodes.volumes.driver import DRIVER, is_ours
-from controller_manager.devcluster.nodes.volumes.storage_objects import StorageObjects
 from controller_manager.devcluster.server.storage.storage import Change
+
+from .driver import DRIVER, is_ours
+from .storage_objects import StorageObjects
 
 FINALIZER: Final = f"external-attacher/{DRIVER}"
 

@@ -13,26 +13,12 @@ from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VO
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.nodes.scheduling.predicates import NodeFacts
-from controller_manager.devcluster.nodes.volumes.driver import (
-    ON_DEMAND,
-    SELECTED_NODE,
-    annotation,
-)
-from controller_manager.devcluster.nodes.volumes.pod_claims import (
-    claim_name,
-    claims_of,
-    is_bound,
-    is_made_for,
-)
-from controller_manager.devcluster.nodes.volumes.storage_objects import StorageObjects
-from controller_manager.devcluster.nodes.volumes.volume_fit import (
-    capacity_of,
-    fits_node,
-    is_free,
-    reference_to,
-    satisfies,
-)
 from controller_manager.devcluster.server.storage.storage import Change, Key
+
+from .driver import ON_DEMAND, SELECTED_NODE, annotation
+from .pod_claims import claim_name, claims_of, is_bound, is_made_for
+from .storage_objects import StorageObjects
+from .volume_fit import capacity_of, fits_node, is_free, reference_to, satisfies
 
 _UNBOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
 _OTHER_NODES: Final = "node(s) didn't match PersistentVolume's node affinity"

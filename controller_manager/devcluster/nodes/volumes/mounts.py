@@ -15,18 +15,12 @@ from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.storage.csidriver import KIND as DRIVER
 from controller_manager.devcluster.nodes.events import Reporter
 from controller_manager.devcluster.nodes.node_status import is_stopped
-from controller_manager.devcluster.nodes.volumes.delays import RESIZE_SECONDS, Delays
-from controller_manager.devcluster.nodes.volumes.pod_claims import (
-    claim_name,
-    claims_of,
-    is_bound,
-)
-from controller_manager.devcluster.nodes.volumes.resizer import (
-    needs_larger_file_system,
-    other_conditions,
-)
-from controller_manager.devcluster.nodes.volumes.storage_objects import StorageObjects
 from controller_manager.devcluster.server.storage.storage import Key
+
+from .delays import RESIZE_SECONDS, Delays
+from .pod_claims import claim_name, claims_of, is_bound
+from .resizer import needs_larger_file_system, other_conditions
+from .storage_objects import StorageObjects
 
 _MOUNT_TIMEOUT: Final = 123.0
 """Seconds that a kubelet waits for volumes before it reports a failure and retries."""

@@ -9,7 +9,10 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
 from controller_manager.devcluster.nodes.events import Reporter
-from controller_manager.devcluster.nodes.volumes.driver import (
+from controller_manager.devcluster.server.rest.deletion import Deletion
+from controller_manager.devcluster.server.storage.storage import Change
+
+from .driver import (
     DRIVER,
     ON_DEMAND,
     PROVISIONED_BY,
@@ -17,13 +20,8 @@ from controller_manager.devcluster.nodes.volumes.driver import (
     STORAGE_PROVISIONER,
     annotation,
 )
-from controller_manager.devcluster.nodes.volumes.storage_objects import StorageObjects
-from controller_manager.devcluster.nodes.volumes.volume_fit import (
-    reference_to,
-    request_of,
-)
-from controller_manager.devcluster.server.rest.deletion import Deletion
-from controller_manager.devcluster.server.storage.storage import Change
+from .storage_objects import StorageObjects
+from .volume_fit import reference_to, request_of
 
 FINALIZER: Final = "external-provisioner.volume.kubernetes.io/finalizer"
 

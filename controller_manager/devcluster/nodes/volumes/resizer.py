@@ -13,15 +13,13 @@ from controller_manager.devcluster.kinds.storage.volumeattributesclass import (
     KIND as ATTRIBUTES_CLASS,
 )
 from controller_manager.devcluster.nodes.events import Reporter
-from controller_manager.devcluster.nodes.volumes.delays import RESIZE_SECONDS, Delays
-from controller_manager.devcluster.nodes.volumes.driver import DRIVER, is_ours
-from controller_manager.devcluster.nodes.volumes.pod_claims import is_bound
-from controller_manager.devcluster.nodes.volumes.storage_objects import StorageObjects
-from controller_manager.devcluster.nodes.volumes.volume_fit import (
-    capacity_of,
-    request_of,
-)
 from controller_manager.devcluster.server.storage.storage import Change, Key
+
+from .delays import RESIZE_SECONDS, Delays
+from .driver import DRIVER, is_ours
+from .pod_claims import is_bound
+from .storage_objects import StorageObjects
+from .volume_fit import capacity_of, request_of
 
 RESIZING: Final = "Resizing"
 FILE_SYSTEM_PENDING: Final = "FileSystemResizePending"

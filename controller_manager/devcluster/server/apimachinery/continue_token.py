@@ -6,10 +6,7 @@ from typing import Final
 
 import msgspec
 
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Refusal,
-    bad_request,
-)
+from .statuses import Refusal, bad_request
 
 LATEST: Final = -1
 """The version in a token of a list that goes on with the present state."""

@@ -8,14 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    forbidden_field,
-    invalid,
-    required,
-    shown,
-    too_long,
-)
+
+from .statuses import Cause, forbidden_field, invalid, required, shown, too_long
 
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN: Final = re.compile(

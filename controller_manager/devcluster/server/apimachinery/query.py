@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from .statuses import (
     Cause,
     bad_request,
     forbidden_field,

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.schema.models import Field, Type, built_in
-from controller_manager.devcluster.server.apimachinery.json_patch import PatchError
+
+from .json_patch import PatchError
 
 _UNKNOWN: Final = Field()
 """A field without a type: a map is merged, and a list is replaced."""

@@ -7,13 +7,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.fields.field_type import (
-    FieldType,
-    ListType,
-    MapType,
-    NoKeyError,
-    shown_step,
-)
+
+from .field_type import FieldType, ListType, MapType, NoKeyError, shown_step
 
 
 class Fault(NamedTuple):

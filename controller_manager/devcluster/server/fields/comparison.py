@@ -3,20 +3,9 @@
 from typing import Any, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.fields.field_set import (
-    EMPTY,
-    ITSELF,
-    FieldSet,
-    outside_of,
-    union,
-    with_itself,
-)
-from controller_manager.devcluster.server.fields.field_type import (
-    FieldType,
-    ListType,
-    MapType,
-    indexed,
-)
+
+from .field_set import EMPTY, ITSELF, FieldSet, outside_of, union, with_itself
+from .field_type import FieldType, ListType, MapType, indexed
 
 _SCALARS: Final = frozenset((str, int, bool, float, type(None)))
 _COLLECTIONS: Final = (dict, list)

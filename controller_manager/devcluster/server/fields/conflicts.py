@@ -6,9 +6,10 @@ Upstream: apimachinery/pkg/util/managedfields/internal/conflict.go.
 from collections.abc import Mapping
 
 from controller_manager.devcluster.server.apimachinery.statuses import Refusal
-from controller_manager.devcluster.server.fields.entries import Manager
-from controller_manager.devcluster.server.fields.field_set import FieldSet, paths_of
-from controller_manager.devcluster.server.fields.field_type import shown_step
+
+from .entries import Manager
+from .field_set import FieldSet, paths_of
+from .field_type import shown_step
 
 
 def conflict_of(conflicts: Mapping[Manager, FieldSet]) -> Refusal:

@@ -9,12 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.fields.field_set import (
-    FieldSet,
-    check_fields,
-    shared,
-    union,
-)
+
+from .field_set import FieldSet, check_fields, shared, union
 
 MOST_UPDATERS: Final = 10
 """The number of managers with the operation Update that an object keeps."""

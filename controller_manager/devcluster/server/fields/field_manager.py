@@ -9,14 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.fields.comparison import (
-    Comparison,
-    compare,
-    fields_of,
-    fields_of_new,
-)
-from controller_manager.devcluster.server.fields.conflicts import conflict_of
-from controller_manager.devcluster.server.fields.entries import (
+
+from .comparison import Comparison, compare, fields_of, fields_of_new
+from .conflicts import conflict_of
+from .entries import (
     Manager,
     Owned,
     Owners,
@@ -26,20 +22,10 @@ from controller_manager.devcluster.server.fields.entries import (
     owners_given,
     owners_in,
 )
-from controller_manager.devcluster.server.fields.field_set import (
-    FieldSet,
-    difference,
-    intersection,
-    outside_of,
-    union,
-)
-from controller_manager.devcluster.server.fields.last_applied import (
-    KUBECTL,
-    given_up,
-    with_last_applied,
-)
-from controller_manager.devcluster.server.fields.merging import merged
-from controller_manager.devcluster.server.fields.pruning import Pruning, Version
+from .field_set import FieldSet, difference, intersection, outside_of, union
+from .last_applied import KUBECTL, given_up, with_last_applied
+from .merging import merged
+from .pruning import Pruning, Version
 
 _BEFORE: Final = "before-first-apply"
 _STRIPPED: Final[FieldSet] = {

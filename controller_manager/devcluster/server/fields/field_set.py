@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from controller_manager.devcluster.server.fields.field_type import FieldType
+from .field_type import FieldType
 
 FieldSet = dict[str, Any]
 Path = tuple[str, ...]

@@ -10,14 +10,11 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.apimachinery.names import validate_annotations
-from controller_manager.devcluster.server.fields.checking import faults_of
-from controller_manager.devcluster.server.fields.comparison import compare, fields_of
-from controller_manager.devcluster.server.fields.field_set import (
-    EMPTY,
-    FieldSet,
-    difference,
-)
-from controller_manager.devcluster.server.fields.field_type import FieldType
+
+from .checking import faults_of
+from .comparison import compare, fields_of
+from .field_set import EMPTY, FieldSet, difference
+from .field_type import FieldType
 
 KUBECTL: Final = "kubectl"
 """The manager whose configurations are also in the annotation."""

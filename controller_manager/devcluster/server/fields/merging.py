@@ -3,13 +3,9 @@
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.fields.field_set import FieldSet, is_member
-from controller_manager.devcluster.server.fields.field_type import (
-    FieldType,
-    ListType,
-    NoKeyError,
-    indexed,
-)
+
+from .field_set import FieldSet, is_member
+from .field_type import FieldType, ListType, NoKeyError, indexed
 
 
 def merged(current: JSON, config: JSON, type_: FieldType) -> JSON:

@@ -5,13 +5,8 @@ from functools import cache, partial
 from typing import Final
 
 from controller_manager.devcluster.schema.models import Field, Type, built_in
-from controller_manager.devcluster.server.fields.field_type import (
-    DEDUCED,
-    UNTYPED,
-    FieldType,
-    ListType,
-    MapType,
-)
+
+from .field_type import DEDUCED, UNTYPED, FieldType, ListType, MapType
 
 _SCALARS: Final[Mapping[str, FieldType]] = {
     "boolean": FieldType("boolean"),

@@ -7,17 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.fields.comparison import fields_of
-from controller_manager.devcluster.server.fields.entries import Owned
-from controller_manager.devcluster.server.fields.field_set import (
-    FieldSet,
-    difference,
-    intersection,
-    union,
-    with_named_fields,
-)
-from controller_manager.devcluster.server.fields.field_type import FieldType
-from controller_manager.devcluster.server.fields.merging import without
+
+from .comparison import fields_of
+from .entries import Owned
+from .field_set import FieldSet, difference, intersection, union, with_named_fields
+from .field_type import FieldType
+from .merging import without
 
 
 class Version(NamedTuple):

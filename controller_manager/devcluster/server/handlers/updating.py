@@ -5,15 +5,6 @@ from typing import Any, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.server.fields.field_manager import FieldManager
-from controller_manager.devcluster.server.handlers.applying import (
-    apply_configuration,
-    apply_scale,
-)
-from controller_manager.devcluster.server.handlers.patch import (
-    APPLY,
-    check_patch_type,
-    patched,
-)
 from controller_manager.devcluster.server.http.negotiation import decode_patch, header
 from controller_manager.devcluster.server.http.object_bodies import (
     body_of,
@@ -30,6 +21,9 @@ from controller_manager.devcluster.server.rest.kind import (
     in_version,
     to_stored,
 )
+
+from .applying import apply_configuration, apply_scale
+from .patch import APPLY, check_patch_type, patched
 
 WHOLE_OBJECTS: Final = frozenset(("", "status"))
 """Subresources whose body is the whole object, for every kind that has them."""

@@ -11,11 +11,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     method_not_allowed,
 )
-from controller_manager.devcluster.server.handlers.deleting import Deleter
-from controller_manager.devcluster.server.handlers.updating import (
-    WHOLE_OBJECTS,
-    Updater,
-)
 from controller_manager.devcluster.server.http.connections import (
     connection_of,
     options_of,
@@ -59,6 +54,9 @@ from controller_manager.devcluster.server.rest.kind import (
 )
 from controller_manager.devcluster.server.security.authentication import Tokens
 from controller_manager.devcluster.server.security.authorization import Authorizer
+
+from .deleting import Deleter
+from .updating import WHOLE_OBJECTS, Updater
 
 
 class Writer:

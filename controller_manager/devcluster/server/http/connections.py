@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.rest.kind import Subresource
+
+from .request_info import Target
 
 _FLAGS: Final = ("stderr", "stdin", "stdout", "tty")
 _LISTS: Final = ("command", "ports")

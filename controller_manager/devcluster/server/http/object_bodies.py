@@ -9,14 +9,10 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     bad_request,
 )
-from controller_manager.devcluster.server.http.negotiation import (
-    decode_object,
-    decode_options,
-    decode_strictly,
-    header,
-)
-from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.rest.kind import Kind, Subresource
+
+from .negotiation import decode_object, decode_options, decode_strictly, header
+from .request_info import Target
 
 
 def body_of(request: Request, kind: str, version: str, default: bytes = b"") -> JSON:

@@ -15,16 +15,13 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     not_acceptable,
     shown,
 )
-from controller_manager.devcluster.server.http.accepting import Form
-from controller_manager.devcluster.server.http.request_info import Target
-from controller_manager.devcluster.server.http.responses import (
-    JSON_HEADERS,
-    encode_list,
-    json_response,
-)
 from controller_manager.devcluster.server.rest.kind import Kind, in_version
 from controller_manager.devcluster.server.rest.tables import NAME
 from controller_manager.devcluster.server.storage.storage import Stored
+
+from .accepting import Form
+from .request_info import Target
+from .responses import JSON_HEADERS, encode_list, json_response
 
 _INCLUDED: Final = ("", "Metadata", "Object", "None")
 _SUCCESS: Final = (200, 201)

@@ -23,15 +23,11 @@ from controller_manager.devcluster.server.apimachinery.yaml_bodies import (
     YAML_ERRORS,
     encode_yaml,
 )
-from controller_manager.devcluster.server.http.accepting import (
-    JSON_TYPE,
-    PROTOBUF_TYPE,
-    YAML_TYPE,
-    accepted,
-)
-from controller_manager.devcluster.server.http.negotiation import header
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage.storage import Stored
+
+from .accepting import JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, accepted
+from .negotiation import header
 
 JSON_HEADERS: Final = {"content-type": "application/json"}
 TEXT_HEADERS: Final = {"content-type": "text/plain; charset=utf-8"}

@@ -17,11 +17,9 @@ from controller_manager.devcluster.schema.models import (
     Type,
     built_in,
 )
-from controller_manager.devcluster.server.openapi.custom_schemas import (
-    custom_name,
-    without_v3,
-)
 from controller_manager.devcluster.server.rest.kind import Kind
+
+from .custom_schemas import custom_name, without_v3
 
 Version = Literal[2, 3]
 

@@ -17,14 +17,12 @@ from controller_manager.devcluster.server.http.responses import (
     no_such_path,
     unless_known,
 )
-from controller_manager.devcluster.server.openapi.definitions import Schemas
-from controller_manager.devcluster.server.openapi.paths import Paths
-from controller_manager.devcluster.server.openapi.protobuf import (
-    MEDIA_TYPE,
-    encode_document,
-)
 from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
 from controller_manager.version import KUBERNETES_VERSION
+
+from .definitions import Schemas
+from .paths import Paths
+from .protobuf import MEDIA_TYPE, encode_document
 
 _INFO: Final = {"title": "Kubernetes", "version": KUBERNETES_VERSION}
 

@@ -9,20 +9,17 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.schema.models import DELETE_OPTIONS
-from controller_manager.devcluster.server.openapi.definitions import Schemas
-from controller_manager.devcluster.server.openapi.operations import (
+from controller_manager.devcluster.server.rest.kind import Kind
+
+from .definitions import Schemas
+from .operations import (
     WATCH_EVENT,
     Operation,
     base_path,
     group_name,
     operations_by_path,
 )
-from controller_manager.devcluster.server.openapi.parameters import (
-    in_version_3,
-    path_parameters,
-    query_parameters,
-)
-from controller_manager.devcluster.server.rest.kind import Kind
+from .parameters import in_version_3, path_parameters, query_parameters
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _JSON: Final = "application/json"

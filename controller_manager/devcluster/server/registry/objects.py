@@ -19,27 +19,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     invalid_object,
 )
 from controller_manager.devcluster.server.fields.entries import with_entries
-from controller_manager.devcluster.server.registry.field_owners import part_of_cluster
-from controller_manager.devcluster.server.registry.preconditions import (
-    check_deletion,
-    check_uid,
-    check_version,
-)
-from controller_manager.devcluster.server.registry.store import ObjectStore
-from controller_manager.devcluster.server.registry.stored_form import (
-    check_identity,
-    complete,
-    copied,
-    copied_object,
-    is_same,
-    place,
-    with_managers,
-    with_null_times,
-)
-from controller_manager.devcluster.server.registry.updates import (
-    planned_update,
-    problems_of_update,
-)
 from controller_manager.devcluster.server.rest.admission import (
     Chain,
     Operation,
@@ -50,6 +29,21 @@ from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.security.authentication import ANONYMOUS, User
 from controller_manager.devcluster.server.storage.storage import Storage, Stored
+
+from .field_owners import part_of_cluster
+from .preconditions import check_deletion, check_uid, check_version
+from .store import ObjectStore
+from .stored_form import (
+    check_identity,
+    complete,
+    copied,
+    copied_object,
+    is_same,
+    place,
+    with_managers,
+    with_null_times,
+)
+from .updates import planned_update, problems_of_update
 
 Managed = Callable[[JSON, JSON, Any], list[JSON]]
 """Returns the managers of the fields of an object that is replaced.

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.registry.objects import AfterWrite, Objects
 from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
 from controller_manager.devcluster.server.security.authentication import Tokens, User
 from controller_manager.devcluster.server.security.authorization import Authorizer
+
+from .objects import AfterWrite, Objects
 
 CUSTOM_RESOURCES: Final = "*"
 """The name under which the storage of all custom resources is registered."""

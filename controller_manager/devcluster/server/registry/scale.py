@@ -13,11 +13,12 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
 )
 from controller_manager.devcluster.server.http.request_info import Target
-from controller_manager.devcluster.server.registry.objects import Managed, Objects
-from controller_manager.devcluster.server.registry.preconditions import check_version
 from controller_manager.devcluster.server.rest.admission import Operation, Write
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage.storage import Stored
+
+from .objects import Managed, Objects
+from .preconditions import check_version
 
 
 def scale_of(kind: Kind, stored: Stored) -> JSON:

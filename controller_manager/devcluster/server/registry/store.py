@@ -18,14 +18,11 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     not_found,
 )
 from controller_manager.devcluster.server.apimachinery.uids import random_uid
-from controller_manager.devcluster.server.registry.stored_form import (
-    SERVER_OWNED,
-    complete,
-    with_null_times,
-)
 from controller_manager.devcluster.server.rest.admission import Submission
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage.storage import Key, Storage, Stored
+
+from .stored_form import SERVER_OWNED, complete, with_null_times
 
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _MAX_PREFIX: Final = 58

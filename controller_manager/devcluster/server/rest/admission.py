@@ -14,8 +14,9 @@ from enum import StrEnum
 from typing import Any, ClassVar, Final, TypeVar
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.security.authentication import ANONYMOUS, User
+
+from .kind import Kind
 
 T = TypeVar("T")
 Target = tuple[str, str, str]

@@ -8,9 +8,10 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.schema.models import built_in
 from controller_manager.devcluster.schema.zeros import condition_times, zeros_of
-from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.storage.storage import Stored
 from controller_manager.options.gates import FeatureGates, Gate
+
+from .strategy import Strategy
 
 ALL_VERBS: Final = (
     "create",

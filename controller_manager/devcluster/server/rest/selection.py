@@ -16,7 +16,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     bad_request,
     shown,
 )
-from controller_manager.devcluster.server.rest.kind import Kind
+
+from .kind import Kind
 
 _COMMON: Final[Mapping[str, tuple[str, ...]]] = {
     "metadata.name": ("metadata", "name"),

@@ -10,15 +10,11 @@ from controller_manager.devcluster.server.apimachinery.names import validate_sub
 from controller_manager.devcluster.server.apimachinery.statuses import Cause
 from controller_manager.devcluster.server.fields.field_set import FieldSet
 from controller_manager.devcluster.server.fields.field_type import FieldType
-from controller_manager.devcluster.server.rest.deletion import Deletion, marked_deleted
-from controller_manager.devcluster.server.rest.tables import (
-    CREATED_AT,
-    NAME,
-    Cells,
-    Column,
-)
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.storage.storage import Storage, Stored
+
+from .deletion import Deletion, marked_deleted
+from .tables import CREATED_AT, NAME, Cells, Column
 
 _SPEC: Final[FieldSet] = {"f:spec": {}}
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})

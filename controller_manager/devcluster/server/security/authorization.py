@@ -9,7 +9,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     qualified,
 )
-from controller_manager.devcluster.server.security.authentication import User
+
+from .authentication import User
 
 MASTERS: Final = "system:masters"
 """The group whose members may do everything, without any role."""

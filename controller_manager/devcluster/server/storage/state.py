@@ -6,12 +6,8 @@ from typing import Any
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.storage.storage import (
-    Collection,
-    Key,
-    Storage,
-    Stored,
-)
+
+from .storage import Collection, Key, Storage, Stored
 
 
 class StorageState(Struct, frozen=True):

@@ -9,11 +9,8 @@ from typing import Final, Literal
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.storage.ordered_objects import (
-    OrderedKeys,
-    OrderedObjects,
-    path_of,
-)
+
+from .ordered_objects import OrderedKeys, OrderedObjects, path_of
 
 Key = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""

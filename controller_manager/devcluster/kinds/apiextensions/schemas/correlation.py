@@ -3,11 +3,8 @@
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
-    LIST_KEYS,
-    LIST_TYPE,
-    MAP_TYPE,
-)
+
+from .keywords import LIST_KEYS, LIST_TYPE, MAP_TYPE
 
 
 class Absent:

@@ -4,11 +4,8 @@ import copy
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
-    items_of,
-    properties_of,
-    schema_of_others,
-)
+
+from .keywords import items_of, properties_of, schema_of_others
 
 
 def has_defaults(schema: Any) -> bool:

@@ -3,26 +3,16 @@
 from collections.abc import Iterator
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.embedded import (
-    validate_embedded,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
-    EMBEDDED,
-    META,
-    child,
-    items_of,
-    key,
-    properties_of,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.pruning import pruned
-from controller_manager.devcluster.kinds.apiextensions.schemas.validation import (
-    validate_value,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     shown,
 )
+
+from .embedded import validate_embedded
+from .keywords import EMBEDDED, META, child, items_of, key, properties_of
+from .pruning import pruned
+from .validation import validate_value
 
 
 def validate_defaults(

@@ -4,7 +4,16 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    forbidden_field,
+    invalid,
+    not_supported,
+    required,
+    shown,
+)
+
+from .keywords import (
     EMBEDDED,
     LIST_KEYS,
     LIST_TYPE,
@@ -16,17 +25,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     key,
     properties_of,
 )
-from controller_manager.devcluster.kinds.apiextensions.schemas.rule_definition import (
-    validate_rules,
-)
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    forbidden_field,
-    invalid,
-    not_supported,
-    required,
-    shown,
-)
+from .rule_definition import validate_rules
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED: Final = (

@@ -5,14 +5,6 @@ from contextlib import suppress
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
-    EMBEDDED,
-    child,
-    items_of,
-    key,
-    properties_of,
-    schema_of_others,
-)
 from controller_manager.devcluster.schema.decoding import Decoder
 from controller_manager.devcluster.schema.models import OBJECT_META
 from controller_manager.devcluster.schema.readers import TypeMismatch
@@ -25,6 +17,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     invalid,
     required,
 )
+
+from .keywords import EMBEDDED, child, items_of, key, properties_of, schema_of_others
 
 
 def coerced_metadata(

@@ -5,17 +5,6 @@ from functools import partial
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
-    EMBEDDED,
-    INT_OR_STRING,
-    LIST_KEYS,
-    LIST_TYPE,
-    MAP_TYPE,
-    PRESERVES,
-    items_of,
-    properties_of,
-    schema_of_others,
-)
 from controller_manager.devcluster.schema.models import OBJECT_META
 from controller_manager.devcluster.server.fields.field_type import (
     DEDUCED,
@@ -26,6 +15,18 @@ from controller_manager.devcluster.server.fields.field_type import (
     Scalar,
 )
 from controller_manager.devcluster.server.fields.model_types import type_of_model
+
+from .keywords import (
+    EMBEDDED,
+    INT_OR_STRING,
+    LIST_KEYS,
+    LIST_TYPE,
+    MAP_TYPE,
+    PRESERVES,
+    items_of,
+    properties_of,
+    schema_of_others,
+)
 
 _TEXT: Final = FieldType("string")
 _SCALARS: Final[Mapping[str, Scalar]] = {

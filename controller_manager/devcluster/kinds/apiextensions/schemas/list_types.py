@@ -3,10 +3,14 @@
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.correlation import (
-    item_key,
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    duplicate,
+    shown,
 )
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
+
+from .correlation import item_key
+from .keywords import (
     LIST_KEYS,
     LIST_TYPE,
     child,
@@ -14,11 +18,6 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     key,
     properties_of,
     schema_of_others,
-)
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    duplicate,
-    shown,
 )
 
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
+
+from .keywords import (
     EMBEDDED,
     META,
     PRESERVES,

@@ -8,13 +8,9 @@ from typing import Any, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.types import escaped
 from controller_manager.devcluster.cel.sizes import Bounds
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
-    INT_OR_STRING,
-    items_of,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.rule_values import (
-    fields_of,
-)
+
+from .keywords import INT_OR_STRING, items_of
+from .rule_values import fields_of
 
 MOST_BYTES: Final = 3 << 20
 """The size of the largest request (MaxRequestSizeBytes)."""

@@ -11,26 +11,15 @@ from msgspec import Struct
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.types import Optional
 from controller_manager.devcluster.cel.estimates import estimated_cost
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
-    RULES,
-    child,
-    items_of,
-    key,
-    properties_of,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.rule_bounds import (
-    MOST_BYTES,
-    bounds_of,
-    most_entries,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.rule_values import (
-    declared_type,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.rules import program_of
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden_field,
 )
+
+from .keywords import RULES, child, items_of, key, properties_of
+from .rule_bounds import MOST_BYTES, bounds_of, most_entries
+from .rule_values import declared_type
+from .rules import program_of
 
 _MOST_OF_RULE: Final = 10_000_000
 _MOST: Final = 100_000_000

@@ -10,16 +10,6 @@ from controller_manager.control.cel.messages import text_of
 from controller_manager.control.cel.tokens import SyntaxProblem
 from controller_manager.control.cel.types import Optional, Scalar, Type
 from controller_manager.devcluster.cel.program import Program
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
-    RULES,
-    child,
-    key,
-    properties_of,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.rule_values import (
-    declared_type,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.rules import program_of
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
@@ -27,6 +17,10 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .keywords import RULES, child, key, properties_of
+from .rule_values import declared_type
+from .rules import program_of
 
 _REASONS: Final = (
     "FieldValueDuplicate",

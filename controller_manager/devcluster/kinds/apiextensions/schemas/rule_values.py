@@ -27,13 +27,8 @@ from controller_manager.control.cel.types import (
 )
 from controller_manager.devcluster.cel.library.standard import duration_of, timestamp_of
 from controller_manager.devcluster.cel.values import EvaluationError
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
-    EMBEDDED,
-    INT_OR_STRING,
-    items_of,
-    properties_of,
-    schema_of_others,
-)
+
+from .keywords import EMBEDDED, INT_OR_STRING, items_of, properties_of, schema_of_others
 
 _FORMATS: Final[Mapping[str, Type]] = {
     "byte": BYTES,

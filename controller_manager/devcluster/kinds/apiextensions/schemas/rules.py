@@ -8,25 +8,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.cel.program import Program
 from controller_manager.devcluster.cel.values import NOTHING, EvaluationError, Maybe
-from controller_manager.devcluster.kinds.apiextensions.schemas.correlation import (
-    ABSENT,
-    old_field,
-    old_items,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
-    RULES,
-    child,
-    items_of,
-    key,
-    properties_of,
-    schema_of_others,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.results import (
-    wrong_value,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.rule_values import (
-    rule_value,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     duplicate,
@@ -34,6 +15,11 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .correlation import ABSENT, old_field, old_items
+from .keywords import RULES, child, items_of, key, properties_of, schema_of_others
+from .results import wrong_value
+from .rule_values import rule_value
 
 _MOST_STEPS_OF_RULE: Final = 300_000
 """The most steps of one rule: about one second (upstream: PerCallLimit)."""

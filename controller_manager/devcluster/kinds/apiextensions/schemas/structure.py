@@ -4,7 +4,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
+from controller_manager.devcluster.regexp import PatternProblem, compiled
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    Cause,
+    forbidden_field,
+    invalid,
+    required,
+    shown,
+)
+
+from .keywords import (
     EMBEDDED,
     INT_OR_STRING,
     LIST_KEYS,
@@ -16,14 +25,6 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
     items_of,
     key,
     properties_of,
-)
-from controller_manager.devcluster.regexp import PatternProblem, compiled
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    forbidden_field,
-    invalid,
-    required,
-    shown,
 )
 
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]

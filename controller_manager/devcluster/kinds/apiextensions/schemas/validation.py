@@ -9,29 +9,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.correlation import (
-    ABSENT,
-    old_field,
-    old_items,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.formats import (
-    has_format,
-    is_known,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
-    INT_OR_STRING,
-    child,
-    key,
-    properties_of,
-    schema_of_others,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.numbers import go_number
-from controller_manager.devcluster.kinds.apiextensions.schemas.results import (
-    Result,
-    no_schema_fits,
-    wrong_type,
-    wrong_value,
-)
 from controller_manager.devcluster.regexp import compiled
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
@@ -41,6 +18,12 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     too_long,
     too_many,
 )
+
+from .correlation import ABSENT, old_field, old_items
+from .formats import has_format, is_known
+from .keywords import INT_OR_STRING, child, key, properties_of, schema_of_others
+from .numbers import go_number
+from .results import Result, no_schema_fits, wrong_type, wrong_value
 
 _TYPES: Final = {str: "string", bool: "boolean", list: "array", dict: "object"}
 

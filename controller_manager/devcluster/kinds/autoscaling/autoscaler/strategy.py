@@ -5,12 +5,6 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.autoscaling.autoscaler.metric_targets import (
-    targets_text,
-)
-from controller_manager.devcluster.kinds.autoscaling.autoscaler.validation import (
-    validate_autoscaler,
-)
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import validate_not_negative
@@ -24,6 +18,9 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 from controller_manager.options.gates import Gate
+
+from .metric_targets import targets_text
+from .validation import validate_autoscaler
 
 _SCALE_TO_ZERO: Final = Gate("HPAScaleToZero", default=False)
 _DEFAULT_UTILIZATION: Final = 80

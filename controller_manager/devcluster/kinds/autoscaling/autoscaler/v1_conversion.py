@@ -11,14 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.autoscaling.autoscaler.v1_metrics import (
-    metric_from_v1,
-    metric_to_v1,
-    status_from_v1,
-    status_to_v1,
-)
 from controller_manager.devcluster.schema.decoding import Decoder
 from controller_manager.devcluster.schema.readers import TypeMismatch
+
+from .v1_metrics import metric_from_v1, metric_to_v1, status_from_v1, status_to_v1
 
 _PREFIX: Final = "autoscaling.alpha.kubernetes.io/"
 _METRICS: Final = f"{_PREFIX}metrics"

@@ -3,11 +3,6 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.autoscaling.autoscaler.metrics import (
-    has_group,
-    validate_metric,
-    validate_reference,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     forbidden_field,
@@ -16,6 +11,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .metrics import has_group, validate_metric, validate_reference
 
 _SELECT_POLICIES: Final = ("Disabled", "Max", "Min")
 _POLICY_TYPES: Final = ("Percent", "Pods")

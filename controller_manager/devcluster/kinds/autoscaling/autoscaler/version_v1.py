@@ -7,19 +7,13 @@ from datetime import datetime
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.autoscaling.autoscaler.strategy import (
-    KIND as STORED,
-)
-from controller_manager.devcluster.kinds.autoscaling.autoscaler.strategy import (
-    HorizontalPodAutoscalerStrategy,
-)
-from controller_manager.devcluster.kinds.autoscaling.autoscaler.v1_conversion import (
-    from_v1,
-    to_v1,
-)
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.rest.kind import Conversion
 from controller_manager.devcluster.server.rest.tables import Cells
+
+from .strategy import KIND as STORED
+from .strategy import HorizontalPodAutoscalerStrategy
+from .v1_conversion import from_v1, to_v1
 
 
 class OldAutoscalerStrategy(HorizontalPodAutoscalerStrategy):

@@ -1,16 +1,13 @@
 """Validation of the completed and the failed indexes in a job's status."""
 
-from controller_manager.devcluster.kinds.batch.job.index_intervals import (
-    Interval,
-    first_common_index,
-    parse_indexes,
-)
-from controller_manager.devcluster.kinds.batch.job.status_change import JobStatusChange
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     shown,
 )
+
+from .index_intervals import Interval, first_common_index, parse_indexes
+from .status_change import JobStatusChange
 
 
 def validate_indexes(change: JobStatusChange) -> list[Cause]:

@@ -5,10 +5,6 @@ from itertools import pairwise
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.batch.job.index_intervals import (
-    parse_indexes,
-    total,
-)
 from controller_manager.devcluster.kinds.field_values import validate_not_negative_at
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_qualified_name,
@@ -24,6 +20,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     too_long,
     too_many,
 )
+
+from .index_intervals import parse_indexes, total
 
 _MOST_RULES: Final = 20
 _MOST_VALUES: Final = 255

@@ -3,11 +3,6 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.batch.job.policies import (
-    validate_failure_policy,
-    validate_replacement_policy,
-    validate_success_policy,
-)
 from controller_manager.devcluster.kinds.domain_paths import (
     validate_domain_prefixed_path,
 )
@@ -22,6 +17,12 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
     too_long,
+)
+
+from .policies import (
+    validate_failure_policy,
+    validate_replacement_policy,
+    validate_success_policy,
 )
 
 _INDEXED: Final = "Indexed"

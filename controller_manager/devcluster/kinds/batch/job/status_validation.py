@@ -9,10 +9,6 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
-from controller_manager.devcluster.kinds.batch.job.indexes_validation import (
-    validate_indexes,
-)
-from controller_manager.devcluster.kinds.batch.job.status_change import JobStatusChange
 from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
@@ -22,6 +18,9 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .indexes_validation import validate_indexes
+from .status_change import JobStatusChange
 
 _COUNTS: Final = ("active", "succeeded", "failed", "ready", "terminating")
 _FINISHED: Final = ("Complete", "Failed")

@@ -6,24 +6,6 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
-from controller_manager.devcluster.kinds.batch.job.selector import (
-    select_own_pods,
-    validate_generated_selector,
-    validate_host_names,
-    validate_job_selector,
-)
-from controller_manager.devcluster.kinds.batch.job.spec_defaults import (
-    default_failure_policy,
-)
-from controller_manager.devcluster.kinds.batch.job.spec_validation import (
-    validate_job_spec,
-)
-from controller_manager.devcluster.kinds.batch.job.status_validation import (
-    validate_job_status,
-)
-from controller_manager.devcluster.kinds.batch.job.update_validation import (
-    validate_job_update,
-)
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import (
     CONTAINERS,
@@ -50,6 +32,17 @@ from controller_manager.devcluster.server.rest.tables import (
     human_duration,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .selector import (
+    select_own_pods,
+    validate_generated_selector,
+    validate_host_names,
+    validate_job_selector,
+)
+from .spec_defaults import default_failure_policy
+from .spec_validation import validate_job_spec
+from .status_validation import validate_job_status
+from .update_validation import validate_job_update
 
 _NO_LIMIT: Final = 2**31 - 1
 _PODS_STAY: Final = (

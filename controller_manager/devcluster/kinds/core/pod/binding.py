@@ -2,11 +2,12 @@
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
-from controller_manager.devcluster.kinds.core.pod.topology import labelled_by_node
 from controller_manager.devcluster.server.apimachinery.statuses import conflict, success
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import Call
 from controller_manager.devcluster.server.rest.kind import Kind
+
+from .topology import labelled_by_node
 
 
 def binding(call: Call, body: JSON) -> JSON:

@@ -7,14 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.core.pod_defaults import default_pod_spec
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.kinds.core.pod.binding import binding
-from controller_manager.devcluster.kinds.core.pod.columns import POD_COLUMNS, pod_cells
-from controller_manager.devcluster.kinds.core.pod.eviction import eviction
-from controller_manager.devcluster.kinds.core.pod.qos import qos_class
-from controller_manager.devcluster.kinds.core.pod.update_validation import (
-    validate_pod_status_update,
-    validate_pod_update,
-)
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_host_ports
 from controller_manager.devcluster.kinds.pod_spec_validation import validate_pod_spec
 from controller_manager.devcluster.kinds.scheduling_group import (
@@ -27,6 +19,12 @@ from controller_manager.devcluster.server.registry.rest_storage import RESTStora
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import Cells
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .binding import binding
+from .columns import POD_COLUMNS, pod_cells
+from .eviction import eviction
+from .qos import qos_class
+from .update_validation import validate_pod_status_update, validate_pod_update
 
 _LONGEST: Final = 100 * 365 * 86400
 """A hundred years: longer than each wait, and the end is still a valid date."""

@@ -6,15 +6,6 @@ Upstream: ValidateServiceClusterIPsRelatedFields, ValidateServiceUpdate.
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.service.families import (
-    PREFER_DUAL,
-    REQUIRE_DUAL,
-    SINGLE,
-)
-from controller_manager.devcluster.kinds.core.service.fields import (
-    EXTERNAL_NAME,
-    HEADLESS,
-)
 from controller_manager.devcluster.kinds.ip_addresses import (
     is_in_family,
     validate_address,
@@ -29,6 +20,9 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
     too_many,
 )
+
+from .families import PREFER_DUAL, REQUIRE_DUAL, SINGLE
+from .fields import EXTERNAL_NAME, HEADLESS
 
 _FAMILIES: Final = ("IPv4", "IPv6")
 _POLICIES: Final = (PREFER_DUAL, REQUIRE_DUAL, SINGLE)

@@ -4,35 +4,6 @@ Upstream: pkg/registry/core/service/storage/alloc.go.
 """
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.service.address_validation import (
-    validate_addresses,
-)
-from controller_manager.devcluster.kinds.core.service.families import (
-    fill_families,
-    fill_policy,
-    keeps_families,
-)
-from controller_manager.devcluster.kinds.core.service.fields import (
-    AllocationError,
-    is_headless,
-    may_have_node_ports,
-    needs_cluster_ip,
-    needs_health_check_port,
-)
-from controller_manager.devcluster.kinds.core.service.node_ports import (
-    NodePorts,
-    assign_changed,
-    assign_new,
-    node_ports_of,
-)
-from controller_manager.devcluster.kinds.core.service.ranges import (
-    ADDRESSES,
-    allocate,
-    families_of,
-    ip_address_of,
-    note_taken,
-    why_not_free,
-)
 from controller_manager.devcluster.kinds.ip_addresses import parse_address
 from controller_manager.devcluster.kinds.networking.ipaddress import KIND as IP_ADDRESS
 from controller_manager.devcluster.server.apimachinery.statuses import (
@@ -45,6 +16,25 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .address_validation import validate_addresses
+from .families import fill_families, fill_policy, keeps_families
+from .fields import (
+    AllocationError,
+    is_headless,
+    may_have_node_ports,
+    needs_cluster_ip,
+    needs_health_check_port,
+)
+from .node_ports import NodePorts, assign_changed, assign_new, node_ports_of
+from .ranges import (
+    ADDRESSES,
+    allocate,
+    families_of,
+    ip_address_of,
+    note_taken,
+    why_not_free,
+)
 
 
 def allocate_for(obj: JSON, old: JSON | None, storage: Storage) -> None:

@@ -5,7 +5,6 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import SELECTOR, name_of
-from controller_manager.devcluster.kinds.core.service.fields import EXTERNAL_NAME
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
     NAME,
@@ -14,6 +13,8 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+
+from .fields import EXTERNAL_NAME
 
 SERVICE_COLUMNS: Final = (
     NAME,

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.service.fields import is_headless
 from controller_manager.devcluster.kinds.ip_addresses import family_of, parse_address
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     shown,
 )
+
+from .fields import is_headless
 
 SINGLE: Final = "SingleStack"
 PREFER_DUAL: Final = "PreferDualStack"

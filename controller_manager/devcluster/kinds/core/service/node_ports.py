@@ -4,16 +4,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.service.fields import (
-    AllocationError,
-    needs_node_ports,
-)
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     invalid,
     shown,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .fields import AllocationError, needs_node_ports
 
 FIRST: Final = 30000
 LAST: Final = 32767

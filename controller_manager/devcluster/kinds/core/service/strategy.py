@@ -7,27 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.core.endpoints import KIND as ENDPOINTS
-from controller_manager.devcluster.kinds.core.service.address_validation import (
-    validate_kept_addresses,
-)
-from controller_manager.devcluster.kinds.core.service.allocation import (
-    allocate_for,
-    sync_addresses,
-)
-from controller_manager.devcluster.kinds.core.service.columns import (
-    SERVICE_COLUMNS,
-    service_cells,
-)
-from controller_manager.devcluster.kinds.core.service.fields import (
-    EXTERNAL_NAME,
-    is_externally_accessible,
-)
-from controller_manager.devcluster.kinds.core.service.update import (
-    drop_unneeded,
-    keep_allocated,
-    sync_cluster_ips,
-)
-from controller_manager.devcluster.kinds.core.service.validation import validate_service
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_service_name,
 )
@@ -38,6 +17,13 @@ from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import Cells
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .address_validation import validate_kept_addresses
+from .allocation import allocate_for, sync_addresses
+from .columns import SERVICE_COLUMNS, service_cells
+from .fields import EXTERNAL_NAME, is_externally_accessible
+from .update import drop_unneeded, keep_allocated, sync_cluster_ips
+from .validation import validate_service
 
 _AFFINITY_SECONDS: Final = 10800
 

@@ -5,7 +5,8 @@ keeps them. A user who changes the type need not clear fields of the old type.
 """
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.service.fields import (
+
+from .fields import (
     is_externally_accessible,
     may_have_node_ports,
     needs_cluster_ip,

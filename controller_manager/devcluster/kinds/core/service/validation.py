@@ -3,17 +3,6 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.service.address_validation import (
-    validate_addresses,
-)
-from controller_manager.devcluster.kinds.core.service.fields import (
-    EXTERNAL_NAME,
-    is_externally_accessible,
-    is_headless,
-)
-from controller_manager.devcluster.kinds.core.service.port_validation import (
-    validate_ports,
-)
 from controller_manager.devcluster.kinds.ip_addresses import validate_endpoint_address
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_labels,
@@ -27,6 +16,10 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
+
+from .address_validation import validate_addresses
+from .fields import EXTERNAL_NAME, is_externally_accessible, is_headless
+from .port_validation import validate_ports
 
 _TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES: Final = ("ClientIP", "None")

@@ -10,15 +10,14 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
 from controller_manager.devcluster.kinds.core.secret import KIND as SECRET
-from controller_manager.devcluster.kinds.core.serviceaccount.strategy import (
-    KIND as ACCOUNT,
-)
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.security.authentication import (
     User,
     account_user,
 )
+
+from .strategy import KIND as ACCOUNT
 
 _ISSUER: Final = "kubernetes/serviceaccount"
 _CLAIM: Final = "kubernetes.io/serviceaccount"

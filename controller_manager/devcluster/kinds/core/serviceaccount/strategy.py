@@ -6,9 +6,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.core.serviceaccount.token_request import (
-    token_request,
-)
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
@@ -19,6 +16,8 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
+
+from .token_request import token_request
 
 
 class ServiceAccountStrategy(Strategy):

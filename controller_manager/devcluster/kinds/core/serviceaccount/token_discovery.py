@@ -10,10 +10,8 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 
 from controller_manager.control.key_id import key_id
-from controller_manager.devcluster.kinds.core.serviceaccount.bound_tokens import (
-    ALGORITHM,
-    ISSUER,
-)
+
+from .bound_tokens import ALGORITHM, ISSUER
 
 CONFIGURATION_PATH: Final = "/.well-known/openid-configuration"
 KEYS_PATH: Final = "/openid/v1/jwks"

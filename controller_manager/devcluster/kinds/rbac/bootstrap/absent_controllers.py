@@ -3,14 +3,8 @@
 from collections.abc import Iterator
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
-    READ,
-    RECORD_EVENTS,
-    account,
-    binding,
-    cluster_role,
-    rule,
-)
+
+from .policy import READ, RECORD_EVENTS, account, binding, cluster_role, rule
 
 
 def roles_of_absent_controllers() -> Iterator[JSON]:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
+
+from .policy import (
     READ,
     READ_WRITE,
     RECORD_EVENTS,

@@ -4,15 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.rbac.bootstrap.components import MANAGER
-from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
-    READ,
-    account,
-    local_binding,
-    role,
-    rule,
-    user,
-)
+
+from .components import MANAGER
+from .policy import READ, account, local_binding, role, rule, user
 
 _SYSTEM: Final = "kube-system"
 _READER: Final = "extension-apiserver-authentication-reader"

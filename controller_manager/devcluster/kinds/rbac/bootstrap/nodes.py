@@ -4,14 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
-    READ,
-    RECORD_EVENTS,
-    binding,
-    cluster_role,
-    rule,
-    user,
-)
+
+from .policy import READ, RECORD_EVENTS, binding, cluster_role, rule, user
 
 _REQUESTS: Final = rule(
     f"create {READ}", "certificates.k8s.io", "certificatesigningrequests"

@@ -4,7 +4,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
+from controller_manager.devcluster.server.security.authentication import (
+    AUTHENTICATED,
+    UNAUTHENTICATED,
+)
+from controller_manager.devcluster.server.security.authorization import MASTERS
+
+from .policy import (
     READ,
     READ_WRITE,
     WRITE,
@@ -15,11 +21,6 @@ from controller_manager.devcluster.kinds.rbac.bootstrap.policy import (
     paths,
     rule,
 )
-from controller_manager.devcluster.server.security.authentication import (
-    AUTHENTICATED,
-    UNAUTHENTICATED,
-)
-from controller_manager.devcluster.server.security.authorization import MASTERS
 
 _AGGREGATE: Final = "rbac.authorization.k8s.io/aggregate-to-"
 _TO_ADMIN: Final = f"{_AGGREGATE}admin"
