@@ -1,10 +1,4 @@
-"""Keeps a number of pods: the core of replicaset and replicationcontroller.
-
-``reconciler`` has the handlers, the sync and the writes. Pure functions are in
-``decide`` (the number of pods to create or delete), ``ranking`` (the pods to delete
-first) and ``status``. ``failures`` delays the replacement of pods that failed at once.
-``metrics`` has the metrics that both controllers share.
-"""
+"""Keeps a number of pods: the core of replicaset and replicationcontroller."""
 
 from typing import Final
 

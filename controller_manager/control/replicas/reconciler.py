@@ -3,6 +3,8 @@
 Upstream: replica_set.go. Upstream also uses its replica set controller for replication
 controllers, through adapters that convert each object. Here both types are used
 directly.
+
+Metrics of replica sets and replication controllers, with upstream's names.
 """
 
 import asyncio
@@ -10,8 +12,9 @@ from collections.abc import Sequence
 from typing import ClassVar, Final, TypeVar
 
 import msgspec
+from prometheus_client import CollectorRegistry, Histogram
 
-from controller_manager.api.apps.v1 import ReplicaSet
+from controller_manager.api.apps.v1 import REPLICASETS, ReplicaSet
 from controller_manager.api.core.v1 import PODS, Pod, ReplicationController
 from controller_manager.api.meta import is_deleting, key_of, labels_of
 from controller_manager.api.owners import controller_of, controller_reference
@@ -35,6 +38,7 @@ from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.control.pod_control import PodControl, pod_from_template
 from controller_manager.control.slow_start import slow_start
+from controller_manager.control.stale_syncs import StaleSyncs
 from controller_manager.control.takeover import Takeover
 from controller_manager.informers.indexes import BY_CONTROLLER
 from controller_manager.informers.lister import Lister
@@ -44,9 +48,27 @@ from controller_manager.runtime.reconciler import Reconciler
 
 from .decide import Create, Delete, plan_replicas
 from .failures import NO_LIMIT, FailuresAtOnce
-from .metrics import ReplicaSetMetrics
 from .ranking import age_ratios, choose_pods_to_delete
 from .status import OwnerStatus, calculate_status, differs_in_substance
+
+_AGE_RATIO: Final = (0.25, 0.5, 1, 2, 4, 8)
+
+
+class ReplicaSetMetrics:
+    """The ``replicaset_controller_*`` metrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        self.age_ratio = Histogram(
+            "replicaset_controller_sorting_deletion_age_ratio",
+            "Ratio of a deleted pod's age to that of the youngest ready pod",
+            buckets=_AGE_RATIO,
+            registry=registry,
+        )
+        self.stale_syncs = StaleSyncs(
+            registry, "replicaset_controller", REPLICASETS, PODS
+        )
+
 
 _UNSEEN_RECHECK: Final = 5.0
 """Seconds until the next sync while the cache does not show all writes."""

@@ -13,8 +13,7 @@ from controller_manager.api.core.endpoints import (
 )
 from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.endpoints.canonical import hash_of_port
-from controller_manager.control.endpoints.subsets import repack
+from controller_manager.control.endpoints.subsets import hash_of_port, repack
 
 
 def subsets(*given: JSON) -> tuple[EndpointSubset, ...]:

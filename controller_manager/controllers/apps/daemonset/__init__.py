@@ -1,15 +1,4 @@
-"""daemonset-controller: one pod on each node that fits.
-
-``reconciler`` has the watches and the reconcile. ``sync`` plans and applies the changes
-of pods, ``apply`` creates and deletes pods, and ``revisions`` keeps the history of
-templates. ``handlers`` finds the daemon sets that a changed node affects. ``tracker``
-keeps the compiled templates, ``backoff`` delays the replacement of failed pods.
-``options`` and ``metrics`` are those of this controller.
-
-Pure parts: ``view`` (the data of a sync), ``decide`` (missing, failed and surplus
-pods), ``rolling_update``, ``actions`` (plans as values), ``nodes`` (the nodes that a
-daemon set needs), ``pod_template`` (the pods of a daemon set) and ``status``.
-"""
+"""daemonset-controller: one pod on each node that fits."""
 
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, DAEMON_SETS
 from controller_manager.api.core.v1 import NODES, PODS

@@ -2,12 +2,15 @@
 
 Upstream: pkg/controller/daemon of v1.36 (daemon_controller.go, update.go). `sync` and
 `status` decide; `apply` and `revisions` write.
+
+Metrics of daemon sets, with upstream's names.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+from prometheus_client import CollectorRegistry
 
 from controller_manager.api.apps.v1 import (
     CONTROLLER_REVISIONS,
@@ -37,6 +40,7 @@ from controller_manager.control.history.revisions import History
 from controller_manager.control.mutations import REVISION_MUTATED, Mutation, Mutations
 from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.control.pod_control import PodControl
+from controller_manager.control.stale_syncs import StaleSyncs
 from controller_manager.control.takeover import Takeover
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
@@ -55,7 +59,6 @@ from controller_manager.runtime.worker import Workers
 from .apply import DaemonPods
 from .backoff import FailedPodBackoff
 from .handlers import NodeHandlers
-from .metrics import DaemonSetMetrics
 from .nodes import placement_of, target_of
 from .options import READS_OWN_WRITES, DaemonSetOptions
 from .revisions import RevisionKeeper, Revisions, named_owner
@@ -63,6 +66,17 @@ from .status import calculate_status
 from .sync import DaemonSetSync, Progress
 from .tracker import TemplateTracker
 from .view import View
+
+
+class DaemonSetMetrics:
+    """The ``daemonset_controller_*`` metrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        self.stale_syncs = StaleSyncs(
+            registry, "daemonset_controller", DAEMON_SETS, PODS
+        )
+
 
 _UNSEEN_RECHECK: Final = 5.0
 """Seconds until the next sync while the cache does not show all writes."""

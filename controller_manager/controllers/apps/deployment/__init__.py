@@ -1,15 +1,4 @@
-"""deployment-controller: rolls pod templates out through replica sets.
-
-``reconciler`` has the watches, ``caches`` the cached objects, ``view`` the data of a
-sync, ``decide`` the decision, ``actions`` the possible actions; ``apply`` carries them
-out. ``options`` and ``metrics`` are those of this controller.
-
-Parts of ``decide``, all pure: ``revisions``, ``pod_template`` (equality and hashes),
-``new_replica_set`` (its creation), ``scaling``, ``fenceposts`` (maxSurge and
-maxUnavailable in pods), the strategies ``rolling_update`` and ``recreate``,
-``rollback``, ``progress`` (the condition Progressing), ``status``, and ``report``
-(decisions that end a sync, with the reasons why a rollout is not complete).
-"""
+"""deployment-controller: rolls pod templates out through replica sets."""
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.core.v1 import PODS

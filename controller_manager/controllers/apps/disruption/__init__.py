@@ -1,13 +1,4 @@
-"""disruption-controller: counts the pods of a budget that may be evicted.
-
-``reconciler`` counts the pods of a budget and writes its status. ``handlers`` finds the
-budgets that a change affects, ``owners`` the number of pods that owners want.
-``stale_pod_disruption`` resets the condition DisruptionTarget of pods that were not
-deleted.
-
-Pure parts: ``decide`` (the numbers), ``selectors`` (budgets of a pod, pods of a
-budget), ``status``.
-"""
+"""disruption-controller: counts the pods of a budget that may be evicted."""
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS, STATEFUL_SETS
 from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS

@@ -1,8 +1,4 @@
-"""replicaset-controller: keeps as many pods as a replica set wants.
-
-``reconciler`` applies the code of ``control.replicas`` to replica sets; ``options`` has
-the flags and the feature gate.
-"""
+"""replicaset-controller: keeps as many pods as a replica set wants."""
 
 from controller_manager.api.apps.v1 import REPLICASETS
 from controller_manager.api.core.v1 import PODS

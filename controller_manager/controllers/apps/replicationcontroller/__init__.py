@@ -1,8 +1,4 @@
-"""replicationcontroller-controller: keeps the pods of replication controllers.
-
-``reconciler`` applies the code of ``control.replicas`` to replication controllers;
-``options`` has the flags.
-"""
+"""replicationcontroller-controller: keeps the pods of replication controllers."""
 
 from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS
 from controller_manager.control.gates import LOGARITHMIC_SCALE_DOWN, POD_DELETION_COST

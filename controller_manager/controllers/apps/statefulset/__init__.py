@@ -1,17 +1,4 @@
-"""statefulset-controller: keeps pods with names and volumes of their own.
-
-``reconciler`` has the watches and caches, ``view`` the data of a sync, ``decide`` the
-decision, ``actions`` the possible actions; ``apply`` and ``claim_control`` carry them
-out. ``events`` has the texts of events. ``expectations`` waits until the cache shows
-deletions, ``tracker`` keeps the times since which pods fail to start, ``backoff``
-delays the replacement of pods that failed at once. ``options`` and ``metrics`` are
-those of this controller.
-
-Parts of ``decide``, all pure: ``identity`` (ordinals, names, labels), ``pods`` (their
-states), ``replicas`` (the changes for one pod), ``rolling_update`` (with the pods that
-it replaces instead of waiting for them), ``claims``, ``claim_retention`` (the owners
-of claims), ``pod_template`` (bodies of pods), ``revisions`` and ``status``.
-"""
+"""statefulset-controller: keeps pods with names and volumes of their own."""
 
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, STATEFUL_SETS
 from controller_manager.api.core.claims import CLAIMS

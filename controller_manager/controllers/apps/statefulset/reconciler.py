@@ -2,10 +2,14 @@
 
 Upstream: pkg/controller/statefulset of v1.36 (stateful_set.go). `decide` makes the
 decision of a sync, and `apply` carries it out.
+
+Metrics of stateful sets, with upstream's names.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Final
+
+from prometheus_client import CollectorRegistry, Gauge
 
 from controller_manager.api.apps.v1 import (
     CONTROLLER_REVISIONS,
@@ -25,6 +29,7 @@ from controller_manager.control.decision import decide_and_apply
 from controller_manager.control.history.revisions import History
 from controller_manager.control.mutations import REVISION_MUTATED, Mutation, Mutations
 from controller_manager.control.owner_reads import OwnerReads
+from controller_manager.control.stale_syncs import StaleSyncs
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue
@@ -37,7 +42,6 @@ from .claims import Claims, claim_names
 from .decide import decide
 from .expectations import UnseenDeletions
 from .identity import claim_prefixes, ordinal_of, ordinals, parent_and_ordinal, pod_name
-from .metrics import StatefulSetMetrics
 from .options import (
     MAX_UNAVAILABLE,
     READS_OWN_WRITES,
@@ -49,6 +53,55 @@ from .revisions import Revisions, recorded, sync_revisions
 from .rolling_update import allowed_unavailable, unavailable
 from .tracker import StartFailureTracker
 from .view import Settings, View
+
+_LABELS: Final = ("statefulset_namespace", "statefulset_name", "pod_management_policy")
+
+
+class StatefulSetMetrics:
+    """The ``statefulset_controller_*`` metrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        self.stale_syncs = StaleSyncs(
+            registry,
+            "statefulset_controller",
+            STATEFUL_SETS,
+            CONTROLLER_REVISIONS,
+            PODS,
+            CLAIMS,
+        )
+        self._max_unavailable = Gauge(
+            "statefulset_controller_statefulset_max_unavailable",
+            "Maximum number of unavailable pods during a rolling update",
+            _LABELS,
+            registry=registry,
+        )
+        self._unavailable = Gauge(
+            "statefulset_controller_statefulset_unavailable_replicas",
+            "Number of wanted pods that are missing or unavailable",
+            _LABELS,
+            registry=registry,
+        )
+        self._policies: dict[tuple[str, str], str] = {}
+        """The pod management policies of the sets that the gauges show."""
+
+    def availability(
+        self, namespace: str, name: str, policy: str, allowed: int, unavailable: int
+    ) -> None:
+        """Show the numbers of pods of a set that may be and that are unavailable."""
+        if self._policies.get((namespace, name), policy) != policy:
+            self.forget(namespace, name)
+        self._policies[namespace, name] = policy
+        self._max_unavailable.labels(namespace, name, policy).set(allowed)
+        self._unavailable.labels(namespace, name, policy).set(unavailable)
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Remove the values of a set that is gone."""
+        policy = self._policies.pop((namespace, name), None)
+        if policy is not None:
+            self._max_unavailable.remove(namespace, name, policy)
+            self._unavailable.remove(namespace, name, policy)
+
 
 _UNSEEN_RECHECK: Final = 1.0
 """Seconds until the next sync while the cache does not show all deletions."""

@@ -1,8 +1,4 @@
-"""horizontal-pod-autoscaler-controller: scales workloads by metrics of their pods.
-
-``reconciler`` has the caches, ``sync`` is one sync: it reads the scale of the target,
-selects its pods, evaluates the metrics, decides, and writes scale, status and events.
-"""
+"""horizontal-pod-autoscaler-controller: scales workloads by metrics of their pods."""
 
 from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
 from controller_manager.api.core.v1 import PODS

@@ -1,13 +1,4 @@
-"""cronjob-controller: creates jobs at the times of a schedule.
-
-``reconciler`` has the handlers and caches, ``view`` the data of a sync, ``decide`` the
-decision, ``actions`` the possible actions; ``apply`` carries them out. ``tracker``
-keeps data from one sync to the next. ``options`` has the flags, ``metrics`` the metric.
-
-Parts of ``decide``, all pure: ``jobs`` (names, bodies and ends of jobs, and the list of
-active jobs), ``history`` (the finished jobs to delete) and ``schedule`` (the run that
-is due, and the time of the next one).
-"""
+"""cronjob-controller: creates jobs at the times of a schedule."""
 
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
 from controller_manager.api.core.v1 import PODS

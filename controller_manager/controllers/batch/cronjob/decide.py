@@ -1,12 +1,15 @@
-"""The decision of one sync of a cron job: view in, actions out."""
+"""The decision of one sync of a cron job: view in, actions out.
 
-from collections.abc import Iterable
+The finished jobs to delete, beyond the history limits (cleanupFinishedJobs).
+"""
+
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.batch.v1 import CronJobStatus, Job
+from controller_manager.api.batch.v1 import COMPLETE, FAILED, CronJobStatus, Job
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.owners import is_controlled_by
 from controller_manager.api.times import format_time
@@ -27,10 +30,10 @@ from .actions import (
     normal,
     warning,
 )
-from .history import surplus
 from .jobs import (
     ActiveJobs,
     active_jobs,
+    by_start,
     end_of,
     job_name,
     jobs_to_look_up,
@@ -46,6 +49,24 @@ from .view import (
     NameTaken,
     View,
 )
+
+
+def surplus(view: View) -> Iterator[Job]:
+    """Yield the oldest finished jobs beyond the limits, succeeded ones first.
+
+    Jobs that are being deleted do not count any more.
+    """
+    spec = view.cron_job.spec
+    yield from _beyond(spec.successful_jobs_history_limit, COMPLETE, view)
+    yield from _beyond(spec.failed_jobs_history_limit, FAILED, view)
+
+
+def _beyond(limit: int | None, end: str, view: View) -> Iterator[Job]:
+    if limit is None:
+        return
+    kept = [job for job in view.jobs if end_of(job) == end and not is_deleting(job)]
+    kept.sort(key=by_start)
+    yield from kept[: max(0, len(kept) - limit)]
 
 
 def decide(view: View, now: datetime) -> CronJobStep | CronJobDecision:

@@ -2,13 +2,30 @@
 
 Upstream: pkg/controller/cronjob of v1.36 (cronjob_controllerv2.go). `decide` makes the
 decision of a sync, and `apply` carries it out.
+
+Carries out the actions of the cron job controller.
 """
 
 import os
+from typing import assert_never
 
-from controller_manager.api.batch.v1 import CRON_JOBS, JOBS, CronJob, Job
-from controller_manager.api.meta import key_of
-from controller_manager.client.events import WARNING
+from msgspec.structs import replace
+
+from controller_manager.api.batch.v1 import CRON_JOBS, JOBS, CronJob, CronJobStatus, Job
+from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.owners import is_controlled_by
+from controller_manager.api.times import parse_time
+from controller_manager.client.client import Client, DeleteOptions, PropagationPolicy
+from controller_manager.client.errors import (
+    AlreadyExists,
+    APIError,
+    Conflict,
+    NotFound,
+    TransportError,
+    is_about,
+    is_namespace_terminating,
+)
+from controller_manager.client.events import WARNING, EventRecorder
 from controller_manager.control.decision import decide_and_apply
 from controller_manager.control.takeover import Takeover
 from controller_manager.runtime.context import ControllerContext
@@ -18,13 +35,190 @@ from controller_manager.runtime.watches import For, Owns
 from controller_manager.schedules.errors import ScheduleError
 from controller_manager.schedules.zones import local_zone
 
-from .apply import CronJobApplier
+from .actions import (
+    Action,
+    CreateJob,
+    CronJobEvent,
+    DeleteJob,
+    LookForActive,
+    ReadCronJob,
+    RecordEvent,
+    SearchRuns,
+    normal,
+    warning,
+)
 from .decide import decide
+from .jobs import job_body, job_name
 from .metrics import CronJobMetrics
 from .options import CronJobOptions
 from .schedule import seconds_until_next, zone_problem
 from .tracker import CronJobTracker
-from .view import View
+from .view import Created, CreationFailed, NamespaceTerminating, NameTaken, View
+
+
+class CronJobApplier:
+    """Carries out actions one after the other; the view gets their results."""
+
+    def __init__(
+        self,
+        client: Client,
+        recorder: EventRecorder,
+        metrics: CronJobMetrics,
+        tracker: CronJobTracker,
+    ) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._metrics = metrics
+        self._tracker = tracker
+
+    async def apply(self, view: View, action: Action) -> View:
+        """Carry out one action; return the view with the result of the action.
+
+        Raises the errors of the client, except those of creations and deletions: these
+        are in the view.
+        """
+        match action:
+            case RecordEvent(event):
+                self._record(view, event)
+                return view
+            case ReadCronJob():
+                return await self._read(view)
+            case LookForActive(job):
+                found = await self._find(view, job.name)
+                there = found is not None and _is_own(found, job.uid, view.cron_job)
+                return replace(view, still_there={**view.still_there, job.uid: there})
+            case SearchRuns(names):
+                return await self._search(view, names)
+            case DeleteJob():
+                return await self._delete(view, action)
+            case CreateJob():
+                return await self._create(view, action)
+        assert_never(action)
+
+    async def report(self, view: View, status: CronJobStatus) -> None:
+        """Write the status, unless the cron job has it already.
+
+        If another client has changed the cron job but not its status, the status is
+        written once more: otherwise the status would lack a job that was just created.
+        """
+        known = view.cron_job
+        if _as_stored(status) == _as_stored(known.status):
+            return
+        try:
+            await self._write(known, status)
+        except Conflict:
+            fresh = await self._read(view)
+            if fresh.is_gone:
+                return
+            if _as_stored(fresh.cron_job.status) != _as_stored(known.status):
+                raise
+            await self._write(fresh.cron_job, status)
+        except NotFound as error:
+            if not is_about(error, known.metadata.name):
+                raise
+
+    async def _write(self, cron_job: CronJob, status: CronJobStatus) -> None:
+        changed = replace(cron_job, status=status)
+        await self._client.update_for_metadata(CRON_JOBS, changed, "status")
+
+    def _record(self, view: View, event: CronJobEvent) -> None:
+        self._recorder.event(
+            CRON_JOBS, view.cron_job, event.type, event.reason, event.message
+        )
+
+    async def _read(self, view: View) -> View:
+        metadata = view.cron_job.metadata
+        try:
+            fresh = await self._client.get(CRON_JOBS, metadata.namespace, metadata.name)
+        except NotFound as error:
+            if not is_about(error, metadata.name):
+                raise
+            return replace(view, is_gone=True)
+        if fresh.metadata.uid != metadata.uid:
+            return replace(view, is_gone=True)
+        return replace(view, cron_job=fresh, is_fresh=True)
+
+    async def _find(self, view: View, name: str) -> Job | None:
+        namespace = view.cron_job.metadata.namespace
+        try:
+            return await self._client.get(JOBS, namespace, name)
+        except NotFound as error:
+            if not is_about(error, name):
+                raise
+            return None
+
+    async def _search(self, view: View, names: tuple[str, ...]) -> View:
+        found = [await self._find(view, each) for each in names]
+        jobs = (
+            job
+            for job in found
+            if job is not None and is_controlled_by(job, view.cron_job)
+        )
+        self._tracker.note_search(view.cron_job)
+        return replace(view, jobs=(*view.jobs, *jobs), searched=True)
+
+    async def _delete(self, view: View, action: DeleteJob) -> View:
+        """Delete the job with this uid; a job that is gone is not a failure."""
+        options = DeleteOptions(
+            propagation_policy=PropagationPolicy.BACKGROUND, uid=action.uid
+        )
+        namespace = view.cron_job.metadata.namespace
+        # The watch may be faster than the answer.
+        self._tracker.note_deletion(view.cron_job, action.name, action.uid)
+        try:
+            await self._client.delete(JOBS, namespace, action.name, options)
+        except (APIError, TransportError) as error:
+            if _is_gone(error, action.name):
+                return view.with_deletion(action.uid, None)
+            self._tracker.note_failure(view.cron_job, action.uid)
+            self._record(view, warning("FailedDelete", f"Deleted job: {error}"))
+            return view.with_deletion(action.uid, error)
+        self._record(view, normal("SuccessfulDelete", f"Deleted job {action.name}"))
+        return view.with_deletion(action.uid, None)
+
+    async def _create(self, view: View, action: CreateJob) -> View:
+        cron_job, scheduled = view.cron_job, action.scheduled
+        namespace = cron_job.metadata.namespace
+        body = job_body(cron_job, scheduled)
+        try:
+            job = await self._client.create_json(JOBS, namespace, body)
+        except AlreadyExists as error:
+            existing = await self._find(view, job_name(cron_job, scheduled))
+            if existing is None:
+                return replace(view, creation=CreationFailed(error))
+            return replace(view, creation=NameTaken(existing, scheduled))
+        except (APIError, TransportError) as error:
+            if is_namespace_terminating(error):
+                return replace(view, creation=NamespaceTerminating())
+            return replace(view, creation=CreationFailed(error))
+        if created := job.metadata.creation_timestamp:
+            late = parse_time(created) - scheduled
+            self._metrics.created(late.total_seconds())
+        message = f"Created job {job.metadata.name}"
+        self._record(view, normal("SuccessfulCreate", message))
+        return replace(view, creation=Created(job, scheduled))
+
+
+def _is_own(found: Job, uid: str, cron_job: CronJob) -> bool:
+    """Tell whether the found job has this uid, and the cron job still owns it.
+
+    While a cron job is deleted, the garbage collector may have released its jobs.
+    """
+    is_owner = is_controlled_by(found, cron_job) or is_deleting(cron_job)
+    return found.metadata.uid == uid and is_owner
+
+
+def _is_gone(error: Exception, name: str) -> bool:
+    """Tell whether a deletion failed because the job is gone.
+
+    A conflict does not prove that. It may mean that another job has the name now, but
+    a webhook may also answer with a conflict: the next sync reads the cache again.
+    """
+    return isinstance(error, NotFound) and is_about(error, name)
+
+
+def _as_stored(status: CronJobStatus) -> CronJobStatus:
+    return replace(status, active=status.active or None)
 
 
 class CronJobReconciler(Reconciler[CronJob]):

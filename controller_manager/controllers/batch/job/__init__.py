@@ -1,8 +1,4 @@
-"""job-controller: runs pods until enough of them have succeeded.
-
-``reconciler`` has the handlers and the sync, ``apply`` the writes, and ``tracker`` the
-data kept from one sync to the next. The decisions are pure.
-"""
+"""job-controller: runs pods until enough of them have succeeded."""
 
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.core.v1 import (

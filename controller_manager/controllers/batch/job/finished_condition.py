@@ -2,6 +2,8 @@
 
 The status gets this condition first. Failed or Complete follows when all pods have
 ended and are counted.
+
+The rules of a job's successPolicy (success_policy.go).
 """
 
 from datetime import datetime
@@ -9,16 +11,50 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.api.batch.v1 import Job, JobCondition
+from controller_manager.api.batch.v1 import (
+    Job,
+    JobCondition,
+    SuccessPolicy,
+    SuccessPolicyRule,
+)
 from controller_manager.api.conditions import true_condition
 from controller_manager.api.times import parse_time, seconds_after
 
 from .backoff import exceeds_backoff_limit
+from .completion_indexes import IndexSet
 from .conditions import FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED
 from .pod_failure_policy import FAIL_JOB, match
 from .spec import index_count, is_suspended
-from .success_policy import satisfied
 from .view import JobView
+
+
+def satisfied(
+    policy: SuccessPolicy | None, succeeded: IndexSet, completions: int
+) -> str | None:
+    """Return the message of the first rule that is satisfied; `None` if none is.
+
+    The indexes of a rule that are not below `completions` are left out: an elastic
+    job may have been made smaller.
+    """
+    if policy is None or not succeeded:
+        return None
+    for number, rule in enumerate(policy.rules or ()):
+        if _is_satisfied(rule, succeeded, completions):
+            return f"Matched rules at index {number}"
+    return None
+
+
+def _is_satisfied(
+    rule: SuccessPolicyRule, succeeded: IndexSet, completions: int
+) -> bool:
+    enough = rule.succeeded_count
+    if rule.succeeded_indexes is None:
+        return enough is not None and len(succeeded) >= enough
+    required = IndexSet.parse(rule.succeeded_indexes, completions)
+    if not required:
+        return False
+    found = succeeded.overlap(required)
+    return found == len(required) or (enough is not None and found >= enough)
 
 
 class FinishedCondition(Struct, frozen=True):

@@ -1,7 +1,4 @@
-"""ttl-after-finished-controller: deletes jobs some time after they have finished.
-
-``reconciler`` deletes them; ``options`` has the flag, ``metrics`` the metric.
-"""
+"""ttl-after-finished-controller: deletes jobs some time after they have finished."""
 
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.runtime.descriptor import Descriptor

@@ -1,6 +1,12 @@
-"""Deletes finished jobs when they expire (ttlafterfinished_controller.go)."""
+"""Deletes finished jobs when they expire (ttlafterfinished_controller.go).
+
+Metrics of the TTL-after-finished controller, with upstream's names.
+"""
 
 from datetime import datetime, timedelta
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Histogram
 
 from controller_manager.api.batch.v1 import JOBS, Job, end_condition
 from controller_manager.api.meta import is_deleting, key_of
@@ -12,8 +18,26 @@ from controller_manager.runtime.outcome import DONE, Done, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 
-from .metrics import TTLAfterFinishedMetrics
 from .options import TTLAfterFinishedOptions
+
+_DELETION_SECONDS: Final = tuple(0.1 * 2**power for power in range(14))
+
+
+class TTLAfterFinishedMetrics:
+    """The ``ttl_after_finished_controller_*`` metrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        self._delay = Histogram(
+            "ttl_after_finished_controller_job_deletion_duration_seconds",
+            "Seconds from the time that a job is to be deleted until it is",
+            buckets=_DELETION_SECONDS,
+            registry=registry,
+        )
+
+    def deleted(self, late: float) -> None:
+        """Observe a deletion; `late` has the seconds since the job expired."""
+        self._delay.observe(late)
 
 
 def expires_at(job: Job) -> datetime | None:

@@ -1,7 +1,4 @@
-"""certificatesigningrequest-approving-controller: approves requests of kubelets.
-
-``reconciler`` has the sync and the rights of users.
-"""
+"""certificatesigningrequest-approving-controller: approves requests of kubelets."""
 
 from controller_manager.api.authorization.v1 import SUBJECT_ACCESS_REVIEWS
 from controller_manager.api.certificates.v1 import SIGNING_REQUESTS

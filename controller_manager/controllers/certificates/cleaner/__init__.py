@@ -1,7 +1,4 @@
-"""certificatesigningrequest-cleaner-controller: deletes old requests.
-
-``reconciler`` has the sync and the times of deletion.
-"""
+"""certificatesigningrequest-cleaner-controller: deletes old requests."""
 
 from controller_manager.api.certificates.v1 import SIGNING_REQUESTS
 from controller_manager.control.certificates.permissions import (

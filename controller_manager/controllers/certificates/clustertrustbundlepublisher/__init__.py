@@ -1,9 +1,4 @@
-"""kube-apiserver-serving-clustertrustbundle-publisher-controller.
-
-Publishes the authorities of the API server's serving certificate for all workloads.
-``options`` has the feature gate, ``metrics`` the metrics; ``reconciler`` writes
-bundles.
-"""
+"""kube-apiserver-serving-clustertrustbundle-publisher-controller."""
 
 from controller_manager.api.certificates.v1beta1 import (
     KUBE_APISERVER_SERVING,

@@ -1,7 +1,4 @@
-"""podcertificaterequest-cleaner-controller: deletes old requests of pods.
-
-``options`` has the feature gate; ``reconciler`` has the sync.
-"""
+"""podcertificaterequest-cleaner-controller: deletes old requests of pods."""
 
 from controller_manager.api.certificates.v1beta1 import POD_CERTIFICATE_REQUEST_METADATA
 from controller_manager.runtime.descriptor import Descriptor

@@ -1,9 +1,4 @@
-"""certificatesigningrequest-signing-controller: signs approved requests.
-
-``options`` has the flags; ``authority`` reads the files of an authority; ``usages``
-makes the extensions for key usages, and ``certificate`` the certificate;
-``reconciler`` refuses or signs a request.
-"""
+"""certificatesigningrequest-signing-controller: signs approved requests."""
 
 from controller_manager.api.certificates.v1 import SIGNING_REQUESTS
 from controller_manager.control.certificates.permissions import (

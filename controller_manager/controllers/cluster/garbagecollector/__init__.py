@@ -1,13 +1,4 @@
-"""garbage-collector-controller: deletes objects whose owners are all gone.
-
-``graph`` has a ``node`` with owners and dependents for each object (no I/O; watch
-events change it), with indexes by kind in ``kinds``; ``tracker`` remembers recent
-deletions; ``monitors`` watches each resource that discovery lists; ``apply`` reads and
-writes single objects; ``controller`` deletes and orphans objects; ``dump`` draws the
-graph; ``options`` has the flags, ``metrics`` the metrics. The graph only suggests
-objects to check: no object is deleted unless a quorum read has just shown that its
-owners are gone.
-"""
+"""garbage-collector-controller: deletes objects whose owners are all gone."""
 
 from controller_manager.options.config import Config
 from controller_manager.runtime.descriptor import Descriptor

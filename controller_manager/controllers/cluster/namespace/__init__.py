@@ -1,9 +1,4 @@
-"""namespace-controller: empties terminating namespaces, then removes their finalizer.
-
-``options`` has the flags; ``deletion`` deletes the content of one namespace;
-``conditions`` calculates the conditions of its status (pure functions); ``reconciler``
-has the sync.
-"""
+"""namespace-controller: empties terminating namespaces, then drops their finalizer."""
 
 from controller_manager.api.core.v1 import NAMESPACES
 from controller_manager.options.gates import Gate

@@ -1,11 +1,4 @@
-"""resourcequota-controller: writes the usage of each quota into its status.
-
-``options`` has the flags; ``discovery`` finds the resources that quotas count, and
-``monitors`` watches them; ``claims`` relates claims to devices with pods; ``usage``
-adds up the objects of a namespace, from the caches; ``status`` computes the status
-(pure functions); ``controller`` decides when a quota is counted. The package
-`control.quota` has the usage of a single object.
-"""
+"""resourcequota-controller: writes the usage of each quota into its status."""
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.quotas import RESOURCE_QUOTAS

@@ -1,4 +1,7 @@
-"""The quota controller counts quotas after changes (resource_quota_controller.go)."""
+"""The quota controller counts quotas after changes (resource_quota_controller.go).
+
+Computes the status of a quota (syncResourceQuota). Pure functions.
+"""
 
 import math
 from collections.abc import Iterator
@@ -7,7 +10,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller_manager.api.core.claims import CLAIMS
-from controller_manager.api.core.quotas import RESOURCE_QUOTAS, ResourceQuota
+from controller_manager.api.core.quotas import (
+    RESOURCE_QUOTAS,
+    ResourceQuota,
+    ResourceQuotaStatus,
+)
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import KubeObject, key_of
@@ -15,6 +22,7 @@ from controller_manager.api.quantity import QuantityError
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.errors import Conflict
 from controller_manager.control.gates import EXTENDED_RESOURCES, POD_LEVEL_RESOURCES
+from controller_manager.control.quota.amounts import Amounts, amounts, masked, printed
 from controller_manager.control.quota.evaluators import (
     CLAIM_EVALUATOR,
     SERVICE_EVALUATOR,
@@ -32,8 +40,42 @@ from .claims import Devices
 from .discovery import Resources
 from .monitors import Monitors, handler_of
 from .options import ResourceQuotaOptions
-from .status import is_settled, limits_differ, status_to_write
 from .usage import CachedObjects, Source, recount
+
+
+def status_to_write(quota: ResourceQuota, usage: Amounts) -> ResourceQuotaStatus | None:
+    """Return the status with a counted usage, `None` if the quota has it already.
+
+    A resource that could not be counted keeps its former usage. Amounts are compared,
+    not texts: ``1000m`` is ``1``.
+
+    Raises QuantityError for an invalid quantity.
+    """
+    status = quota.status
+    hard = quota.spec.hard or {}
+    known = amounts(status.used)
+    used = masked(known | dict(usage), hard)
+    if amounts(hard) == amounts(status.hard) and used == known:
+        return None
+    return ResourceQuotaStatus(hard=hard, used=printed(used))
+
+
+def limits_differ(old: ResourceQuota, new: ResourceQuota) -> bool:
+    """Tell whether two versions of a quota limit different amounts, or other objects.
+
+    The scopes cannot change, but their selector can.
+    """
+    if old.spec.scope_selector != new.spec.scope_selector:
+        return True
+    before, after = old.spec.hard, new.spec.hard
+    return before != after and amounts(before) != amounts(after)
+
+
+def is_settled(quota: ResourceQuota) -> bool:
+    """Tell whether the status shows the limits of the spec."""
+    hard, shown = quota.spec.hard or {}, quota.status.hard or {}
+    return hard == shown or amounts(hard) == amounts(shown)
+
 
 _ADMITTED_RECENTLY: Final = 30.0
 """The seconds after a write of a quota in which a new object causes a recount."""

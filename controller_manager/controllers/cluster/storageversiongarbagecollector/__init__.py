@@ -1,9 +1,4 @@
-"""storageversion-garbage-collector-controller: removes API servers that are gone.
-
-``options`` has the feature gates; ``status`` computes the status of a storage version
-(pure functions); ``reconciler`` finds API servers without a lease, and writes the
-status.
-"""
+"""storageversion-garbage-collector-controller: removes API servers that are gone."""
 
 from controller_manager.api.apiserverinternal.v1alpha1 import STORAGE_VERSIONS
 from controller_manager.api.coordination.v1 import SYSTEM_LEASES

@@ -1,10 +1,4 @@
-"""storage-version-migrator-controller: has all objects of a resource stored again.
-
-``options`` has the feature gate; ``conditions`` reads and sets the conditions of a
-migration (pure functions); ``custom_resource_definitions`` writes the condition
-StorageMigrating of a definition; ``migration_runner`` finds the objects and has them
-stored again; ``reconciler`` takes one step after the other.
-"""
+"""storage-version-migrator-controller: has all objects of a resource stored again."""
 
 from controller_manager.api.apiextensions.v1 import CUSTOM_RESOURCE_DEFINITIONS
 from controller_manager.api.storagemigration.v1beta1 import STORAGE_VERSION_MIGRATIONS

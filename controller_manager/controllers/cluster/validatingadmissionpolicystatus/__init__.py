@@ -1,9 +1,4 @@
-"""validatingadmissionpolicy-status-controller: checks the expressions of policies.
-
-``options`` has the flag; ``kinds`` finds the kinds that a policy matches, and
-``type_checking`` checks its expressions (pure functions); ``schemas`` reads the schemas
-of the kinds from the API server; ``reconciler`` applies the status.
-"""
+"""validatingadmissionpolicy-status-controller: checks the expressions of policies."""
 
 from controller_manager.api.admissionregistration.v1 import (
     VALIDATING_ADMISSION_POLICIES,

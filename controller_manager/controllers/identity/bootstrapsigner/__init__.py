@@ -1,8 +1,4 @@
-"""bootstrap-signer-controller: signs cluster-info with the bootstrap tokens.
-
-``signatures`` computes the signatures in the config map (pure functions);
-``reconciler`` writes them.
-"""
+"""bootstrap-signer-controller: signs cluster-info with the bootstrap tokens."""
 
 from typing import Final
 

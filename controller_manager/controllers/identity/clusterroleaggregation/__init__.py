@@ -1,8 +1,4 @@
-"""clusterrole-aggregation-controller: aggregates the rules of cluster roles.
-
-``aggregation`` computes the rules of an aggregated role (pure functions); ``indexes``
-finds roles by label and by selector; ``reconciler`` applies the rules.
-"""
+"""clusterrole-aggregation-controller: aggregates the rules of cluster roles."""
 
 from controller_manager.api.rbac.v1 import CLUSTER_ROLES
 from controller_manager.runtime.descriptor import Descriptor

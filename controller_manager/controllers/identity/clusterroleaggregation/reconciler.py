@@ -1,4 +1,9 @@
-"""Applies aggregated rules (clusterroleaggregation_controller.go)."""
+"""Applies aggregated rules (clusterroleaggregation_controller.go).
+
+Indexes of cluster roles: by their labels, and by the labels that they select.
+
+Upstream compares all roles with each aggregated role after each change of a role.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -6,13 +11,55 @@ from typing import Final
 from controller_manager.api.meta import key_of, labels_of
 from controller_manager.api.rbac.v1 import CLUSTER_ROLES, ClusterRole
 from controller_manager.api.selectors import Selector, SelectorError
+from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
 from .aggregation import aggregated_rules, has_rules, is_aggregated, selectors_of
-from .indexes import ANY, BY_LABEL, BY_WANTED_LABEL, label_entries, selector_entries
+
+ANY: Final = ""
+"""The entry of a selector that requires no certain label."""
+
+
+def label_entries(role: ClusterRole) -> list[str]:
+    """Return the entries of a role: each of its labels, with and without its value."""
+    labels = labels_of(role)
+    return [*labels, *(f"{key}={value}" for key, value in labels.items())]
+
+
+def selector_entries(selector: Selector) -> list[str]:
+    """Return entries of which each role that a selector selects has at least one."""
+    if selector.exact:
+        key, value = selector.exact[0]
+        return [f"{key}={value}"]
+    for each in selector.requirements:
+        if each.operator == "In":
+            return [f"{each.key}={value}" for value in sorted(each.values)]
+        if each.operator == "Exists":
+            return [each.key]
+    return [ANY]
+
+
+def _wanted(role: ClusterRole) -> Iterable[str]:
+    try:
+        selectors = selectors_of(role)
+    except SelectorError:
+        return ()
+    return {entry for each in selectors for entry in selector_entries(each)}
+
+
+def _has_same_selectors(old: ClusterRole, new: ClusterRole) -> bool:
+    return old.aggregation_rule == new.aggregation_rule
+
+
+BY_LABEL: Final = Index("label", label_entries)
+"""Roles by each of their labels."""
+
+BY_WANTED_LABEL: Final = Index("wantedLabel", _wanted, _has_same_selectors)
+"""Aggregated roles by the labels that their selectors require."""
+
 
 FIELD_MANAGER: Final = "clusterrole-aggregation-controller"
 """The manager of the rules, in managedFields; upstream's."""

@@ -1,8 +1,4 @@
-"""legacy-serviceaccount-token-cleaner-controller: deletes unused tokens.
-
-``options`` has the flag; ``decide`` keeps, invalidates or deletes a token (pure
-functions); ``controller`` checks all tokens once a day.
-"""
+"""legacy-serviceaccount-token-cleaner-controller: deletes unused tokens."""
 
 from typing import Final
 

@@ -1,7 +1,4 @@
-"""root-ca-certificate-publisher-controller: publishes the CA in every namespace.
-
-``metrics`` has its metrics; ``reconciler`` writes the config maps.
-"""
+"""root-ca-certificate-publisher-controller: publishes the CA in every namespace."""
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES
 from controller_manager.control.root_authority import lacks_authority

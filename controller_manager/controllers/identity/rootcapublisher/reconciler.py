@@ -1,4 +1,7 @@
-"""Publishes the CA; repairs edited config maps (rootcacertpublisher/publisher.go)."""
+"""Publishes the CA; repairs edited config maps (rootcacertpublisher/publisher.go).
+
+Metrics of the publisher, with upstream's names.
+"""
 
 from dataclasses import replace
 from http import HTTPStatus
@@ -14,13 +17,20 @@ from controller_manager.client.errors import (
     is_namespace_terminating,
 )
 from controller_manager.control.namespaces import is_active, namespace_of
-from controller_manager.control.publishing import observed
+from controller_manager.control.publishing import PublisherMetrics, observed
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
-from .metrics import RootCAMetrics
+
+class RootCAMetrics(PublisherMetrics):
+    """The ``root_ca_cert_publisher_*`` metrics."""
+
+    subsystem = "root_ca_cert_publisher"
+    total_help = "Number of namespace syncs by their outcome's HTTP status"
+    duration_help = "Seconds that a namespace sync took by its outcome's HTTP status"
+
 
 _NAME: Final = "kube-root-ca.crt"
 _KEY: Final = "ca.crt"

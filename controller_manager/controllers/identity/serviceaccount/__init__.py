@@ -1,7 +1,4 @@
-"""serviceaccount-controller: creates the account default in every namespace.
-
-``reconciler`` has the sync.
-"""
+"""serviceaccount-controller: creates the account default in every namespace."""
 
 from controller_manager.api.core.v1 import NAMESPACES, SERVICE_ACCOUNTS
 from controller_manager.runtime.descriptor import Descriptor

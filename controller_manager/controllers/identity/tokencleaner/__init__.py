@@ -1,7 +1,4 @@
-"""token-cleaner-controller: deletes bootstrap tokens that have expired.
-
-``reconciler`` has the sync.
-"""
+"""token-cleaner-controller: deletes bootstrap tokens that have expired."""
 
 from controller_manager.api.core.bootstrap_tokens import NAMESPACE
 from controller_manager.api.core.secrets import SECRETS

@@ -1,9 +1,4 @@
-"""serviceaccount-token-controller: fills and deletes secrets with legacy tokens.
-
-``options`` has the flags; ``jwt`` reads the private key and signs tokens; ``secrets``
-completes a secret (pure functions); ``reconciler`` writes secrets, and removes deleted
-secrets from the list of their account.
-"""
+"""serviceaccount-token-controller: fills and deletes secrets with legacy tokens."""
 
 from controller_manager.api.core.secrets import SECRETS
 from controller_manager.api.core.v1 import SERVICE_ACCOUNTS

@@ -1,9 +1,4 @@
-"""endpoints-controller: writes the addresses of a service's pods into its Endpoints.
-
-``reconciler`` has the handlers, the sync and the writes. ``desired`` makes the
-addresses of the pods, ``decide`` makes the Endpoints (both pure). ``options`` has the
-flags.
-"""
+"""endpoints-controller: writes the addresses of a service's pods into its Endpoints."""
 
 from controller_manager.api.core.endpoints import ENDPOINTS
 from controller_manager.api.core.services import SERVICES

@@ -1,16 +1,4 @@
-"""endpointslice-controller: writes the endpoint slices of services that select pods.
-
-``reconciler`` has the queue and the caches, ``handlers`` finds the services that a
-change concerns, ``sync`` syncs one service. ``tracker`` keeps the slices that are
-right, so that a sync looks only at changed pods. ``options`` has the flags, ``metrics``
-the metrics.
-
-These parts are pure: ``desired`` makes the endpoints of pods; ``decide`` makes the
-slices; ``hints`` replaces the hints of slices; ``traffic_distribution`` gives the hints
-of ``spec.trafficDistribution``; ``topology`` gives each zone its share of the
-endpoints. ``topology_cache`` keeps the shares of the zones and the services with such
-hints. Selection, packing and writes are in `control.endpoints`.
-"""
+"""endpointslice-controller: writes the endpoint slices of services that select pods."""
 
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import NODES, PODS

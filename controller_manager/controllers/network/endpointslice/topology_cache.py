@@ -1,18 +1,255 @@
-"""Keeps the shares of zones, and the services with hints (topologycache.go)."""
+"""Keeps the shares of zones, and the services with hints (topologycache.go).
 
-from collections.abc import Callable, Iterable, Mapping
+Hints that give each zone its share of the endpoints (AddHints).
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import Node
+from controller_manager.api.discovery.v1 import (
+    Endpoint,
+    EndpointHints,
+    EndpointSlice,
+    ForZone,
+)
 from controller_manager.api.meta import labels_of
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.control.endpoints.slices.actions import SliceActions
+from controller_manager.control.endpoints.slices.identity import key_of_endpoint
 
 from .desired import zone_of
-from .topology import is_overloaded, with_zone_hints
+from .hints import hinted, is_ready, without_hints
+
+OVERLOAD: Final = 0.2
+"""The largest part by which the traffic of an endpoint may exceed its share."""
+
+_FACTOR: Final = 1 / (1 + OVERLOAD)
+_HALF: Final = 0.5
+
+
+class Allocation(Struct, frozen=True):
+    """The smallest, the largest and the best number of endpoints of one zone."""
+
+    minimum: int
+    maximum: int
+    desired: float
+
+
+class TooFewEndpoints(Exception):
+    """The endpoints cannot be shared among the zones; the message is upstream's."""
+
+
+def allocations(
+    shares: Mapping[str, float] | None, endpoints: int
+) -> dict[str, Allocation]:
+    """Return the numbers of endpoints of each zone, by its share in the CPUs.
+
+    Upstream: getAllocations.
+
+    Raises TooFewEndpoints if the shares are not known, or if a zone would get so few
+    endpoints that they are overloaded by more than a fifth.
+    """
+    if shares is None:
+        msg = (
+            "Insufficient Node information: allocatable CPU or zone not specified on "
+            "one or more nodes"
+        )
+        raise TooFewEndpoints(msg)
+    counts = f"({endpoints} endpoints, {len(shares)} zones)"
+    if len(shares) > endpoints:
+        msg = f"Insufficient number of endpoints {counts}"
+        raise TooFewEndpoints(msg)
+    minimums = {
+        zone: math.ceil(share * endpoints * _FACTOR) for zone, share in shares.items()
+    }
+    spare = endpoints - sum(minimums.values())
+    if spare < 0:
+        msg = (
+            "Unable to allocate minimum required endpoints to each zone without "
+            f"exceeding overload threshold {counts}"
+        )
+        raise TooFewEndpoints(msg)
+    return {
+        zone: Allocation(
+            minimum, minimum + spare, max(shares[zone] * endpoints, float(minimum))
+        )
+        for zone, minimum in minimums.items()
+    }
+
+
+def transfers(
+    allocated: Mapping[str, int], wanted: Mapping[str, Allocation]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return how many endpoints zones give to others, and how many they receive.
+
+    Single endpoints move from the zone with the largest surplus to the zone with the
+    largest lack, until that does not help any more (getGivingAndReceivingZones).
+    """
+    surplus = {
+        zone: allocated.get(zone, 0) - each.desired for zone, each in wanted.items()
+    }
+    lack = {zone: -count for zone, count in surplus.items()}
+    giving: dict[str, int] = {}
+    receiving: dict[str, int] = {}
+    while True:
+        giver, to_give = _most(surplus)
+        receiver, to_receive = _most(lack)
+        if (to_give < 1 and to_receive < 1) or min(to_give, to_receive) < _HALF:
+            return giving, receiving
+        giving[giver] = giving.get(giver, 0) + 1
+        receiving[receiver] = receiving.get(receiver, 0) + 1
+        surplus[giver] -= 1
+        lack[receiver] -= 1
+
+
+def _most(zones: Mapping[str, float]) -> tuple[str, float]:
+    zone = max(sorted(zones), key=zones.__getitem__, default="")
+    return zone, zones.get(zone, 0.0)
+
+
+def is_overloaded(
+    allocated: Mapping[str, int], shares: Mapping[str, float] | None
+) -> bool:
+    """Tell whether hints give any zone too few endpoints (serviceOverloaded)."""
+    if not allocated:
+        return False
+    if shares is None:
+        return True
+    total = sum(allocated.values())
+    return any(
+        allocated.get(zone, 0) < math.ceil(total * share * _FACTOR)
+        for zone, share in shares.items()
+    )
+
+
+class ZoneHints(Struct, frozen=True):
+    """The actions with hints, and the number of endpoints for each zone.
+
+    If the endpoints cannot be shared, `problem` has the reason, and there are no hints.
+    """
+
+    changes: SliceActions
+    allocated: dict[str, int]
+    problem: str = ""
+
+
+def with_zone_hints(
+    changes: SliceActions, shares: Mapping[str, float] | None
+) -> ZoneHints:
+    """Return actions with a hint for each ready endpoint.
+
+    `shares` are those of the zones in the CPUs of the cluster. An endpoint is for the
+    clients of its own zone, unless that zone has too many endpoints and another zone
+    has too few. Unchanged slices are not written if their hints still fit.
+    """
+    slices = (*changes.create, *changes.update, *changes.unchanged)
+    try:
+        wanted = allocations(shares, sum(map(_ready_in, slices)))
+    except TooFewEndpoints as error:
+        return ZoneHints(without_hints(changes), {}, str(error))
+    kept, moved, allocated = _kept(changes.unchanged, wanted)
+    writing = (*changes.create, *changes.update, *moved)
+    ready = [one for each in writing for one in each.endpoints or () if is_ready(one)]
+    if not all(each.zone for each in ready):
+        problem = "One or more endpoints do not have a zone specified"
+        return ZoneHints(without_hints(changes), {}, problem)
+    zones = _zones_of(ready, wanted, allocated)
+    if not allocated:
+        problem = "No hints allocated for zones"
+        return ZoneHints(without_hints(changes), {}, problem)
+
+    def hint(endpoint: Endpoint) -> EndpointHints | None:
+        if not is_ready(endpoint):
+            return None
+        zone = zones[key_of_endpoint(endpoint)]
+        return EndpointHints(for_zones=(ForZone(name=zone),))
+
+    written = replace(
+        changes,
+        create=tuple(hinted(each, hint) for each in changes.create),
+        update=tuple(hinted(each, hint) for each in (*changes.update, *moved)),
+        unchanged=tuple(kept),
+    )
+    return ZoneHints(written, allocated)
+
+
+def _ready_in(existing: EndpointSlice) -> int:
+    return sum(map(is_ready, existing.endpoints or ()))
+
+
+def _kept(
+    unchanged: Sequence[EndpointSlice], wanted: Mapping[str, Allocation]
+) -> tuple[list[EndpointSlice], list[EndpointSlice], dict[str, int]]:
+    """Return the slices whose hints still fit, the others, and counts of kept hints."""
+    kept: list[EndpointSlice] = []
+    moved: list[EndpointSlice] = []
+    allocated: dict[str, int] = {}
+    for each in unchanged:
+        hints = _hints_by_zone(each)
+        if hints is None or not _fit(hints, allocated, wanted):
+            moved.append(each)
+            continue
+        kept.append(each)
+        for zone, count in hints.items():
+            allocated[zone] = allocated.get(zone, 0) + count
+    return kept, moved, allocated
+
+
+def _hints_by_zone(existing: EndpointSlice) -> dict[str, int] | None:
+    """Return how many hints each zone has; `None` if a ready endpoint has none."""
+    found: dict[str, int] = {}
+    for endpoint in existing.endpoints or ():
+        if not is_ready(endpoint):
+            continue
+        if endpoint.hints is None or not endpoint.hints.for_zones:
+            return None
+        for zone in endpoint.hints.for_zones:
+            found[zone.name] = found.get(zone.name, 0) + 1
+    return found
+
+
+def _fit(
+    hints: Mapping[str, int],
+    allocated: Mapping[str, int],
+    wanted: Mapping[str, Allocation],
+) -> bool:
+    """Tell whether these hints leave enough endpoints for each zone."""
+    return all(
+        zone in wanted and allocated.get(zone, 0) + count <= wanted[zone].maximum
+        for zone, count in hints.items()
+    )
+
+
+def _zones_of(
+    ready: Sequence[Endpoint],
+    wanted: Mapping[str, Allocation],
+    allocated: dict[str, int],
+) -> dict[object, str]:
+    """Return the zone of the hint of each endpoint; count the zones in `allocated`."""
+    for each in ready:
+        zone = each.zone or ""
+        allocated[zone] = allocated.get(zone, 0) + 1
+    giving, receiving = transfers(allocated, wanted)
+    receivers = [
+        zone for zone, count in sorted(receiving.items()) for _ in range(count)
+    ]
+    zones: dict[object, str] = {}
+    for each in ready:
+        zone = each.zone or ""
+        if receivers and giving.get(zone, 0):
+            giving[zone] -= 1
+            allocated[zone] -= 1
+            zone = receivers.pop(0)
+            allocated[zone] = allocated.get(zone, 0) + 1
+        zones[key_of_endpoint(each)] = zone
+    return zones
+
 
 _EXCLUDED: Final = frozenset(
     ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")

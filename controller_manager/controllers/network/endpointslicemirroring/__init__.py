@@ -1,10 +1,4 @@
-"""endpointslice-mirroring-controller: copies hand-made Endpoints into slices.
-
-``reconciler`` has the handlers, the sync and the events. These parts are pure:
-``desired`` makes the endpoints of slices from Endpoints; ``decide`` makes the changes
-of the slices; ``recycling`` uses a slice again instead of deleting it. ``metrics`` has
-the metrics, ``options`` the flags.
-"""
+"""endpointslice-mirroring-controller: copies hand-made Endpoints into slices."""
 
 from controller_manager.api.core.endpoints import ENDPOINTS
 from controller_manager.api.core.services import SERVICES

@@ -1,9 +1,4 @@
-"""service-cidr-controller: keeps ranges of addresses while services use them.
-
-``reconciler`` writes the finalizer and the condition; ``cidrs`` decides which address
-still needs a deleted range (pure); ``indexes`` finds the addresses of a range, and the
-deleted ranges.
-"""
+"""service-cidr-controller: keeps ranges of addresses while services use them."""
 
 from controller_manager.api.networking.v1 import IP_ADDRESS_METADATA, SERVICE_CIDRS
 from controller_manager.runtime.descriptor import Descriptor

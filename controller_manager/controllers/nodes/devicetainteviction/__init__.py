@@ -1,11 +1,4 @@
-"""device-taint-eviction-controller: evicts pods that use tainted devices.
-
-``controller`` keeps the time of each eviction and evicts; ``handlers`` finds the pods
-that a change concerns; ``claims`` reads devices and claims from the caches; ``status``
-writes the status of rules. These parts are pure: ``decide`` computes when and why the
-taints of a device evict pods; ``conditions`` makes the condition of a rule. ``options``
-has the feature gates and the flag, ``metrics`` the metrics.
-"""
+"""device-taint-eviction-controller: evicts pods that use tainted devices."""
 
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.dynamicresources.v1 import (

@@ -1,4 +1,7 @@
-"""Plans, cancels and carries out evictions (device_taint_eviction.go)."""
+"""Plans, cancels and carries out evictions (device_taint_eviction.go).
+
+Metrics of the device taint eviction controller, with upstream's names.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -7,6 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
+from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import PODS, Pod, PodMeta
 from controller_manager.api.dynamicresources.v1 import RESOURCE_SLICES
@@ -18,7 +22,7 @@ from controller_manager.api.dynamicresources.v1beta2 import (
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.client.errors import NotFound, is_about
 from controller_manager.client.events import NORMAL
-from controller_manager.control.pod_evictor import PodEvictor
+from controller_manager.control.pod_evictor import EvictionMetrics, PodEvictor
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
@@ -27,9 +31,17 @@ from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome, Requ
 from .claims import Claims, devices_of
 from .decide import Reason, Reasons, due, is_evicting, name_of, selects
 from .handlers import DeviceHandlers
-from .metrics import DeviceTaintEvictionMetrics
 from .options import TAINT_RULES, DeviceTaintEvictionOptions
 from .status import PERIOD, RuleStatus
+
+
+class DeviceTaintEvictionMetrics(EvictionMetrics):
+    """The ``device_taint_eviction_controller_*`` metrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        super().__init__(registry, "device_taint_eviction_controller")
+
 
 _MESSAGE: Final = "Device Taint manager: deleting due to NoExecute taint"
 _SHORTEST_WAIT: Final = 0.001

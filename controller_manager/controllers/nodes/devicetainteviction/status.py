@@ -1,9 +1,13 @@
-"""Writes the status of rules with the numbers of pods (maybeUpdateRuleStatus)."""
+"""Writes the status of rules with the numbers of pods (maybeUpdateRuleStatus).
+
+The condition of a rule about its evictions (maybeUpdateRuleStatus).
+"""
 
 import asyncio
 from datetime import datetime
 from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.conditions import Condition, find_condition
@@ -19,8 +23,88 @@ from controller_manager.client.errors import Conflict, NotFound
 from controller_manager.runtime.context import ControllerContext
 
 from .claims import Claims, devices_of
-from .conditions import IN_PROGRESS, Counts, condition_of, counts_pods, is_simulated
 from .decide import name_of, selects
+
+IN_PROGRESS: Final = "EvictionInProgress"
+"""The type of the only condition of a rule."""
+
+_NONE: Final = "None"
+_NOT_AGAIN: Final = (
+    "if the effect was NoExecute. This information will not be updated again. "
+    "Recreate the DeviceTaintRule to trigger an update."
+)
+
+
+class Counts(Struct, frozen=True):
+    """The effects of a rule, or those that it would have with the effect NoExecute.
+
+    `pods` is the number of pods to evict, in a number of `namespaces`. `published` and
+    `allocated` are numbers of devices that the rule selects. `evicted` is the number of
+    pods that this process has evicted.
+    """
+
+    pods: int = 0
+    namespaces: int = 0
+    published: int = 0
+    allocated: int = 0
+    evicted: int = 0
+
+
+def is_simulated(rule: DeviceTaintRule) -> bool:
+    """Tell whether the status shows the effects that the rule would have."""
+    return rule.spec.taint.effect == _NONE
+
+
+def condition_of(rule: DeviceTaintRule, counts: Counts) -> Condition:
+    """Return the condition of a rule, without the time of its transition."""
+    status, reason, message = "False", "OtherEffect", ""
+    match rule.spec.taint.effect:
+        case "NoExecute" if counts.pods:
+            status, reason = "True", "PodsPendingEviction"
+            needs = "needs" if counts.pods == 1 else "need"
+            message = (
+                f"{_number(counts.pods, 'pod')} {needs} to be evicted in "
+                f"{_namespaces(counts.namespaces)}."
+            )
+        case "NoExecute":
+            reason = "Completed" if counts.evicted else "NotStarted"
+        case "None":
+            reason, message = "NoEffect", _simulation(counts)
+        case _:
+            message = "Eviction only happens for the NoExecute effect."
+    if counts.evicted:
+        evicted = f"{_number(counts.evicted, 'pod')} evicted since starting the "
+        message = f"{message} {evicted}controller.".lstrip()
+    return Condition(
+        type=IN_PROGRESS,
+        status=status,
+        observed_generation=rule.metadata.generation,
+        reason=reason,
+        message=message,
+    )
+
+
+def _simulation(counts: Counts) -> str:
+    return (
+        f"{_number(counts.published, 'published device')} selected. "
+        f"{_number(counts.allocated, 'allocated device')} selected. "
+        f"{_number(counts.pods, 'pod')} would be evicted in "
+        f"{_namespaces(counts.namespaces)} {_NOT_AGAIN}"
+    )
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _namespaces(count: int) -> str:
+    return "1 namespace" if count == 1 else f"{count} different namespaces"
+
+
+def counts_pods(rule: DeviceTaintRule) -> bool:
+    """Tell whether the condition has a number of pods."""
+    return rule.spec.taint.effect in (NO_EXECUTE, _NONE)
+
 
 PERIOD: Final = 10.0
 """Seconds between two changes of a rule's status."""

@@ -1,9 +1,4 @@
-"""node-ipam-controller: gives every node a range of addresses for its pods.
-
-``options`` reads and checks the flags. ``cidr_set`` knows the free ranges of one
-family, ``range_allocator`` the ranges of each node (neither awaits). ``reconciler``
-writes the ranges into the nodes. ``metrics`` has the metrics.
-"""
+"""node-ipam-controller: gives every node a range of addresses for its pods."""
 
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.informers.reads import Reads

@@ -1,16 +1,4 @@
-"""node-lifecycle-controller: finds nodes that have died, and taints nodes.
-
-``controller`` connects the parts. ``monitor`` checks the nodes every few seconds;
-``handlers`` note the nodes that have changed, and ``tracker`` keeps the health of each
-node. ``leases`` reads the leases of silent nodes from the API server. ``no_execute``
-writes the NoExecute taints at the rate of each zone; ``no_schedule`` writes the
-NoSchedule taints and the beta labels; ``pods`` marks the pods of unreachable nodes not
-ready; ``apply`` patches nodes.
-
-These parts are pure: ``node_health`` computes the health of one node, ``taints`` its
-taints, ``topology`` the states of zones and their eviction rates. ``options`` has the
-flags, ``metrics`` the metrics.
-"""
+"""node-lifecycle-controller: finds nodes that have died, and taints nodes."""
 
 from controller_manager.api.coordination.v1 import LEASE_RENEWALS
 from controller_manager.api.core.v1 import NODES, PODS

@@ -1,8 +1,4 @@
-"""pod-garbage-collector-controller: deletes pods that nothing else deletes.
-
-``decide`` chooses the pods (pure); ``reconciler`` checks all pods every twenty seconds
-and deletes the chosen ones. ``options`` has the flag, ``metrics`` the metrics.
-"""
+"""pod-garbage-collector-controller: deletes pods that nothing else deletes."""
 
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.control.gates import OBSERVED_GENERATION

@@ -1,9 +1,4 @@
-"""taint-eviction-controller: evicts pods from nodes with NoExecute taints.
-
-``decide`` decides whether a pod stays, is evicted later or is evicted now (pure);
-``controller`` watches nodes and pods, keeps the time of each eviction and evicts.
-``metrics`` has the metrics.
-"""
+"""taint-eviction-controller: evicts pods from nodes with NoExecute taints."""
 
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.control.gates import COMPARISON_OPERATORS, OBSERVED_GENERATION

@@ -1,16 +1,20 @@
-"""Watches nodes and pods, and evicts pods in time (taint_eviction.go)."""
+"""Watches nodes and pods, and evicts pods in time (taint_eviction.go).
+
+Metrics of the taint eviction controller, with upstream's names.
+"""
 
 from collections.abc import Iterator
 from typing import Final
 
 from msgspec.structs import replace
+from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod, PodMeta
 from controller_manager.api.meta import key_of
 from controller_manager.client.errors import NotFound, is_about
 from controller_manager.client.events import NORMAL
 from controller_manager.control.gates import COMPARISON_OPERATORS
-from controller_manager.control.pod_evictor import PodEvictor
+from controller_manager.control.pod_evictor import EvictionMetrics, PodEvictor
 from controller_manager.control.pods_by_node import PODS_BY_NODE
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
@@ -31,7 +35,15 @@ from .decide import (
     used_tolerations,
     when_due,
 )
-from .metrics import TaintEvictionMetrics
+
+
+class TaintEvictionMetrics(EvictionMetrics):
+    """The ``taint_eviction_controller_*`` metrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        super().__init__(registry, "taint_eviction_controller")
+
 
 _MESSAGE: Final = "Taint manager: deleting due to NoExecute taint"
 _WORKERS: Final = 50

@@ -1,7 +1,4 @@
-"""ttl-controller: tells kubelets how long they may cache config maps and secrets.
-
-``reconciler`` annotates the nodes.
-"""
+"""ttl-controller: tells kubelets how long they may cache config maps and secrets."""
 
 from controller_manager.api.core.v1 import NODE_TTL, NODES
 from controller_manager.informers.reads import Reads

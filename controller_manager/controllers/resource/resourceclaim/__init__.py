@@ -1,15 +1,4 @@
-"""resourceclaim-controller: creates and reserves claims to devices for pods.
-
-``controller`` has the queue; ``pods``, ``pod_groups`` and ``claims`` sync one object
-each; ``handlers`` finds the keys that a change concerns. ``create`` creates claims and
-writes their names into the status of their consumers; ``reservations`` reserves and
-releases claims; ``apply`` patches and deletes claims. ``tracker`` keeps the uids of
-deleted pods.
-
-These parts are pure: ``consumers`` lists the claims that pods and groups of pods want;
-``claim_template`` makes the body of a claim; ``indexes`` has the indexes of pods and
-claims. ``options`` has the feature gates and the flag, ``metrics`` the metrics.
-"""
+"""resourceclaim-controller: creates and reserves claims to devices for pods."""
 
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.dynamicresources.v1 import (

@@ -1,8 +1,4 @@
-"""resourcepoolstatusrequest-controller: reports the available devices of pools.
-
-``status`` counts the devices (pure); ``reconciler`` writes the status of requests, and
-deletes them some time later. ``options`` has the feature gate, ``metrics`` the metrics.
-"""
+"""resourcepoolstatusrequest-controller: reports the available devices of pools."""
 
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, RESOURCE_SLICES
 from controller_manager.api.dynamicresources.v1alpha3 import (

@@ -1,8 +1,4 @@
-"""podgroup-protection-controller: keeps deleted groups of pods while pods use them.
-
-``reconciler`` finds the pods that use a group, and removes the finalizer that the API
-server has added; ``options`` has the feature gate.
-"""
+"""podgroup-protection-controller: keeps deleted groups of pods while pods use them."""
 
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS

@@ -1,14 +1,4 @@
-"""persistentvolume-attach-detach-controller: attaches volumes to the nodes of pods.
-
-``volumes`` finds the volumes of a pod, ``desired_state`` the volumes that the pods of a
-node need, and ``actual_state`` the attachments; ``view`` puts both together for one
-node, with the parts of the node in ``nodes``. ``decide`` returns ``actions`` (pure
-functions); ``apply`` carries them out, with ``status_updater`` for the node's status.
-``reconciler`` has the watches. ``tracker`` keeps times and pending attachments from one
-sync to the next; ``multi_attach`` has the nodes that wait for exclusive volumes.
-``names`` makes the names of volumes and attachments, ``events`` the texts of events;
-``metrics`` and ``options`` are those of the controller.
-"""
+"""persistentvolume-attach-detach-controller: attaches volumes to the nodes of pods."""
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import NODES, PODS

@@ -2,24 +2,189 @@
 
 All of them are found by indexes: a view costs time for the pods and the attachments of
 one node, and for the other nodes of the volumes that they share.
+
+The desired state of the world: the volumes that the pods of a node need.
+
+Upstream: cache/desired_state_of_world.go, and its populator. There the state is a map
+of all nodes. Here it is read from the caches for one node at a time.
+
+The actual state of the world: the attachments, and the lists of the nodes.
+
+Upstream: cache/actual_state_of_world.go. There the state is a map of all nodes. Here it
+is read from the caches by indexes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller_manager.api.core.v1 import AttachedVolume, Node, Pod
-from controller_manager.api.meta import is_deleting
-from controller_manager.api.storage.v1 import Attachment
+from controller_manager.api.core.v1 import NODES, PODS, AttachedVolume, Node, Pod
+from controller_manager.api.core.volumes import PersistentVolume
+from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.pods import has_stopped
+from controller_manager.api.storage.v1 import ATTACHMENTS, Attachment
+from controller_manager.control.pods_by_node import PODS_BY_NODE
+from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 
-from .actual_state import ActualState, listed_on
-from .desired_state import DesiredState, DesiredVolumes
-from .names import attachment_name, is_known
-from .nodes import is_managed, is_out_of_service, is_ready
+from .names import attachment_name, csi_name, is_attachment_name, is_known
+from .nodes import is_managed, is_out_of_service, is_ready, keeps_volumes_of_ended_pods
 from .tracker import PendingAttachments
-from .volumes import BY_UNIQUE_NAME, Volume, Volumes
+from .volumes import BY_UNIQUE_NAME, Unresolved, Volume, Volumes, volume_of
+
+
+def _node_of(attachment: Attachment) -> Iterable[str]:
+    return (attachment.spec.node_name,)
+
+
+def _source_of(attachment: Attachment) -> Iterable[str]:
+    source = attachment.spec.source
+    if source.persistent_volume_name is not None:
+        return (source.persistent_volume_name,)
+    inline = source.inline_volume_spec
+    if inline is None or inline.csi is None:
+        return ()
+    return (csi_name(inline.csi.driver, inline.csi.volume_handle),)
+
+
+def _is_same_request(old: Attachment, new: Attachment) -> bool:
+    return old.spec == new.spec
+
+
+def listed_on(node: Node) -> list[str]:
+    """Return the unique names of the volumes that a node's status lists."""
+    return [each.name for each in node.status.volumes_attached or ()]
+
+
+def _lists_the_same(old: Node, new: Node) -> bool:
+    return old.status.volumes_attached == new.status.volumes_attached
+
+
+_BY_NODE: Final = Index("node", _node_of, _is_same_request)
+_BY_SOURCE: Final = Index("source", _source_of, _is_same_request)
+"""Attachments by the persistent volume, or by the unique name of a pod's own volume."""
+_BY_LISTED: Final = Index("volumesAttached", listed_on, _lists_the_same)
+
+
+class ActualState:
+    """Reads the attachments of nodes and of volumes."""
+
+    def __init__(self, context: ControllerContext, volumes: Volumes) -> None:
+        """Take the context and the persistent volumes; watch nodes and attachments."""
+        self._volumes = volumes
+        self.nodes = context.lister(NODES, _BY_LISTED)
+        self.attachments = context.lister(ATTACHMENTS, _BY_NODE, _BY_SOURCE)
+
+    def has_attachments(self, name: str) -> bool:
+        """Tell whether a node has attachments; the node may be deleted."""
+        return bool(self.attachments.by_index(_BY_NODE, name))
+
+    def attachments_on(
+        self, name: str, named: Iterable[str]
+    ) -> Iterator[tuple[str, Attachment]]:
+        """Yield the attachments to a node with the unique names of their volumes.
+
+        A unique name is empty if the caches do not have the persistent volume. `named`
+        are volumes that the node or its pods name: their attachments are found by
+        their names.
+        """
+        by_name = {attachment_name(each, name): each for each in named}
+        by_name.pop("", None)
+        for attachment in self.attachments.by_index(_BY_NODE, name):
+            unique = by_name.get(attachment.metadata.name)
+            if unique is None:
+                unique = self._unique_name_of(attachment)
+            if unique is not None:
+                yield unique, attachment
+
+    def _unique_name_of(self, attachment: Attachment) -> str | None:
+        """Return the unique name of an attachment's volume, from the attachment's spec.
+
+        Return "" if its persistent volume is gone, and `None` if another program made
+        the attachment.
+        """
+        source, node = attachment.spec.source, attachment.spec.node_name
+        name = attachment.metadata.name
+        if source.persistent_volume_name is None:
+            found = [*_source_of(attachment)]
+        else:
+            stored = self._volumes.persistent.by_key(source.persistent_volume_name)
+            if stored is None:
+                return "" if is_attachment_name(name) else None
+            volume = volume_of(stored)
+            found = [volume.unique_name] if volume is not None else []
+        return found[0] if found and attachment_name(found[0], node) == name else None
+
+    def nodes_that_list(self, unique: str) -> Iterator[str]:
+        """Yield the names of the nodes whose status lists a volume."""
+        for each in self.nodes.by_index(_BY_LISTED, unique):
+            yield each.metadata.name
+
+    def attachments_of(self, unique: str) -> Iterator[Attachment]:
+        """Yield the attachments of a volume to any node."""
+        volumes = self._volumes.persistent.by_index(BY_UNIQUE_NAME, unique)
+        for source in dict.fromkeys(
+            (unique, *(each.metadata.name for each in volumes))
+        ):
+            for each in self.attachments.by_index(_BY_SOURCE, source):
+                if each.metadata.name == attachment_name(unique, each.spec.node_name):
+                    yield each
+
+
+class DesiredVolumes(Struct, frozen=True):
+    """The volumes that the pods of a node need.
+
+    - `volumes`: the volumes and their pods, by unique name.
+    - `unresolved`: the volumes that the caches do not show yet.
+    - `used`: the unique names of the volumes of all pods, also of ended pods.
+    """
+
+    volumes: dict[str, tuple[Volume, tuple[Pod, ...]]]
+    unresolved: tuple[Unresolved, ...]
+    used: tuple[str, ...]
+
+    def may_include(self, volume: PersistentVolume) -> bool:
+        """Tell whether an unresolved volume may be this persistent volume."""
+        reference = volume.spec.claim_ref
+        claim = f"{reference.namespace}/{reference.name}" if reference else ""
+        return any(
+            each.claim == claim or each.persistent_volume == volume.metadata.name
+            for each in self.unresolved
+        )
+
+
+class DesiredState:
+    """Reads the volumes that the pods of a node need."""
+
+    def __init__(self, context: ControllerContext, volumes: Volumes) -> None:
+        """Take the context and the volumes of pods; watch pods."""
+        self._volumes = volumes
+        self._pods = context.lister(PODS, PODS_BY_NODE)
+
+    def of(self, name: str, node: Node | None) -> DesiredVolumes:
+        """Return the volumes that the pods of a node need; ended pods need none."""
+        volumes: dict[str, tuple[Volume, tuple[Pod, ...]]] = {}
+        unresolved: list[Unresolved] = []
+        used: list[str] = []
+        keeps = keeps_volumes_of_ended_pods(node)
+        on_node = (
+            each
+            for each in self._pods.by_index(PODS_BY_NODE, name)
+            if each.spec.volumes
+        )
+        for pod in sorted(on_node, key=key_of):
+            needs = keeps or not has_stopped(pod)
+            for found in self._volumes.of(pod):
+                if isinstance(found, Volume):
+                    used.append(found.unique_name)
+                    first, pods = volumes.get(found.unique_name, (found, ()))
+                    if needs and pod not in pods:
+                        volumes[found.unique_name] = (first, (*pods, pod))
+                elif needs:
+                    unresolved.append(found)
+        return DesiredVolumes(volumes, tuple(unresolved), tuple(used))
 
 
 class MultiAttach(Struct, frozen=True):

@@ -1,8 +1,4 @@
-"""volumeattributesclass-protection-controller: keeps classes of attributes in use.
-
-``reconciler`` finds the claims and volumes that use a class, and adds and removes the
-finalizer; ``options`` has the feature gate.
-"""
+"""volumeattributesclass-protection-controller: keeps classes of attributes in use."""
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES

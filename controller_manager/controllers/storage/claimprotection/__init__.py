@@ -1,9 +1,4 @@
-"""persistentvolumeclaim-protection-controller: keeps claims that pods use.
-
-``pods`` finds the pods that use a claim, in caches and from the API server;
-``reconciler`` adds and removes the finalizer. With a feature gate of ``options``, it
-also keeps the condition Unused of ``conditions``.
-"""
+"""persistentvolumeclaim-protection-controller: keeps claims that pods use."""
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS

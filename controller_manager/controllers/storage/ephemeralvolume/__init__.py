@@ -1,8 +1,4 @@
-"""ephemeral-volume-controller: creates claims for ephemeral volumes of pods.
-
-``claims`` makes the claims of a pod (pure functions); ``reconciler`` creates them.
-``metrics`` and ``options`` are those of the controller.
-"""
+"""ephemeral-volume-controller: creates claims for ephemeral volumes of pods."""
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS

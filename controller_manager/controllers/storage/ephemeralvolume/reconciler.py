@@ -1,11 +1,22 @@
-"""Creates the claims of ephemeral volumes (pkg/controller/volume/ephemeral)."""
+"""Creates the claims of ephemeral volumes (pkg/controller/volume/ephemeral).
 
-from collections.abc import Iterable
+Metrics of the controller of ephemeral volumes, with upstream's names.
+
+The claims of a pod's ephemeral volumes.
+
+Upstream: component-helpers/storage/ephemeral, and handleVolume of
+pkg/controller/volume/ephemeral/controller.go.
+"""
+
+from collections.abc import Iterable, Iterator
 from typing import Final
 
+from prometheus_client import CollectorRegistry, Counter
+
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
-from controller_manager.api.core.v1 import PODS, Pod, PodVolume
-from controller_manager.api.meta import KubeObject, is_deleting, key_of
+from controller_manager.api.core.v1 import PODS, ClaimTemplate, Pod, PodVolume
+from controller_manager.api.meta import KubeObject, ObjectMeta, is_deleting, key_of
+from controller_manager.api.owners import controller_reference, is_controlled_by
 from controller_manager.client.errors import (
     AlreadyExists,
     APIError,
@@ -22,9 +33,67 @@ from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
-from .claims import claim_of, conflict, ephemeral_volumes
-from .metrics import EphemeralVolumeMetrics
 from .options import EphemeralVolumeOptions
+
+_EMPTY: Final = ClaimTemplate()
+
+
+def ephemeral_volumes(pod: Pod) -> Iterator[PodVolume]:
+    """Yield the volumes of a pod for which claims are made, in their order."""
+    return (each for each in pod.spec.volumes or () if each.ephemeral is not None)
+
+
+def conflict(pod: KubeObject, claim: KubeObject) -> str:
+    """Return why the pod does not own a claim, "" if it does (VolumeIsForPod)."""
+    if is_controlled_by(claim, pod):
+        return ""
+    return (
+        f"PVC {key_of(claim)} was not created for pod {key_of(pod)} (pod is not owner)"
+    )
+
+
+def claim_of(pod: Pod, volume: PodVolume) -> PersistentVolumeClaim:
+    """Return the claim to create for an ephemeral volume; the pod owns it.
+
+    It has the labels, the annotations and the spec of the template.
+    """
+    source = volume.ephemeral
+    template = (source and source.volume_claim_template) or _EMPTY
+    metadata = ObjectMeta(
+        name=claim_name(pod, volume),
+        namespace=pod.metadata.namespace,
+        labels=template.metadata.labels,
+        annotations=template.metadata.annotations,
+        owner_references=(controller_reference(pod, "v1", "Pod"),),
+    )
+    return PersistentVolumeClaim(metadata=metadata, raw_spec=template.spec)
+
+
+class EphemeralVolumeMetrics:
+    """The ``ephemeral_volume_controller_*`` metrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        prefix = "ephemeral_volume_controller"
+        self._created = Counter(
+            f"{prefix}_create_total",
+            "Number of requests that create a PersistentVolumeClaim",
+            registry=registry,
+        )
+        self._failed = Counter(
+            f"{prefix}_create_failures_total",
+            "Number of requests that could not create a PersistentVolumeClaim",
+            registry=registry,
+        )
+
+    def attempted(self) -> None:
+        """Count a request."""
+        self._created.inc()
+
+    def failed(self) -> None:
+        """Count a request that has failed."""
+        self._failed.inc()
+
 
 FAILED_BINDING: Final = "FailedBinding"
 

@@ -1,10 +1,4 @@
-"""selinux-warning-controller: warns of pods that cannot share a volume.
-
-``volumes`` finds the volumes that pods may share and the labels of their mounts,
-``conflicts`` the conflicts of two pods and their texts (pure functions); ``tracker``
-keeps the pods of each volume; ``reconciler`` syncs one pod at a time, and records
-events. ``metrics`` shows the conflicts; ``options`` has the feature gates.
-"""
+"""selinux-warning-controller: warns of pods that cannot share a volume."""
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS

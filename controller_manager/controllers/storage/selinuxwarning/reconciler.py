@@ -1,11 +1,21 @@
-"""Warns of pods that cannot share a volume (selinux_warning_controller.go)."""
+"""Warns of pods that cannot share a volume (selinux_warning_controller.go).
 
-from collections.abc import Iterable
+The metric of conflicts about volumes, with upstream's name.
+
+The pods of each volume, with their labels and policies (cache/volumecache.go).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod, PodVolume
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
-from controller_manager.api.meta import key_of
+from controller_manager.api.meta import key_of, split_key
 from controller_manager.api.owners import is_controlled_by
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.storage.v1 import CSI_DRIVERS, CSIDriver
@@ -18,8 +28,7 @@ from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
-from .metrics import SELinuxWarningMetrics
-from .tracker import VolumeUses
+from .conflicts import Conflict, conflicts_of
 from .volumes import (
     ALONE,
     Use,
@@ -29,6 +38,132 @@ from .volumes import (
     shared_volume,
     use_of,
 )
+
+_Pods = dict[Use, dict[str, None]]
+"""The keys of the pods of a volume, by their use: most volumes have one use."""
+
+
+class VolumeUses:
+    """The pods of each volume, by key, as long as they use it.
+
+    A conflict is returned once, when one of its two pods is added or changes. Pods that
+    use a volume in the same way are not compared.
+    """
+
+    def __init__(self) -> None:
+        """Start without volumes."""
+        self._pods: dict[Volume, _Pods] = {}
+        self._uses: dict[str, Mapping[Volume, Use]] = {}
+        self._by_driver: dict[str, dict[Volume, None]] = {}
+
+    def note(self, pod: str, uses: Mapping[Volume, Use]) -> list[Conflict]:
+        """Replace the uses of a pod; return the new conflicts.
+
+        Each conflict is returned twice, once for each of its pods.
+        """
+        known = self._uses.pop(pod, {})
+        if uses:
+            self._uses[pod] = uses
+        for volume, use in known.items():
+            if uses.get(volume) != use:
+                self._remove(volume, use, pod)
+        found: list[Conflict] = []
+        for volume, use in uses.items():
+            if known.get(volume) != use:
+                self._by_driver.setdefault(volume[0], {})[volume] = None
+                pods = self._pods.setdefault(volume, {})
+                pods.setdefault(use, {})[pod] = None
+                found += _conflicts_with(pods, use, pod)
+        return found
+
+    def forget(self, pod: str) -> None:
+        """Drop a pod that is gone, or that does not use its volumes any more."""
+        self.note(pod, {})
+
+    def pods_of(self, driver: str) -> set[str]:
+        """Return the keys of the pods with volumes of a driver."""
+        volumes = self._by_driver.get(driver, ())
+        return {
+            pod
+            for volume in volumes
+            for pods in self._pods[volume].values()
+            for pod in pods
+        }
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield all conflicts, each once for both pods."""
+        for pods in self._pods.values():
+            for use in pods if len(pods) > 1 else ():
+                for other_use in pods:
+                    yield from _between(pods, use, other_use)
+
+    def _remove(self, volume: Volume, use: Use, pod: str) -> None:
+        pods, driver = self._pods[volume], volume[0]
+        del pods[use][pod]
+        if not pods[use]:
+            del pods[use]
+        if not pods:
+            del self._pods[volume]
+            del self._by_driver[driver][volume]
+            if not self._by_driver[driver]:
+                del self._by_driver[driver]
+
+
+def _conflicts_with(pods: _Pods, use: Use, pod: str) -> Iterator[Conflict]:
+    """Yield the conflicts of one pod with the others of a volume, from both sides."""
+    for other_use, others in pods.items():
+        if other_use == use or not any(conflicts_of(pod, use, pod, other_use)):
+            continue
+        for other in others:
+            told = conflicts_of(pod, use, other, other_use)
+            tells = conflicts_of(other, other_use, pod, use)
+            for both in zip(told, tells, strict=True):
+                yield from both
+
+
+def _between(pods: _Pods, use: Use, other_use: Use) -> Iterator[Conflict]:
+    """Yield the conflicts of the pods of one use with those of another."""
+    if use == other_use:
+        return
+    for pod in pods[use]:
+        for other in pods[other_use]:
+            yield from conflicts_of(pod, use, other, other_use)
+
+
+def _none() -> Iterator[Conflict]:
+    return iter(())
+
+
+class SELinuxWarningMetrics(Collector):
+    """One sample, always 1, for each conflict and each of its two pods."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collector."""
+        self._conflicts: Callable[[], Iterator[Conflict]] = _none
+        registry.register(self)
+
+    def show(self, conflicts: Callable[[], Iterator[Conflict]]) -> None:
+        """Use this function to read the conflicts from now on."""
+        self._conflicts = conflicts
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metric with all conflicts."""
+        family = GaugeMetricFamily(
+            "selinux_warning_controller_selinux_volume_conflict",
+            "Conflict between two Pods using the same volume",
+            labels=(
+                "property",
+                *("pod1_namespace", "pod1_name", "pod1_value"),
+                *("pod2_namespace", "pod2_name", "pod2_value"),
+            ),
+        )
+        # Two pods may have the same conflict about several volumes.
+        for each in dict.fromkeys(self._conflicts()):
+            pod, other = split_key(each.pod), split_key(each.other)
+            values = (each.name, *pod, each.value, *other, each.other_value)
+            family.add_metric(values, 1)
+        yield family
+
 
 _BOUND = "Bound"
 

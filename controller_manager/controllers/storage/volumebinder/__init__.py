@@ -1,14 +1,4 @@
-"""persistentvolume-binder-controller: binds claims and volumes to each other.
-
-``controller`` syncs volumes and claims, and ``handlers`` add their keys after a change.
-``sync_claim`` and ``sync_volume`` return the next of the ``actions`` (pure functions),
-with ``matching`` for the choice of a volume, ``provision`` and ``reclaim`` for its
-creation and its end, ``binding`` for the changed objects, ``migration`` for plugins
-that CSI drivers have replaced, and ``annotations``. They read a ``view`` of the caches,
-with ``indexes`` and ``assume_cache``, which has the controller's own writes. ``apply``
-carries the actions out, ``locks`` keep two syncs from one volume. ``metrics`` and
-``options`` are those of the controller.
-"""
+"""persistentvolume-binder-controller: binds claims and volumes to each other."""
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import EVENTS, NODES, PODS

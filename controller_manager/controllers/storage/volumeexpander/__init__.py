@@ -1,9 +1,4 @@
-"""persistentvolume-expander-controller: has the volumes of growing claims expanded.
-
-``decide`` returns the writes and events of one sync of a claim (pure functions), with
-``status`` for the statuses of claims that are being resized; ``reconciler`` sends them.
-``options`` has the feature gate.
-"""
+"""persistentvolume-expander-controller: has the volumes of growing claims expanded."""
 
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES

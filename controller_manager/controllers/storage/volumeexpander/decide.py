@@ -4,17 +4,23 @@ CSI drivers, also those that have replaced an in-tree plugin, have their own res
 users are told to wait for them. The kubelet expands only volumes of flex volume
 plugins; this controller prepares them. Upstream: expandAndRecoverFunction of
 pkg/volume/util/operationexecutor/operation_generator.go.
+
+The status of a claim while its volume is being resized (volume/util/resize_util.go).
+
+All functions are pure: they return a new status, or a patch from one to another.
 """
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.core.claims import (
     STORAGE,
+    ClaimCondition,
     ClaimStatus,
     PersistentVolumeClaim,
     requested_storage,
@@ -22,19 +28,126 @@ from controller_manager.api.core.claims import (
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import annotations_of, key_of
 from controller_manager.api.quantity import Quantity, parse_quantity
+from controller_manager.api.times import format_time
 from controller_manager.control.csi_migration import plugin_of
 
-from .status import (
-    CONTROLLER_IN_PROGRESS,
-    CONTROLLER_INFEASIBLE,
-    NODE_IN_PROGRESS,
-    NODE_INFEASIBLE,
-    NODE_PENDING,
-    awaiting_node,
-    patch_of,
-    resized,
-    resizing,
+CONTROLLER_IN_PROGRESS: Final = "ControllerResizeInProgress"
+CONTROLLER_INFEASIBLE: Final = "ControllerResizeInfeasible"
+NODE_PENDING: Final = "NodeResizePending"
+NODE_IN_PROGRESS: Final = "NodeResizeInProgress"
+NODE_INFEASIBLE: Final = "NodeResizeInfeasible"
+
+_RESIZING: Final = "Resizing"
+_FILE_SYSTEM_PENDING: Final = "FileSystemResizePending"
+_RESIZE_CONDITIONS: Final = frozenset(
+    (_RESIZING, _FILE_SYSTEM_PENDING, "ControllerResizeError", "NodeResizeError")
 )
+_WAITING_FOR_POD: Final = (
+    "Waiting for user to (re-)start a pod to finish file system resize of volume on "
+    "node."
+)
+
+
+def resizing(status: ClaimStatus, size: str, now: datetime) -> ClaimStatus:
+    """Return the status of a claim whose volume is being expanded to `size`.
+
+    Upstream: MarkControllerReisizeInProgress.
+    """
+    return replace(
+        status,
+        conditions=_with_condition(status, _RESIZING, "", now, keep=False),
+        allocated_resources={**(status.allocated_resources or {}), STORAGE: size},
+        allocated_resource_statuses=_with_state(status, CONTROLLER_IN_PROGRESS),
+    )
+
+
+def awaiting_node(status: ClaimStatus, now: datetime) -> ClaimStatus:
+    """Return the status of a claim whose file system a kubelet has to expand.
+
+    Upstream: MarkForFSResize.
+    """
+    return replace(
+        status,
+        conditions=_with_condition(
+            status, _FILE_SYSTEM_PENDING, _WAITING_FOR_POD, now, keep=True
+        ),
+        allocated_resource_statuses=_with_state(status, NODE_PENDING),
+    )
+
+
+def resized(status: ClaimStatus, size: str) -> ClaimStatus:
+    """Return the status of a claim whose volume has been expanded to `size`.
+
+    Upstream: MarkFSResizeFinished.
+    """
+    states = dict(status.allocated_resource_statuses or {})
+    states.pop(STORAGE, None)
+    return replace(
+        status,
+        capacity={**(status.capacity or {}), STORAGE: size},
+        conditions=_others(status),
+        allocated_resource_statuses=states or None,
+    )
+
+
+def patch_of(old: ClaimStatus, new: ClaimStatus) -> dict[str, Any]:
+    """Return the merge patch between two statuses, empty if they are the same."""
+    patch: dict[str, Any] = {}
+    if (old.conditions or ()) != (new.conditions or ()):
+        conditions = new.conditions or ()
+        patch["conditions"] = [msgspec.to_builtins(each) for each in conditions]
+    for name, before, after in (
+        ("capacity", old.capacity, new.capacity),
+        ("allocatedResources", old.allocated_resources, new.allocated_resources),
+        (
+            "allocatedResourceStatuses",
+            old.allocated_resource_statuses,
+            new.allocated_resource_statuses,
+        ),
+    ):
+        if changed := _changed(before or {}, after or {}):
+            patch[name] = changed
+    return patch
+
+
+def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:
+    names = dict.fromkeys((*old, *new))
+    return {each: new.get(each) for each in names if old.get(each) != new.get(each)}
+
+
+def _with_state(status: ClaimStatus, state: str) -> dict[str, str]:
+    return {**(status.allocated_resource_statuses or {}), STORAGE: state}
+
+
+def _others(status: ClaimStatus) -> tuple[ClaimCondition, ...]:
+    """Return the conditions that are not about resizing."""
+    conditions = status.conditions or ()
+    return tuple(each for each in conditions if each.type not in _RESIZE_CONDITIONS)
+
+
+def _with_condition(
+    status: ClaimStatus, name: str, message: str, now: datetime, *, keep: bool
+) -> tuple[ClaimCondition, ...]:
+    """Return the conditions with one that is True (MergeResizeConditionOnPVC).
+
+    A condition that is True already is kept. With `keep`, the other conditions about
+    resizing are kept, too.
+    """
+    added = ClaimCondition(
+        type=name,
+        status="True",
+        message=message,
+        last_transition_time=format_time(now),
+    )
+    merged: list[ClaimCondition] = []
+    for each in status.conditions or ():
+        if each.type == name:
+            added = each if each.status == added.status else added
+            merged.append(added)
+        elif keep or each.type not in _RESIZE_CONDITIONS:
+            merged.append(each)
+    return tuple(merged) if added in merged else (*merged, added)
+
 
 RESIZER: Final = "volume.kubernetes.io/storage-resizer"
 """The annotation of a claim with the name of the resizer of its volume."""

@@ -1,8 +1,4 @@
-"""persistentvolume-protection-controller: keeps volumes that are bound to claims.
-
-``reconciler`` adds the finalizer, and removes it from deleted volumes that are not
-bound.
-"""
+"""persistentvolume-protection-controller: keeps volumes that are bound to claims."""
 
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.informers.reads import Reads

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from controller_manager.api.core.v1 import Node, Pod
-from controller_manager.controllers.apps.daemonset import decide, rolling_update
+from controller_manager.controllers.apps.daemonset import rolling_update, sync
 from controller_manager.controllers.apps.daemonset.handlers import NodeHandlers
 from controller_manager.controllers.apps.daemonset.nodes import Fit
 from controller_manager.controllers.apps.daemonset.revisions import RevisionKeeper
@@ -53,7 +53,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         1, rolling_update, "bounds_of", _let_all_have_two_pods
     ),
     "keep surplus daemon pods": Bug(
-        0, decide, "_surplus", _keep_surplus_pods, "daemon-pods-of-a-stranger"
+        0, sync, "_surplus", _keep_surplus_pods, "daemon-pods-of-a-stranger"
     ),
     "miss changes of nodes": Bug(
         0, NodeHandlers, "_note_update", _miss_changes, "taint-under-a-daemon-pod"

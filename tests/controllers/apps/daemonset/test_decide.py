@@ -5,8 +5,8 @@ import pytest
 from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.apps.daemonset.actions import Plan
 from controller_manager.controllers.apps.daemonset.backoff import NO_DELAYS, Delays
-from controller_manager.controllers.apps.daemonset.decide import manage_pods
 from controller_manager.controllers.apps.daemonset.nodes import Fit
+from controller_manager.controllers.apps.daemonset.sync import manage_pods
 from controller_manager.controllers.apps.daemonset.view import View
 from tests.controllers.apps.daemonset.cases import (
     NOW,

@@ -9,9 +9,9 @@ from controller_manager.api.apps.v1 import DaemonSet
 from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.apps.daemonset.actions import Plan
 from controller_manager.controllers.apps.daemonset.backoff import NO_DELAYS
-from controller_manager.controllers.apps.daemonset.decide import manage_pods
 from controller_manager.controllers.apps.daemonset.nodes import Fit, target_of
 from controller_manager.controllers.apps.daemonset.rolling_update import plan_update
+from controller_manager.controllers.apps.daemonset.sync import manage_pods
 from controller_manager.controllers.apps.daemonset.view import View
 from tests.controllers.apps.daemonset.cases import (
     NEW,

@@ -145,4 +145,4 @@ def test_only_the_applier_waits() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.AsyncFunctionDef | ast.Await)
     }
-    assert waiting == {"apply", "reconciler"}
+    assert waiting == {"reconciler"}

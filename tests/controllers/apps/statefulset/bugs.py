@@ -4,12 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.apps.statefulset import (
-    decide,
-    replicas,
-    rolling_update,
-    view,
-)
+from controller_manager.controllers.apps.statefulset import decide, rolling_update, view
 from controller_manager.controllers.apps.statefulset.expectations import UnseenDeletions
 from controller_manager.controllers.apps.statefulset.view import Slot, View
 from tests.simulation.planted import Bug
@@ -47,7 +42,7 @@ def _own_nothing(*_: object) -> None:
 _CLAIMS: Final = "claims-follow-their-policy"
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "create pods out of order": Bug(2, replicas, "_unavailable_because", _never_wait),
+    "create pods out of order": Bug(2, decide, "_unavailable_because", _never_wait),
     "replace pods that may recover": Bug(
         2, decide, "next_stuck_pod", _replace_whatever_is_not_ready
     ),
@@ -62,11 +57,9 @@ BUGS: Final[Mapping[str, Bug]] = {
     "ignore the partition": Bug(
         0, rolling_update, "partition", lambda _: 0, "canary-stays-alone"
     ),
-    "create pods without claims": Bug(
-        0, replicas, "missing_claims", _no_claims, _CLAIMS
-    ),
+    "create pods without claims": Bug(0, decide, "missing_claims", _no_claims, _CLAIMS),
     "forget the retention policy": Bug(
-        0, replicas, "corrected_owners", _own_nothing, _CLAIMS
+        0, decide, "corrected_owners", _own_nothing, _CLAIMS
     ),
     "delete a pod again and again": Bug(
         0,
@@ -87,7 +80,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "use claims that are about to go": Bug(
         0,
-        replicas,
+        decide,
         "_will_be_deleted",
         lambda *_: False,
         "claim-of-a-pod-that-was-scaled-away",

@@ -6,6 +6,10 @@ import msgspec
 import pytest
 
 from controller_manager.api.core.claims import requested_storage
+from controller_manager.controllers.apps.statefulset.apply import (
+    claim_volumes,
+    pod_body,
+)
 from controller_manager.controllers.apps.statefulset.claims import (
     claim_names,
     deleting_claims,
@@ -17,10 +21,6 @@ from controller_manager.controllers.apps.statefulset.identity import (
     ordinal_of,
     ordinals,
     parent_and_ordinal,
-)
-from controller_manager.controllers.apps.statefulset.pod_template import (
-    claim_volumes,
-    pod_body,
 )
 from tests.controllers.apps.statefulset.builders import (
     claim,

@@ -24,8 +24,10 @@ from controller_manager.cli.flags import make_config as config_from_flags
 from controller_manager.client.client import DeleteOptions, PropagationPolicy
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.apps.statefulset import reconciler
-from controller_manager.controllers.apps.statefulset.metrics import StatefulSetMetrics
 from controller_manager.controllers.apps.statefulset.pods import FoundPods, find_pods
+from controller_manager.controllers.apps.statefulset.reconciler import (
+    StatefulSetMetrics,
+)
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, RecordingTransport, make_config

@@ -6,12 +6,7 @@ from typing import Final
 
 from controller_manager.api.batch.v1 import CronJob
 from controller_manager.api.times import parse_time
-from controller_manager.controllers.batch.cronjob import (
-    decide,
-    history,
-    jobs,
-    schedule,
-)
+from controller_manager.controllers.batch.cronjob import decide, jobs, schedule
 from tests.simulation.planted import Bug
 
 
@@ -26,6 +21,6 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, jobs, "is_of_a_run", lambda _: False, "run-beside-a-forgotten-one"
     ),
     "start a run again": Bug(1, schedule, "_last_run", _since_it_was_created),
-    "delete jobs that run": Bug(1, history, "end_of", lambda _: "Complete"),
+    "delete jobs that run": Bug(1, decide, "end_of", lambda _: "Complete"),
     "keep all finished jobs": Bug(1, decide, "surplus", lambda _: ()),
 }

@@ -6,7 +6,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.batch.job.actions import Create
-from controller_manager.controllers.batch.job.pod_template import pod_bodies
+from controller_manager.controllers.batch.job.apply import pod_bodies
 from tests.controllers.batch.job.cases import job, pod
 
 OWNER = {

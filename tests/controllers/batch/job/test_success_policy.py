@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.batch.v1 import SuccessPolicy
 from controller_manager.controllers.batch.job.completion_indexes import IndexSet
-from controller_manager.controllers.batch.job.success_policy import satisfied
+from controller_manager.controllers.batch.job.finished_condition import satisfied
 
 
 @pytest.mark.parametrize(

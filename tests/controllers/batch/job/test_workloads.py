@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scheduling.v1alpha2 import Workload
-from controller_manager.controllers.batch.job.workloads import (
+from controller_manager.controllers.batch.job.gang_scheduling import (
     is_gang,
     is_new,
     pod_group_body,

@@ -8,7 +8,7 @@ from cryptography import x509
 from controller_manager.api.certificates.v1 import CertificateSigningRequest
 from controller_manager.control.certificates.conditions import has_failed
 from controller_manager.control.certificates.request import ParsedRequest
-from controller_manager.controllers.certificates.signing import certificate, reconciler
+from controller_manager.controllers.certificates.signing import reconciler
 from tests.simulation.planted import Bug
 
 _SCENARIO: Final = "requests-are-decided"
@@ -51,9 +51,9 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, reconciler, "refusal_reason", _refuse_nothing, _SCENARIO
     ),
     "issue for other purposes": Bug(
-        0, certificate, "extended_key_usage", _add_a_purpose, _SCENARIO
+        0, reconciler, "extended_key_usage", _add_a_purpose, _SCENARIO
     ),
-    "issue for nobody": Bug(0, certificate, "_subject", _forget_the_subject, _SCENARIO),
+    "issue for nobody": Bug(0, reconciler, "_subject", _forget_the_subject, _SCENARIO),
     "sign nothing": Bug(
         0, reconciler, "_waits_for_signature", lambda _: False, _SCENARIO
     ),

@@ -17,7 +17,7 @@ from controller_manager.control.certificates.request import (
     parse_request,
 )
 from controller_manager.controllers.certificates.signing.authority import Authority, Key
-from controller_manager.controllers.certificates.signing.certificate import (
+from controller_manager.controllers.certificates.signing.reconciler import (
     CannotSign,
     issue,
     lifetime,

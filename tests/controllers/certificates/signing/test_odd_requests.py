@@ -13,8 +13,8 @@ from controller_manager.control.certificates.request import (
     parse_request,
 )
 from controller_manager.controllers.certificates.signing.authority import Authority
-from controller_manager.controllers.certificates.signing.certificate import issue
 from controller_manager.controllers.certificates.signing.reconciler import (
+    issue,
     refusal_reason,
 )
 from tests.controllers.certificates.authorities import CLIENT_USAGES, request_for

@@ -16,11 +16,9 @@ from controller_manager.control.certificates.request import (
     InvalidRequest,
     parse_request,
 )
-from controller_manager.controllers.certificates.signing.certificate import (
+from controller_manager.controllers.certificates.signing.reconciler import (
     CannotSign,
     issue,
-)
-from controller_manager.controllers.certificates.signing.reconciler import (
     refusal_reason,
 )
 from tests.controllers.certificates.authorities import CLIENT_USAGES, SERVING_USAGES

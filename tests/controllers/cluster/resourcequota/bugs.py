@@ -7,11 +7,7 @@ from controller_manager.api.core.quotas import ResourceQuota, ResourceQuotaStatu
 from controller_manager.control.quota import pods, services
 from controller_manager.control.quota.amounts import Amounts, amounts, printed
 from controller_manager.control.quota.services import NODE_PORTS
-from controller_manager.controllers.cluster.resourcequota import (
-    controller,
-    status,
-    usage,
-)
+from controller_manager.controllers.cluster.resourcequota import controller, usage
 from controller_manager.controllers.cluster.resourcequota.controller import (
     QuotaController,
 )
@@ -50,7 +46,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, controller, "limits_differ", lambda _, __: False, "counted-at-once"
     ),
     "keep the usage of a limit that is gone": Bug(
-        0, status, "masked", _keep_all, "counted-at-once"
+        0, controller, "masked", _keep_all, "counted-at-once"
     ),
     "write a status that is there": Bug(
         1, controller, "status_to_write", _always_write

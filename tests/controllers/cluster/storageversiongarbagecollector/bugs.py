@@ -5,7 +5,7 @@ from typing import Final
 
 from controller_manager.api.apiserverinternal.v1alpha1 import ServerStorageVersion
 from controller_manager.controllers.cluster.storageversiongarbagecollector import (
-    status,
+    reconciler,
 )
 from controller_manager.controllers.cluster.storageversiongarbagecollector.reconciler import (  # noqa: E501 - a long name
     StorageVersionReconciler,
@@ -37,5 +37,5 @@ BUGS: Final[Mapping[str, Bug]] = {
         StorageVersionReconciler.watches[:1],
         "storage-version-of-a-lost-server",
     ),
-    "take one version for that of all": Bug(2, status, "_common_version", _first),
+    "take one version for that of all": Bug(2, reconciler, "_common_version", _first),
 }

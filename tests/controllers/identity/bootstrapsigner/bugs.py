@@ -3,13 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
-from controller_manager.controllers.identity.bootstrapsigner import (
-    reconciler,
-    signatures,
-)
+from controller_manager.controllers.identity.bootstrapsigner import reconciler
 from tests.simulation.planted import Bug
 
-_signed = signatures.signed
+_signed = reconciler.signed
 
 
 def _never_again(

@@ -9,7 +9,7 @@ from controller_manager.api.core.secrets import SECRETS
 from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.api.times import format_time
 from controller_manager.client.client import PatchType
-from controller_manager.controllers.identity.bootstrapsigner.signatures import (
+from controller_manager.controllers.identity.bootstrapsigner.reconciler import (
     detached_signature,
 )
 from tests.clusters import Cluster, make_config

@@ -15,7 +15,7 @@ from controller_manager.controllers.identity.clusterroleaggregation.aggregation 
     aggregated_rules,
     has_rules,
 )
-from controller_manager.controllers.identity.clusterroleaggregation.indexes import (
+from controller_manager.controllers.identity.clusterroleaggregation.reconciler import (
     ANY,
     BY_WANTED_LABEL,
     label_entries,

@@ -5,9 +5,9 @@ from typing import Final
 
 from controller_manager.controllers.identity.legacytokencleaner import controller
 from controller_manager.controllers.identity.legacytokencleaner.controller import (
+    Decision,
     LegacyTokenCleaner,
 )
-from controller_manager.controllers.identity.legacytokencleaner.decide import Decision
 from tests.simulation.planted import Bug
 
 _UNUSED: Final = "legacy-tokens-without-use"

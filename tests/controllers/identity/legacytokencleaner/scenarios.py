@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from controller_manager.controllers.identity.legacytokencleaner.decide import (
+from controller_manager.controllers.identity.legacytokencleaner.controller import (
     INVALID_SINCE,
     LAST_USED,
 )

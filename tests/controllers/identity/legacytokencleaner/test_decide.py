@@ -7,7 +7,7 @@ import pytest
 from controller_manager.api.core.secrets import ACCOUNT_NAME, ACCOUNT_UID, Secret
 from controller_manager.api.core.v1 import ObjectReference, ServiceAccount
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.controllers.identity.legacytokencleaner.decide import (
+from controller_manager.controllers.identity.legacytokencleaner.controller import (
     INVALID_SINCE,
     LAST_USED,
     Decision,

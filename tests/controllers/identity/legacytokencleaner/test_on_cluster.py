@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller_manager.controllers.identity.legacytokencleaner.decide import (
+from controller_manager.controllers.identity.legacytokencleaner.controller import (
     INVALID_SINCE,
     LAST_USED,
 )

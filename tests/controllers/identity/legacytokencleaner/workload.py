@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from controller_manager.api.core.secrets import ACCOUNT_NAME, SERVICE_ACCOUNT_TOKEN
 from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.identity.legacytokencleaner import TRACKING
-from controller_manager.controllers.identity.legacytokencleaner.decide import (
+from controller_manager.controllers.identity.legacytokencleaner.controller import (
     INVALID_SINCE,
     LAST_USED,
 )

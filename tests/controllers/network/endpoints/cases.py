@@ -10,7 +10,7 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.endpoints.subsets import Offers
 from controller_manager.controllers.network.endpoints.decide import View
-from controller_manager.controllers.network.endpoints.desired import gather
+from controller_manager.controllers.network.endpoints.reconciler import gather
 
 HTTP = {"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}
 MANAGED = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}

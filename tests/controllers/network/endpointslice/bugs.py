@@ -6,10 +6,7 @@ from typing import Final
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.control.endpoints import selectors
 from controller_manager.control.endpoints.slices.actions import SliceActions
-from controller_manager.controllers.network.endpointslice import (
-    desired,
-    handlers,
-)
+from controller_manager.controllers.network.endpointslice import desired, reconciler
 from controller_manager.controllers.network.endpointslice.tracker import SettledSlices
 from tests.simulation.planted import Bug
 
@@ -43,7 +40,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, desired, "is_deleting", lambda _: False, "pod-that-ends-for-long"
     ),
     "leave edited slices as they are": Bug(
-        0, handlers, "_differ", lambda _, __: False, "slice-that-a-user-empties"
+        0, reconciler, "_differ", lambda _, __: False, "slice-that-a-user-empties"
     ),
     "select pods by one label": Bug(
         0, desired, "is_selected", lambda _, __: True, "pod-that-leaves-a-service"

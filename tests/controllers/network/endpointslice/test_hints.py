@@ -19,17 +19,15 @@ from controller_manager.control.endpoints.slices.actions import SliceActions
 from controller_manager.controllers.network.endpointslice.hints import (
     without_hints,
 )
-from controller_manager.controllers.network.endpointslice.topology import (
+from controller_manager.controllers.network.endpointslice.topology_cache import (
     Allocation,
+    HintEvent,
     TooFewEndpoints,
+    TopologyHints,
     allocations,
     is_overloaded,
     transfers,
     with_zone_hints,
-)
-from controller_manager.controllers.network.endpointslice.topology_cache import (
-    HintEvent,
-    TopologyHints,
     zone_shares,
 )
 from controller_manager.controllers.network.endpointslice.traffic_distribution import (

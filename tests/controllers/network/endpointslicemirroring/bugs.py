@@ -12,11 +12,11 @@ from controller_manager.controllers.network.endpointslicemirroring import (
     decide,
     reconciler,
 )
+from controller_manager.controllers.network.endpointslicemirroring.decide import (
+    recycled_without_gaps,
+)
 from controller_manager.controllers.network.endpointslicemirroring.reconciler import (
     MirroringReconciler,
-)
-from controller_manager.controllers.network.endpointslicemirroring.recycling import (
-    recycled_without_gaps,
 )
 from tests.simulation.planted import Bug
 

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from controller_manager.controllers.network.endpointslicemirroring.metrics import (
+from controller_manager.controllers.network.endpointslicemirroring.reconciler import (
     MirroringMetrics,
 )
 from tests.controllers.network.endpointslicemirroring.test_decide import (

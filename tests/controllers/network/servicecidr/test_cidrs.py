@@ -12,7 +12,7 @@ from controller_manager.controllers.network.servicecidr.cidrs import (
     successors,
     uncovered_address,
 )
-from controller_manager.controllers.network.servicecidr.indexes import (
+from controller_manager.controllers.network.servicecidr.reconciler import (
     BY_ADDRESS,
     entries_of,
 )

@@ -9,7 +9,7 @@ from controller_manager.api.dynamicresources.v1beta2 import (
     DeviceTaintRuleMeta,
     DeviceTaintRuleSpec,
 )
-from controller_manager.controllers.nodes.devicetainteviction.conditions import (
+from controller_manager.controllers.nodes.devicetainteviction.status import (
     Counts,
     condition_of,
 )

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller_manager.controllers.nodes.nodeipam.cidr_set import CIDRSet, Network
-from controller_manager.controllers.nodes.nodeipam.range_allocator import RangeAllocator
-from controller_manager.controllers.nodes.nodeipam.reconciler import NodeIPAMReconciler
+from controller_manager.controllers.nodes.nodeipam.reconciler import (
+    NodeIPAMReconciler,
+    RangeAllocator,
+)
 from tests.simulation.planted import Bug
 
 _OLD: Final = "ranges-that-an-old-cache-lacks"

@@ -5,11 +5,11 @@ from typing import Final
 
 from controller_manager.api.core.v1 import Node
 from controller_manager.controllers.nodes.nodelifecycle import (
+    controller,
     handlers,
     monitor,
-    no_schedule,
 )
-from controller_manager.controllers.nodes.nodelifecycle.leases import LeaseReader
+from controller_manager.controllers.nodes.nodelifecycle.monitor import LeaseReader
 from controller_manager.controllers.nodes.nodelifecycle.no_execute import (
     NoExecuteTainter,
 )
@@ -51,7 +51,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "never find a dead node": Bug(0, NodeTracker, "due", lambda *_: [], _DIES),
     "let new pods on a dead node": Bug(
-        0, no_schedule, "no_schedule_taints", lambda *_: None, _DIES
+        0, controller, "no_schedule_taints", lambda *_: None, _DIES
     ),
     "never evict": Bug(0, NoExecuteTainter, "add", lambda *_: None, _DIES),
     "keep the taints of a node that is back": Bug(

@@ -13,7 +13,7 @@ from controller_manager.api.core.v1 import (
     NodeSpec,
     NodeStatus,
 )
-from controller_manager.controllers.nodes.nodelifecycle.no_schedule import labels_to_set
+from controller_manager.controllers.nodes.nodelifecycle.controller import labels_to_set
 from controller_manager.controllers.nodes.nodelifecycle.node_health import (
     NodeHealth,
     observe,

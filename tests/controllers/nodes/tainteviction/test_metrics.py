@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from controller_manager.controllers.nodes.tainteviction.metrics import (
+from controller_manager.controllers.nodes.tainteviction.controller import (
     TaintEvictionMetrics,
 )
 

@@ -6,8 +6,10 @@ from typing import Any, Final
 from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.resource.resourceclaim import claims
 from controller_manager.controllers.resource.resourceclaim.claims import ClaimSync
+from controller_manager.controllers.resource.resourceclaim.controller import (
+    ClaimHandlers,
+)
 from controller_manager.controllers.resource.resourceclaim.create import ClaimCreator
-from controller_manager.controllers.resource.resourceclaim.handlers import ClaimHandlers
 from controller_manager.controllers.resource.resourceclaim.pods import PodSync
 from controller_manager.controllers.resource.resourceclaim.reservations import Release
 from tests.simulation.planted import Bug

@@ -27,11 +27,6 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scheduling.v1alpha2 import PodGroup
-from controller_manager.controllers.resource.resourceclaim.claim_template import (
-    claim_body,
-    generate_name,
-    statuses_of,
-)
 from controller_manager.controllers.resource.resourceclaim.consumers import (
     claim_names,
     is_done,
@@ -39,6 +34,11 @@ from controller_manager.controllers.resource.resourceclaim.consumers import (
     of_pod,
     shares,
     uses_claims,
+)
+from controller_manager.controllers.resource.resourceclaim.create import (
+    claim_body,
+    generate_name,
+    statuses_of,
 )
 from controller_manager.controllers.resource.resourceclaim.indexes import (
     has_admin_access,

@@ -17,12 +17,12 @@ from controller_manager.controllers.storage.attachdetach.actions import (
     NodeActions,
     VolumeAction,
 )
+from controller_manager.controllers.storage.attachdetach.apply import (
+    NodeStatusUpdater,
+)
 from controller_manager.controllers.storage.attachdetach.options import Settings
 from controller_manager.controllers.storage.attachdetach.reconciler import (
     AttachDetachReconciler,
-)
-from controller_manager.controllers.storage.attachdetach.status_updater import (
-    NodeStatusUpdater,
 )
 from controller_manager.controllers.storage.attachdetach.tracker import (
     PendingAttachments,

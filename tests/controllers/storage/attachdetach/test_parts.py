@@ -28,14 +28,14 @@ from controller_manager.controllers.storage.attachdetach.apply import is_in_use
 from controller_manager.controllers.storage.attachdetach.metrics import (
     AttachDetachMetrics,
 )
-from controller_manager.controllers.storage.attachdetach.multi_attach import (
-    MultiAttachWaiters,
-)
 from controller_manager.controllers.storage.attachdetach.names import (
     attachment_name,
     csi_name,
 )
 from controller_manager.controllers.storage.attachdetach.nodes import OUT_OF_SERVICE
+from controller_manager.controllers.storage.attachdetach.reconciler import (
+    MultiAttachWaiters,
+)
 from controller_manager.controllers.storage.attachdetach.tracker import (
     PendingAttachments,
 )

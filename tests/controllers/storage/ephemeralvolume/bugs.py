@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.v1 import Pod, PodVolume
 from controller_manager.api.meta import KubeObject
-from controller_manager.controllers.storage.ephemeralvolume import claims, reconciler
+from controller_manager.controllers.storage.ephemeralvolume import reconciler
 from controller_manager.controllers.storage.ephemeralvolume.reconciler import (
     EphemeralVolumeReconciler,
 )
 from tests.simulation.planted import Bug
 
-_claim_of = claims.claim_of
+_claim_of = reconciler.claim_of
 
 
 def _no_conflict(_: KubeObject, __: KubeObject) -> str:

@@ -19,12 +19,10 @@ from controller_manager.api.meta import (
     PartialMetadata,
     PartialObject,
 )
-from controller_manager.controllers.storage.ephemeralvolume.claims import (
+from controller_manager.controllers.storage.ephemeralvolume.reconciler import (
     claim_of,
     conflict,
     ephemeral_volumes,
-)
-from controller_manager.controllers.storage.ephemeralvolume.reconciler import (
     needs_claims,
 )
 

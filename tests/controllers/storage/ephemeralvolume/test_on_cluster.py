@@ -16,7 +16,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.transport import Request, Response
 from controller_manager.controllers.storage.ephemeralvolume import reconciler
-from controller_manager.controllers.storage.ephemeralvolume.metrics import (
+from controller_manager.controllers.storage.ephemeralvolume.reconciler import (
     EphemeralVolumeMetrics,
 )
 from controller_manager.devcluster.inmemory import InMemoryTransport

@@ -18,8 +18,10 @@ from controller_manager.controllers.storage.volumebinder.actions import (
     Write,
 )
 from controller_manager.controllers.storage.volumebinder.assume_cache import AssumeCache
-from controller_manager.controllers.storage.volumebinder.controller import VolumeBinder
-from controller_manager.controllers.storage.volumebinder.handlers import ChangeHandlers
+from controller_manager.controllers.storage.volumebinder.controller import (
+    ChangeHandlers,
+    VolumeBinder,
+)
 from controller_manager.controllers.storage.volumebinder.matching import (
     VolumeIndex,
     kind_of_claim,

@@ -8,7 +8,7 @@ import pytest
 
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.controllers.storage.volumebinder.assume_cache import AssumeCache
-from controller_manager.controllers.storage.volumebinder.locks import VolumeLocks
+from controller_manager.controllers.storage.volumebinder.view import VolumeLocks
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.store import Store
 from tests.controllers.storage.volumebinder.fixtures import volume
