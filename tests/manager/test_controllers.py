@@ -44,7 +44,7 @@ async def test_a_slow_webhook_of_one_namespace_delays_no_pod_of_another(
     config = replace(make_config(controllers=("replicaset",)), client=ClientConfig())
     async with cluster.manager(config):
         await user.create(REPLICASETS, replica_set_json(replicas=500))
-        await asyncio.sleep(125)  # now a batch of 246 pods is waiting
+        await asyncio.sleep(95)  # now a batch of 246 pods is waiting
         assert len(await user.pods()) in range(254, 300)
         other = replica_set_json("other", 1)
         other["metadata"]["namespace"] = "other"
