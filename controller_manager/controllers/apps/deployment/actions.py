@@ -1,4 +1,4 @@
-"""The actions of the deployment controller, as values; `apply` carries them out."""
+"""The actions of the deployment controller, as values for its applier."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,9 +1,7 @@
-"""The watches and the reconcile of the deployment controller.
+"""The watches, the sync and the writes of the deployment controller.
 
 Upstream: pkg/controller/deployment of v1.36 (deployment_controller.go). `decide`
-makes the decision of a sync, and `apply` carries it out.
-
-Carries out the actions of the deployment controller.
+makes the decision of a sync, and `DeploymentApplier` carries it out.
 """
 
 from collections.abc import Iterable, Sequence

@@ -3,7 +3,7 @@
 Upstream: pkg/controller/disruption/disruption.go of v1.36. `decide` counts the
 pods, and `status` makes the status from the numbers.
 
-Resets the condition DisruptionTarget of pods that were not deleted.
+A second queue resets the condition DisruptionTarget of pods that were not deleted.
 
 Upstream: syncStalePodDisruption of disruption.go.
 """

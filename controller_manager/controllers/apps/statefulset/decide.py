@@ -14,11 +14,8 @@ With OrderedReady a pod that is not available ends the sync. So at most one pod 
 created or deleted, and the event of that pod causes the next sync. With Parallel a
 phase changes all pods at the same time, and only an error ends the sync.
 
-Upstream: updateStatefulSet of stateful_set_control.go.
-
-The changes of a sync for one wanted ordinal, and for one condemned pod.
-
-Upstream: processReplica and processCondemned of stateful_set_control.go.
+Upstream: updateStatefulSet, processReplica and processCondemned of
+stateful_set_control.go.
 """
 
 from collections.abc import Sequence

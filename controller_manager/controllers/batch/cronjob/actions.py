@@ -1,4 +1,4 @@
-"""The actions of the cron job controller, as values; `apply` carries them out."""
+"""The actions of the cron job controller, as values for its applier."""
 
 from datetime import datetime
 

@@ -1,9 +1,7 @@
-"""Watches and caches of the cron job controller.
+"""Watches, caches and writes of the cron job controller.
 
 Upstream: pkg/controller/cronjob of v1.36 (cronjob_controllerv2.go). `decide` makes the
-decision of a sync, and `apply` carries it out.
-
-Carries out the actions of the cron job controller.
+decision of a sync, and the applier carries it out.
 """
 
 import os

@@ -1,6 +1,7 @@
 """Makes the workload and the group of pods of a gang, behind the feature gate.
 
-Finds the jobs that are gangs, and makes their workloads (job_scheduling_manager.go).
+The first part finds the jobs that are gangs, and makes their workloads
+(job_scheduling_manager.go).
 
 The pods of a gang are scheduled together or not at all. A workload names the job, and
 has a template; a group of pods is made from the template, and the pods name the group.

@@ -1,6 +1,6 @@
 """Signs approved requests (signer.go and certificate_controller.go).
 
-Makes the certificate for a request (authority.go and policies.go).
+The certificate for a request is made as in authority.go and policies.go.
 
 The extension subjectAltName follows marshalSANs of Go's crypto/x509.
 """

@@ -1,6 +1,6 @@
 """Handlers and sync of the namespace controller (namespace_controller.go).
 
-Deletes the content of a namespace (deletion/namespaced_resources_deleter.go).
+The sync deletes the content of a namespace (namespaced_resources_deleter.go).
 """
 
 from http import HTTPStatus

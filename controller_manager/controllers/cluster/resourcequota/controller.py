@@ -1,6 +1,6 @@
 """The quota controller counts quotas after changes (resource_quota_controller.go).
 
-Computes the status of a quota (syncResourceQuota). Pure functions.
+Pure functions compute the status of a quota (syncResourceQuota).
 """
 
 import math

@@ -1,6 +1,6 @@
 """Checks all legacy tokens once a day (legacy_serviceaccount_token_cleaner.go).
 
-Decides whether a legacy token stays (evaluateSATokens).
+A pure function decides whether a legacy token stays (evaluateSATokens).
 
 A token that was not used for the clean-up period gets a label that marks it as invalid,
 and API servers refuse it. An administrator may remove the label, and the token is valid

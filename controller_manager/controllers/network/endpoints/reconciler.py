@@ -3,7 +3,7 @@
 Upstream: pkg/controller/endpoint/endpoints_controller.go of v1.36. `decide` makes the
 Endpoints of a service.
 
-Makes the endpoint addresses of the pods of a service.
+Pure functions make the endpoint addresses of the pods of a service.
 """
 
 from collections.abc import Iterable, Iterator

@@ -3,7 +3,7 @@
 Upstream: pkg/controller/endpointslice of v1.36 (endpointslice_controller.go). `decide`
 and the modules of hints decide, `control.endpoints.slices.apply` writes.
 
-Finds the services that a changed node or a changed slice concerns.
+The handlers find the services that a changed node or a changed slice concerns.
 """
 
 from collections.abc import Callable, Iterable, Sequence

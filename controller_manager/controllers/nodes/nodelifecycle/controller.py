@@ -1,8 +1,8 @@
 """The parts of the node lifecycle controller, and how they are connected.
 
-Writes the NoSchedule taints of nodes by their conditions, and the beta labels.
-
-Marks the pods of unreachable nodes not ready, because their kubelets cannot.
+Two of them are here: one writes the NoSchedule taints of nodes by their conditions, and
+the beta labels; the other marks the pods of unreachable nodes not ready, because their
+kubelets cannot.
 """
 
 from collections.abc import Callable, Iterator, Mapping

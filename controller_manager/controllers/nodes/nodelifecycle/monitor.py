@@ -1,6 +1,6 @@
 """Checks the health of the nodes every few seconds (monitorNodeHealth).
 
-Reads the leases of silent nodes from the API server.
+The leases of silent nodes are read from the API server.
 """
 
 import asyncio

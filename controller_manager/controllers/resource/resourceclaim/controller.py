@@ -1,6 +1,6 @@
 """The queue of pods, groups of pods and claims (controller.go of resourceclaim).
 
-Finds the keys that a change concerns (enqueuePod, enqueueResourceClaim).
+The handlers find the keys that a change concerns (enqueuePod, enqueueResourceClaim).
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping

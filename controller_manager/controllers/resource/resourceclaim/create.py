@@ -1,6 +1,6 @@
 """Creates claims from templates, and writes their names into status (handleClaim).
 
-Makes the body of a claim from a template (handleClaim).
+The body of a claim is made from a template (handleClaim).
 """
 
 from collections.abc import Iterable

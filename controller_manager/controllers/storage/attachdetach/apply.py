@@ -2,7 +2,7 @@
 
 Upstream: rc.reconcile, statusupdater and the generators of operationexecutor.
 
-Writes the list of attached volumes to the status of a node.
+The list of attached volumes is written to the status of its node.
 
 Upstream: attachdetach/statusupdater/node_status_updater.go.
 """

@@ -1,8 +1,8 @@
 """Syncs volumes and claims: carries out the decisions about them.
 
-Upstream: pv_controller_base.go.
+Its handlers add the keys of claims and volumes after a change.
 
-Adds the keys of claims and volumes after a change (pv_controller_base.go).
+Upstream: pv_controller_base.go.
 """
 
 from collections.abc import Iterator
