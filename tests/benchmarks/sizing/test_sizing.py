@@ -12,6 +12,7 @@ from tests.benchmarks.sizing import cluster
 from tests.benchmarks.sizing.__main__ import main
 from tests.benchmarks.sizing.figures import (
     CREATE,
+    DELETE,
     MANAGERS,
     PEAK,
     PROJECT,
@@ -126,7 +127,9 @@ def test_a_manager_finds_nothing_to_do_on_a_cluster_of_copies(
     assert (found["manager"], found["nodes"]) == (PROJECT, 10)
     assert 15 <= figures["start: writes"] <= 40
     assert figures["rest: resident, MB"] <= figures["end: peak, MB"]
-    assert all(value > 0 for value in figures.values())
+    # The differences of CPU times may be zero or less within so short a time.
+    small = {name for name, value in figures.items() if value <= 0}
+    assert small <= {REST, CREATE, DELETE}
 
 
 def test_a_line_gives_the_value_of_any_size() -> None:

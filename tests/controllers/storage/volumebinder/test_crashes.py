@@ -54,6 +54,11 @@ VOLUMES: Final = (
 )
 CLASSES: Final = ("absent", "immediate", "waiting")
 
+_PROVISIONERS: Final = (
+    "volume.beta.kubernetes.io/storage-provisioner",
+    "volume.kubernetes.io/storage-provisioner",
+)
+
 _PATTERNS: Final = ("before", "after")
 _MOST_WRITES: Final = 5
 """A binding takes four writes; unbinding a volume before takes two."""
@@ -229,7 +234,11 @@ def stored(cluster: Cluster, plural: str) -> list[JSON]:
 
 
 def outcome(cluster: Cluster) -> dict[str, JSON]:
-    """Return the visible fields of each volume and claim, and their bindings."""
+    """Return the visible fields of each volume and claim, and their bindings.
+
+    Which provisioner a bound claim asked before is left out: it asks one if it is
+    looked at before its volume becomes available, and workers race for that.
+    """
     seen = {}
     for each in (
         *stored(cluster, "persistentvolumes"),
@@ -238,8 +247,13 @@ def outcome(cluster: Cluster) -> dict[str, JSON]:
         metadata, spec = each["metadata"], each["spec"]
         reference = spec.get("claimRef", {})
         name = f"{metadata.get('namespace', 'volume')}/{metadata['name']}"
+        bound = each["status"]["phase"] == "Bound"
         seen[name] = {
-            "annotations": metadata.get("annotations"),
+            "annotations": {
+                key: value
+                for key, value in metadata.get("annotations", {}).items()
+                if not (bound and key in _PROVISIONERS)
+            },
             "volume": spec.get("volumeName"),
             "refers": (reference.get("name"), bool(reference.get("uid"))),
             "status": {
