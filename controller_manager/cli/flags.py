@@ -7,9 +7,9 @@ from typing import Final
 import click
 
 from controller_manager.options.config import Config
+from controller_manager.options.flag_set import suggest
 from controller_manager.options.options import OptionsError
 from controller_manager.options.parsing import parse
-from controller_manager.options.suggestions import suggest
 from controller_manager.registry import registry
 
 from .completion import complete_controllers

@@ -25,7 +25,7 @@ from controller_manager.observability.metrics.collectors import Collectors
 from controller_manager.observability.process import register_process
 from controller_manager.observability.rollouts import STUCK_ROLLOUTS
 from controller_manager.options.config import Config
-from controller_manager.options.gate_values import gate_values
+from controller_manager.options.gates import gate_values
 from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.stopping import done_before
 from controller_manager.runtime.turns import Turns

@@ -5,10 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar
 
 from .controller_options import ControllerOptions
-from .gates import FeatureGates
+from .gates import THIS_MINOR, FeatureGates
 from .leader_migration import LeaderMigrationConfig
-from .serving_flags import DEFAULT_SECURE_PORT
-from .versions import THIS_MINOR
 
 OptionsT = TypeVar("OptionsT", bound=ControllerOptions)
 
@@ -118,7 +116,7 @@ class CertificateFiles:
 class ServingConfig:
     """The options of the HTTPS server; port 0 serves nothing."""
 
-    port: int = DEFAULT_SECURE_PORT
+    port: int = 10257
     bind_address: str = "0.0.0.0"  # noqa: S104 - upstream's default
     certificate: CertificateFiles | None = None
     cert_dir: str = ""

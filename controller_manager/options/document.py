@@ -15,9 +15,8 @@ import yaml
 
 from controller_manager.yaml_files import UnreadableFile, read_document
 
-from .file_fields import CARRIED, FILE_ONLY
 from .flag import FlagType
-from .flag_set import FlagSet
+from .flag_set import CARRIED, FILE_ONLY, FlagSet
 from .values import check_file_value, default_value
 
 API_VERSION: Final = "kubecontrollermanager.config.k8s.io/v1alpha1"

@@ -1,16 +1,55 @@
-"""All flags of a build: the general ones, and those of its controllers."""
+"""All flags of a build: the general ones, and those of its controllers.
 
+A flag is a field of the configuration file, too; other fields have no flag.
+"""
+
+import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
-from .file_fields import RESERVED
-from .flag import Flag
+from .flag import Flag, FlagType
 from .gates import Gate, describe
 from .general_flags import GENERAL_FLAGS
-from .serving_flags import SERVING_FLAGS
-from .upstream_flags import UPSTREAM_FLAGS
+
+FILE_ONLY: Final[tuple[tuple[str, FlagType, Any], ...]] = (
+    ("Generic.Port", "int32", 0),
+    ("Generic.Address", "string", "0.0.0.0"),  # noqa: S104 - upstream's default
+    ("Generic.ClientConnection.acceptContentTypes", "string", ""),
+    ("KubeCloudShared.AllowUntaggedCloud", "bool", False),
+    ("KubeCloudShared.NodeSyncPeriod", "duration", "0s"),
+    ("NodeIPAMController.SecondaryServiceCIDR", "string", ""),
+    ("NodeLifecycleController.PodEvictionTimeout", "duration", "0s"),
+    (
+        (
+            "PersistentVolumeBinderController.VolumeConfiguration"
+            ".PersistentVolumeRecyclerConfiguration.MaximumRetry"
+        ),
+        "int32",
+        3,
+    ),
+)
+"""Fields of upstream's configuration that no flag sets; none has an effect."""
+
+CARRIED: Final[Mapping[str, Any]] = {
+    "Generic.LeaderMigration": {
+        "leaderName": "",
+        "resourceLock": "",
+        "controllerLeaders": None,
+    },
+    "DeprecatedController": {},
+    "GarbageCollectorController.GCIgnoredResources": [
+        {"Group": "", "Resource": "events"},
+        {"Group": "events.k8s.io", "Resource": "events"},
+    ],
+}
+"""Fields of upstream's configuration that are read and shown, without an effect."""
+
+RESERVED: Final = frozenset(
+    ("apiVersion", "kind", *(path for path, _, _ in FILE_ONLY), *CARRIED)
+)
+"""Paths that no flag may have."""
 
 _SECTIONS: Final = (
     "Debugging",
@@ -53,6 +92,8 @@ after them."""
 
 _LAST: Final = ("Metrics", "Logs", "Misc")
 
+_OF_CLOUDS: Final = "Service-lb-controller"
+
 
 class DuplicateFlag(ValueError):
     """Two controllers declare a flag of the same name."""
@@ -61,8 +102,7 @@ class DuplicateFlag(ValueError):
 class FlagSet:
     """Flags by name, in the order of upstream's help: sections, then names.
 
-    If a controller declares a flag, the flag of that name in upstream's table is
-    ignored.
+    A controller may declare a flag of cloud providers, which keeps its place then.
     """
 
     def __init__(
@@ -76,21 +116,25 @@ class FlagSet:
         Raises DuplicateFlag for a name, or a field of the configuration file, that is
         declared twice.
         """
-        upstreams = {flag.name: flag for flag in UPSTREAM_FLAGS}
         own: dict[str, Flag] = {}
-        for flag in (*GENERAL_FLAGS, *SERVING_FLAGS, *declared):
-            if flag.name in own:
+        for flag in (*GENERAL_FLAGS, *declared):
+            known = own.get(flag.name)
+            if known is None:
+                own[flag.name] = flag
+            elif known.section == _OF_CLOUDS:
+                own[flag.name] = replace(flag, path=known.path, section=_OF_CLOUDS)
+            else:
                 msg = (
                     f"--{flag.name} of {flag.section} is already a flag of "
-                    f"{own[flag.name].section}; choose another name"
+                    f"{known.section}; choose another name"
                 )
                 raise DuplicateFlag(msg)
-            own[flag.name] = _in_place_of(upstreams.get(flag.name), flag)
         of_gates = own["feature-gates"]
-        own[of_gates.name] = replace(of_gates, help=of_gates.help + describe(gates))
-        flags = upstreams | own
-        _check_paths(flags.values())
-        ordered = sorted(flags.values(), key=lambda each: (_rank(each), each.name))
+        own[of_gates.name] = replace(
+            of_gates, help=f"{of_gates.help}\n{describe(gates)}"
+        )
+        _check_paths(own.values())
+        ordered = sorted(own.values(), key=lambda each: (_rank(each), each.name))
         self._flags: Mapping[str, Flag] = {flag.name: flag for flag in ordered}
         self._controllers = frozenset(controllers)
 
@@ -121,13 +165,6 @@ class FlagSet:
         return f"this build has no {' or '.join(flag.used_by)}"
 
 
-def _in_place_of(upstreams: Flag | None, flag: Flag) -> Flag:
-    """Return a flag with the place that upstream's flag of its name has."""
-    if upstreams is None:
-        return flag
-    return replace(flag, path=upstreams.path, section=upstreams.section)
-
-
 def _check_paths(flags: Iterable[Flag]) -> None:
     """Raise DuplicateFlag if a field would hold two values, or a value and fields."""
     owners = dict.fromkeys(RESERVED, "no flag")
@@ -156,3 +193,11 @@ def _rank(flag: Flag) -> tuple[int, int, str]:
     if flag.section in _LAST:
         return (2, _LAST.index(flag.section), "")
     return (1, 0, flag.section)
+
+
+def suggest(name: str, known: Iterable[str], prefix: str = "--") -> str:
+    """Return ``; did you mean …?`` for the nearest known names, or nothing."""
+    close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.6)
+    if not close:
+        return ""
+    return "; did you mean " + " or ".join(f"{prefix}{each}" for each in close) + "?"

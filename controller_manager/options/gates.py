@@ -4,13 +4,52 @@ Names, stages, defaults, locks and dependencies are those of Kubernetes 1.36.
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct, field
 
+from controller_manager.version import KUBERNETES_VERSION
+
 from .upstream_gates import DEPENDENCIES, GateSpec, known_gates
-from .versions import THIS_MINOR
+
+THIS_MINOR: Final = int(KUBERNETES_VERSION.split(".")[1])
+"""The minor version of Kubernetes 1 that this build reproduces."""
+
+_COMPONENT: Final = "kube"
+_OLDEST: Final = THIS_MINOR - 3
+_VERSION: Final = re.compile(r"v?([0-9]+)\.([0-9]+)(?:\.0+)?")
+
+
+def minor_version(entries: Sequence[str], newest: int = THIS_MINOR) -> int:
+    """Return the minor version that the entries of a flag name, `newest` for none.
+
+    An entry is a version of Kubernetes 1, with or without ``kube=`` and ``v`` before
+    it. Raises ValueError for another component, for two versions, and for a version
+    that is not from the oldest that can be emulated to `newest`.
+    """
+    minors = [_minor(entry, newest) for entry in entries]
+    if len(minors) > 1:
+        first, second = (f"{_COMPONENT}=1.{minor}" for minor in minors[:2])
+        msg = f"duplicate version flag, {first} and {second}"
+        raise ValueError(msg)
+    return minors[0] if minors else newest
+
+
+def _minor(entry: str, newest: int) -> int:
+    component, equals, version = (part.strip() for part in entry.partition("="))
+    if not equals:
+        component, version = _COMPONENT, component
+    if component != _COMPONENT:
+        msg = f"component not registered: {component}"
+        raise ValueError(msg)
+    found = _VERSION.fullmatch(version)
+    if found is None or found[1] != "1" or not _OLDEST <= int(found[2]) <= newest:
+        msg = f"{entry!r} is not a version from 1.{_OLDEST} to 1.{newest}"
+        raise ValueError(msg)
+    return int(found[2])
+
 
 Stage = Literal["ALPHA", "BETA"]
 
@@ -215,3 +254,31 @@ def describe(gates: Iterable[Gate]) -> str:
 
 def _text(value: bool) -> str:  # noqa: FBT001 - the value itself, not a switch
     return "true" if value else "false"
+
+
+def gate_values(
+    gates: Iterable[Gate],
+    features: FeatureGates,
+    given: Mapping[str, bool],
+    minor: int,
+) -> dict[tuple[str, str], bool]:
+    """Return whether each gate is enabled, by its name and its stage.
+
+    `gates` have an effect in this build, and `features` has their values. All other
+    gates of upstream have the value that ``--feature-gates`` gives them (`given`), or
+    their default in Kubernetes 1.`minor`. Upstream: component-base
+    featuregate.AddMetrics of 1.36: a gate that is younger than 1.`minor` is left out,
+    and the stage of a gate that is generally available is empty.
+    """
+    ours = {gate.name: gate for gate in gates}
+    specs = gate_specs(ours.values(), minor)
+    values = values_of(given, specs)
+    values |= {name: features.is_enabled(gate) for name, gate in ours.items()}
+    found: dict[tuple[str, str], bool] = {
+        (name, "" if spec.stage == "GA" else spec.stage): values[name]
+        for name, spec in specs.items()
+        if spec.stage != "PREALPHA"
+    }
+    return found | {
+        (name, stage): given.get(name, False) for name, stage in ALL_OF_STAGE.items()
+    }

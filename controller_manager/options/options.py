@@ -7,8 +7,7 @@ from typing import Any
 from .build import Build
 from .document import FileError, defaults, read_file
 from .durations import parse_duration
-from .numbers import parse_number
-from .values import default_value, parse_flag
+from .values import default_value, parse_flag, parse_number
 
 
 class OptionsError(Exception):
@@ -75,9 +74,13 @@ class Options:
         """Tell whether a flag or the file sets it."""
         return self.build.flags[name].path in self._origins
 
-    def problem(self, name: str, what: str) -> None:
-        """Add a problem with the value of a flag."""
-        self.problems.append(f"{self.origin(name)}: {what}")
+    def problem(self, name: str, *what: str) -> None:
+        """Add problems with the value of a flag."""
+        self.problems += [f"{self.origin(name)}: {each}" for each in what]
+
+    def warn(self, name: str, *what: str) -> None:
+        """Add warnings about the value of a flag."""
+        self.warnings += [f"{self.origin(name)}: {each}" for each in what]
 
     def not_negative(self, name: str) -> float:
         """Return the value of a flag in seconds; a negative one is a problem."""

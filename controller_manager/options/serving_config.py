@@ -8,8 +8,8 @@ from .config import (
     RequestHeaderConfig,
     ServingConfig,
 )
+from .flag_set import suggest
 from .options import Options
-from .suggestions import suggest
 
 
 def serving_config(options: Options) -> ServingConfig:
@@ -62,9 +62,9 @@ def _named_certificates(options: Options) -> list[CertificateFiles]:
 def _is_tls_13(options: Options) -> bool:
     version = options["tls-min-version"]
     if version in ("VersionTLS10", "VersionTLS11"):
-        options.warnings.append(
-            f"{options.origin('tls-min-version')}: {version} is not offered any more, "
-            "VersionTLS12 is the lowest"
+        options.warn(
+            "tls-min-version",
+            f"{version} is not offered any more, VersionTLS12 is the lowest",
         )
     elif version not in ("", "VersionTLS12", "VersionTLS13"):
         options.problem(
@@ -81,10 +81,7 @@ def _ciphers(options: Options) -> tuple[str, ...]:
         if name in tls.CIPHER_SUITES:
             names.append(tls.CIPHER_SUITES[name])
         elif name in tls.INSECURE_SUITES:
-            options.warnings.append(
-                f"{options.origin('tls-cipher-suites')}: {name} is insecure and is "
-                "not offered"
-            )
+            options.warn("tls-cipher-suites", f"{name} is insecure and is not offered")
         elif name not in tls.TLS_13_SUITES:
             hint = suggest(name, tls.CIPHER_SUITES, "")
             options.problem("tls-cipher-suites", f"no cipher suite {name}{hint}")
@@ -100,19 +97,17 @@ def _curve(options: Options) -> str:
 
     Go passes over numbers that it does not know, so they are no problem here, either.
     """
-    origin = options.origin("tls-curve-preferences")
-    numbers = options["tls-curve-preferences"]
+    flag = "tls-curve-preferences"
+    numbers = options[flag]
     known = [number for number in numbers if number in tls.CURVES]
-    options.warnings += [
-        f"{origin}: curve {number} cannot be chosen here"
-        for number in numbers
-        if number not in tls.CURVES
-    ]
+    for number in numbers:
+        if number not in tls.CURVES:
+            options.warn(flag, f"curve {number} cannot be chosen here")
     if len(known) == 1:
         return tls.CURVES[known[0]]
     if numbers:
         how_many = "several curves" if known else "no known curves"
-        options.warnings.append(f"{origin}: {how_many} are given, OpenSSL chooses")
+        options.warn(flag, f"{how_many} are given, OpenSSL chooses")
     return ""
 
 

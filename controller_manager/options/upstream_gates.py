@@ -277,68 +277,55 @@ WorkloadAwarePreemption a-36
 WorkloadWithJob a-36
 """
 
-_ATOMIC: Final = ("AtomicFIFO",)
-_DEVICES: Final = ("DynamicResourceAllocation",)
-_RESIZE: Final = ("InPlacePodVerticalScaling",)
-_WORKLOADS: Final = ("GenericWorkload",)
+_NEEDED: Final = """
+AuthorizeNodeWithSelectors AuthorizeWithSelectors
+ClusterTrustBundleProjection ClusterTrustBundle
+DRAAdminAccess DynamicResourceAllocation
+DRAConsumableCapacity DynamicResourceAllocation
+DRADeviceBindingConditions DynamicResourceAllocation DRAResourceClaimDeviceStatus
+DRADeviceTaintRules DRADeviceTaints
+DRADeviceTaints DynamicResourceAllocation
+DRAExtendedResource DynamicResourceAllocation
+DRAListTypeAttributes DynamicResourceAllocation
+DRANodeAllocatableResources DynamicResourceAllocation
+DRAPartitionableDevices DynamicResourceAllocation
+DRAPrioritizedList DynamicResourceAllocation
+DRAResourceClaimGranularStatusAuthorization DynamicResourceAllocation \
+DRAResourceClaimDeviceStatus
+DRAResourcePoolStatus DynamicResourceAllocation
+DRASchedulerFilterTimeout DynamicResourceAllocation
+DRAWorkloadResourceClaims DynamicResourceAllocation GenericWorkload
+DisableAllocatorDualWrite MultiCIDRServiceAllocator
+ExtendWebSocketsToKubelet NodeDeclaredFeatures
+GangScheduling GenericWorkload
+GracefulNodeShutdownBasedOnPodPriority GracefulNodeShutdown
+ImageVolumeWithDigest ImageVolume
+InPlacePodLevelResourcesVerticalScaling InPlacePodVerticalScaling PodLevelResources \
+NodeDeclaredFeatures
+InPlacePodVerticalScalingExclusiveCPUs InPlacePodVerticalScaling
+InPlacePodVerticalScalingExclusiveMemory InPlacePodVerticalScaling
+InPlacePodVerticalScalingInitContainers InPlacePodVerticalScaling NodeDeclaredFeatures
+MatchLabelKeysInPodTopologySpreadSelectorMerge MatchLabelKeysInPodTopologySpread
+PodLevelResourceManagers PodLevelResources
+ProcMountType UserNamespacesSupport
+ResourceHealthStatus DynamicResourceAllocation
+ResourceHealthStatusMessage ResourceHealthStatus
+RestartAllContainersOnContainerExits ContainerRestartRules NodeDeclaredFeatures
+ServiceAccountTokenNodeBinding ServiceAccountTokenNodeBindingValidation
+StaleControllerConsistencyDaemonSet AtomicFIFO
+StaleControllerConsistencyJob AtomicFIFO
+StaleControllerConsistencyReplicaSet AtomicFIFO
+StaleControllerConsistencyStatefulSet AtomicFIFO
+TopologyAwareWorkloadScheduling GenericWorkload
+UserNamespacesHostNetworkSupport UserNamespacesSupport NodeDeclaredFeatures
+WindowsGracefulNodeShutdown GracefulNodeShutdown
+WorkloadAwarePreemption GangScheduling
+WorkloadWithJob GenericWorkload
+"""
 
 DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = {
-    "AuthorizeNodeWithSelectors": ("AuthorizeWithSelectors",),
-    "ClusterTrustBundleProjection": ("ClusterTrustBundle",),
-    "DRAAdminAccess": _DEVICES,
-    "DRAConsumableCapacity": _DEVICES,
-    "DRADeviceBindingConditions": (*_DEVICES, "DRAResourceClaimDeviceStatus"),
-    "DRADeviceTaintRules": ("DRADeviceTaints",),
-    "DRADeviceTaints": _DEVICES,
-    "DRAExtendedResource": _DEVICES,
-    "DRAListTypeAttributes": _DEVICES,
-    "DRANodeAllocatableResources": _DEVICES,
-    "DRAPartitionableDevices": _DEVICES,
-    "DRAPrioritizedList": _DEVICES,
-    "DRAResourceClaimGranularStatusAuthorization": (
-        *_DEVICES,
-        "DRAResourceClaimDeviceStatus",
-    ),
-    "DRAResourcePoolStatus": _DEVICES,
-    "DRASchedulerFilterTimeout": _DEVICES,
-    "DRAWorkloadResourceClaims": (*_DEVICES, *_WORKLOADS),
-    "DisableAllocatorDualWrite": ("MultiCIDRServiceAllocator",),
-    "ExtendWebSocketsToKubelet": ("NodeDeclaredFeatures",),
-    "GangScheduling": _WORKLOADS,
-    "GracefulNodeShutdownBasedOnPodPriority": ("GracefulNodeShutdown",),
-    "ImageVolumeWithDigest": ("ImageVolume",),
-    "InPlacePodLevelResourcesVerticalScaling": (
-        *_RESIZE,
-        "PodLevelResources",
-        "NodeDeclaredFeatures",
-    ),
-    "InPlacePodVerticalScalingExclusiveCPUs": _RESIZE,
-    "InPlacePodVerticalScalingExclusiveMemory": _RESIZE,
-    "InPlacePodVerticalScalingInitContainers": (*_RESIZE, "NodeDeclaredFeatures"),
-    "MatchLabelKeysInPodTopologySpreadSelectorMerge": (
-        "MatchLabelKeysInPodTopologySpread",
-    ),
-    "PodLevelResourceManagers": ("PodLevelResources",),
-    "ProcMountType": ("UserNamespacesSupport",),
-    "ResourceHealthStatus": _DEVICES,
-    "ResourceHealthStatusMessage": ("ResourceHealthStatus",),
-    "RestartAllContainersOnContainerExits": (
-        "ContainerRestartRules",
-        "NodeDeclaredFeatures",
-    ),
-    "ServiceAccountTokenNodeBinding": ("ServiceAccountTokenNodeBindingValidation",),
-    "StaleControllerConsistencyDaemonSet": _ATOMIC,
-    "StaleControllerConsistencyJob": _ATOMIC,
-    "StaleControllerConsistencyReplicaSet": _ATOMIC,
-    "StaleControllerConsistencyStatefulSet": _ATOMIC,
-    "TopologyAwareWorkloadScheduling": _WORKLOADS,
-    "UserNamespacesHostNetworkSupport": (
-        "UserNamespacesSupport",
-        "NodeDeclaredFeatures",
-    ),
-    "WindowsGracefulNodeShutdown": ("GracefulNodeShutdown",),
-    "WorkloadAwarePreemption": ("GangScheduling",),
-    "WorkloadWithJob": _WORKLOADS,
+    name: tuple(needed)
+    for name, *needed in map(str.split, _NEEDED.strip().splitlines())
 }
 """The gates without which a gate cannot be enabled."""
 

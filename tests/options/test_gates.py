@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from controller_manager.options.gate_values import gate_values
-from controller_manager.options.gates import FeatureGates, Gate
+from controller_manager.options.gates import THIS_MINOR, FeatureGates, Gate, gate_values
 from controller_manager.options.upstream_gates import DEPENDENCIES, known_gates
-from controller_manager.options.versions import THIS_MINOR
 from controller_manager.registry import registry
 from tests.cli.test_cli import config_of, problems, run
 
