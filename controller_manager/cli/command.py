@@ -6,9 +6,11 @@ import json
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Final, NoReturn
 
 import click
+import yaml
 from click.shell_completion import add_completion_class, get_completion_class
 
 from controller_manager.client.transport import Transport
@@ -18,12 +20,12 @@ from controller_manager.observability.logs import Logger, make_logger
 from controller_manager.options.config import Config
 from controller_manager.options.document import dump
 from controller_manager.registry import registry
-from controller_manager.runtime.registry import RegistryError
+from controller_manager.runtime.registry import RegistryError, UnknownControllerError
+from controller_manager.runtime.roles import controller_roles
 from controller_manager.version import KUBERNETES_VERSION, NAME, VERSION
 
-from .completion import WordsOfBash
 from .failure import Failure
-from .flags import PROBLEMS, TakesFlags, given_values, make_config, split
+from .flags import PROBLEMS, TakesFlags, WordsOfBash, given_values, make_config, split
 from .help import flags_help_text, help_text
 from .subcommands import EXPLAIN, found_command, found_names
 
@@ -38,24 +40,22 @@ _LAST_LINES: Final = 2.0
 class DaemonGroup(TakesFlags, click.Group):
     """Parses flags as pflag does, and prints help as Cobra does.
 
-    A subcommand is made when it is called, or when its help is shown: the daemon does
-    not import the modules of the others.
+    A large subcommand is imported when it is called, or when its help is shown.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all subcommands, also of other packages."""
-        own = {*super().list_commands(ctx), *_SUBCOMMANDS}
-        return sorted(found_names() | own)
+        return sorted({*super().list_commands(ctx), *_LARGE, *found_names()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a subcommand; an own one has precedence."""
-        if cmd_name in _SUBCOMMANDS and cmd_name not in self.commands:
-            self.add_command(_SUBCOMMANDS[cmd_name](), cmd_name)
+        if cmd_name in _LARGE:
+            return _large(cmd_name)
         return super().get_command(ctx, cmd_name) or found_command(cmd_name)
 
     def is_command(self, name: str) -> bool:
         """Tell whether there is a subcommand of this name."""
-        return name in _SUBCOMMANDS or name in self.commands or name in found_names()
+        return name in self.commands or name in _LARGE or name in found_names()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Convert pflag's syntax to click's; find unknown flags."""
@@ -78,8 +78,8 @@ class DaemonGroup(TakesFlags, click.Group):
 
     def _short_helps(self, ctx: click.Context) -> Iterator[tuple[str, str]]:
         for name in self.list_commands(ctx):
-            if name in _HELP_OF_LARGE:
-                yield name, _HELP_OF_LARGE[name]
+            if name in _LARGE:
+                yield name, _LARGE[name]
             elif (command := self.get_command(ctx, name)) is not None:
                 yield name, command.get_short_help_str(200)
 
@@ -229,30 +229,6 @@ def help_command(ctx: click.Context, command: str | None) -> None:
         click.echo(about.get_help())
 
 
-def _config_command() -> click.Command:
-    return ConfigCommand(
-        "config",
-        callback=_show_config,
-        help="Print the effective configuration: defaults, file and flags.",
-    )
-
-
-def _doctor_command() -> click.Command:
-    from .doctor import (  # noqa: PLC0415 - most modules
-        doctor_command,
-    )
-
-    return doctor_command()
-
-
-def _explain_command() -> click.Command:
-    from .explain import (  # noqa: PLC0415 - most modules
-        explain_command,
-    )
-
-    return explain_command
-
-
 async def _explained(
     transport: Transport, clock: Clock, namespace: str, target: str, width: int
 ) -> str:
@@ -264,46 +240,69 @@ async def _explained(
     return await answer(transport, clock, namespace, target, width)
 
 
-def _preview_command() -> click.Command:
-    from .preview import (  # noqa: PLC0415 - only it needs these
-        preview_command,
-    )
+@click.command("roles")
+@click.option(
+    "--feature-gates",
+    default="",
+    metavar="GATE=BOOL,...",
+    help="The gates of the API server; it adds rights to some roles with some gates.",
+)
+@click.argument("controllers", nargs=-1, metavar="[CONTROLLER]...")
+def roles_command(controllers: tuple[str, ...], feature_gates: str) -> None:
+    """Print the roles of all controllers, or of those that are named, as manifests.
 
-    return preview_command
+    An API server creates the roles of kube-controller-manager's own controllers when
+    it starts. Give those of other controllers to kubectl auth reconcile, which adds
+    rights and takes none away. A controller that acts as the manager
+    itself has no role.
+    """
+    try:
+        chosen = registry().select(controllers or ("*",))
+    except UnknownControllerError as error:
+        raise Failure([f"roles: {error}"]) from None
+    given = {"feature-gates": [feature_gates]} if feature_gates else {}
+    features = make_config(given, ()).features
+    with_roles = [each for each in chosen if not each.runs_first]
+    documents = [
+        each
+        for one in with_roles
+        for each in controller_roles(one.account, one.permissions_with(features))
+    ]
+    click.echo(yaml.safe_dump_all(documents, sort_keys=False), nl=False)
 
 
-def _roles_command() -> click.Command:
-    from .roles import (  # noqa: PLC0415 - only it needs these
-        roles_command,
-    )
-
-    return roles_command
-
-
-_SUBCOMMANDS: Final[Mapping[str, Callable[[], click.Command]]] = {
-    "completion": lambda: completion_command,
-    "config": _config_command,
-    "doctor": _doctor_command,
-    "explain": _explain_command,
-    "help": lambda: help_command,
-    "preview": _preview_command,
-    "roles": _roles_command,
-    "version": lambda: version_command,
+_SUBCOMMANDS: Final[Mapping[str, click.Command]] = {
+    "completion": completion_command,
+    "config": ConfigCommand(
+        "config",
+        callback=_show_config,
+        help="Print the effective configuration: defaults, file and flags.",
+    ),
+    "help": help_command,
+    "roles": roles_command,
+    "version": version_command,
 }
-"""The functions that return the own subcommands."""
 
-_HELP_OF_LARGE: Final = {
+_LARGE: Final = {
     "doctor": "Say before a swap what would not work on the cluster, and why.",
     "explain": "Say why an object is stuck, and what resolves it; it only reads.",
     "preview": "Ask a daemon that runs with --preview.",
 }
-"""The lines that the main help shows for commands that import most modules."""
+"""The subcommands that import most modules, and their lines of the main help."""
+
+
+def _large(name: str) -> click.Command:
+    """Import the subcommand ``NAME_command`` of the module of its name."""
+    module = import_module(f".{name}", __package__)
+    command: click.Command = getattr(module, f"{name}_command")
+    return command
 
 
 def make_command() -> click.Group:
     """Return the command with all its flags."""
     return DaemonGroup(
         NAME,
+        commands=dict(_SUBCOMMANDS),
         callback=_daemon,
         params=[_version_option()],
         invoke_without_command=True,
@@ -329,7 +328,7 @@ def kubectl_plugin() -> None:
     """Run ``explain`` as ``kubectl why``; kubectl finds the script by its name."""
 
     def run() -> int:
-        code: int = _explain_command().main(
+        code: int = _large("explain").main(
             prog_name=_PLUGIN,
             standalone_mode=False,
             help_option_names=["-h", "--help"],

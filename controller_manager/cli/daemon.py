@@ -1,8 +1,12 @@
-"""Runs the daemon: reads credentials, handles signals, uses uvloop."""
+"""Runs the daemon: reads credentials, raises the limit of open files, handles signals.
+
+It uses uvloop.
+"""
 
 import asyncio
 import os
 import random
+import resource
 import signal
 import ssl
 from collections.abc import Coroutine, Mapping, Sequence
@@ -47,7 +51,42 @@ from controller_manager.serving.certificates import ServingError
 from controller_manager.version import KUBERNETES_VERSION, USER_AGENT, VERSION
 
 from .failure import Failure
-from .open_files import raise_open_files_limit
+
+_FEW: Final = 1024
+"""Below this limit a warning is logged: custom resources may need more files."""
+
+
+def raise_open_files_limit(logger: Logger) -> int:
+    """Raise the soft limit of open files to the hard limit.
+
+    Returns the limit, 0 if there is none.
+
+    Go's runtime does the same at its start. A soft limit of 1,024 is usual for
+    historic reasons only (``select``, which this program does not use).
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError) as error:
+            logger.warning(
+                "The limit of open files cannot be raised",
+                limit=soft,
+                wanted=hard,
+                err=str(error),
+            )
+        else:
+            soft = hard
+    if soft == resource.RLIM_INFINITY:
+        return 0
+    if soft < _FEW:
+        logger.warning(
+            "This process may open few files, and each watched resource needs one; "
+            "raise the hard limit (ulimit -n, LimitNOFILE=)",
+            limit=soft,
+        )
+    return soft
+
 
 ResultT = TypeVar("ResultT")
 

@@ -190,10 +190,8 @@ def own_pod() -> OwnPod | None:
     return OwnPod(namespace, name or socket.gethostname())
 
 
-def doctor_command() -> click.Command:
-    """Return the subcommand."""
-    return DoctorCommand(
-        "doctor",
-        callback=_doctor,
-        help="Say before a swap what would not work on the cluster, and why.",
-    )
+doctor_command = DoctorCommand(
+    "doctor",
+    callback=_doctor,
+    help="Say before a swap what would not work on the cluster, and why.",
+)
