@@ -18,8 +18,7 @@ from controller_manager import controllers
 from controller_manager.api.resource import AnyResource
 from controller_manager.options.controller_options import ControllerOptions
 from controller_manager.runtime.descriptor import Descriptor
-from controller_manager.runtime.registry import Registry, RegistryError
-from controller_manager.runtime.root_causes import RootCause
+from controller_manager.runtime.registry import Registry, RegistryError, RootCause
 
 if TYPE_CHECKING:  # the registry is read for --help, too
     from controller_manager.client.client import Client

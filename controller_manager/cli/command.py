@@ -20,8 +20,8 @@ from controller_manager.observability.logs import Logger, make_logger
 from controller_manager.options.config import Config
 from controller_manager.options.document import dump
 from controller_manager.registry import registry
+from controller_manager.runtime.permissions import controller_roles
 from controller_manager.runtime.registry import RegistryError, UnknownControllerError
-from controller_manager.runtime.roles import controller_roles
 from controller_manager.version import KUBERNETES_VERSION, NAME, VERSION
 
 from .failure import Failure

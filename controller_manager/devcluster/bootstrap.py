@@ -9,9 +9,8 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.options.gates import FeatureGates
-from controller_manager.runtime.permissions import Permission
+from controller_manager.runtime.permissions import Permission, controller_roles
 from controller_manager.runtime.registry import Registry
-from controller_manager.runtime.roles import controller_roles
 
 from .kinds.rbac.bootstrap import components
 from .kinds.rbac.bootstrap.absent_controllers import roles_of_absent_controllers

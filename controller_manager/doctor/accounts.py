@@ -7,8 +7,7 @@ from controller_manager.api.core.v1 import SERVICE_ACCOUNTS
 from controller_manager.client.errors import Forbidden, NotFound
 from controller_manager.client.service_accounts import NAMESPACE
 from controller_manager.manager.permissions import NEW_ACCOUNTS
-from controller_manager.runtime.permissions import Permission
-from controller_manager.runtime.roles import controller_role_name
+from controller_manager.runtime.permissions import Permission, controller_role_name
 from controller_manager.version import KUBERNETES_VERSION
 
 from .examination import Examination

@@ -5,7 +5,7 @@ from typing import Final
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.client import Client
 from controller_manager.client.server_clock import ServerClock
-from controller_manager.runtime.root_causes import RootCause
+from controller_manager.runtime.registry import RootCause
 
 from .cause import Cause, Explanation, State
 from .explainer import explain_item

@@ -11,9 +11,8 @@ from controller_manager.observability.defects import Defects, count_nowhere
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import GenericConfig
 from controller_manager.runtime.controller import Controller
-from controller_manager.runtime.key_report import KeyReport
-from controller_manager.runtime.restarting import until_done
-from controller_manager.runtime.stopping import done_before
+from controller_manager.runtime.outcome import KeyReport
+from controller_manager.runtime.restarting import done_before, until_done
 from controller_manager.runtime.worker import DebugPage
 
 from .runnable import Checks, Lifetime, Runnable

@@ -5,13 +5,11 @@ import os
 import random
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry
 
 from controller_manager.client.builder import ClientBuilder, Connections
-from controller_manager.client.leader_election import LeaderElector
-from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.observability.component import (
@@ -27,7 +25,7 @@ from controller_manager.observability.rollouts import STUCK_ROLLOUTS
 from controller_manager.options.config import Config
 from controller_manager.options.gates import gate_values
 from controller_manager.runtime.registry import Registry
-from controller_manager.runtime.stopping import done_before
+from controller_manager.runtime.restarting import done_before
 from controller_manager.runtime.turns import Turns
 from controller_manager.serving.pages import Pages
 from controller_manager.serving.server import Server
@@ -37,21 +35,15 @@ from .absent import absent_controllers, warn_of_absent_controllers
 from .awaited import AwaitedControllers
 from .beside import Beside, InMainLoop
 from .caches import CacheGroup
-from .contexts import Contexts
 from .controllers import ControllerGroup
-from .elections import Elections
 from .events import EventBroadcasters
-from .health import Health
 from .migration import MigrationGroup, migrated_controllers
-from .ownership import OwnershipGroup
+from .ownership import Elections, OwnershipGroup
 from .preview import PreviewGroup, make_preview, without_writes
-from .runnable import Checks, Lifetime
+from .runnable import Checks, Lifetime, Runnable
 from .servers import ServerGroup
 from .startup import StartUp
 from .stuck_rollouts import StuckRollouts
-
-if TYPE_CHECKING:  # most managers have no preview
-    from controller_manager.preview.preview import Preview
 
 STRICT_READS: Final = "CONTROLLER_MANAGER_STRICT_READS"
 """The environment variable that switches on the strict mode of `informers.views`.
@@ -105,59 +97,25 @@ class ControllerManager:
         self._metrics = Collectors(self._registry, connections.manager.host, COMPONENT)
         self._metrics.loop.stalled_for(self._beside.silence)
         self._preview = self._make_preview(connections)
-        self._connections = without_writes(connections, self._preview.preview)
+        self.preview = self._preview.preview
+        """The preview, `None` for a manager that writes."""
+        self._connections = without_writes(connections, self.preview)
         self._register_component(connections)
+        self._clients = self._make_clients()
+        count_defect = self._metrics.defects.count
+        self._events = EventBroadcasters(clock, rng, logger, count_defect)
+        self.informers = self._make_informers(_most_watches(open_files))
+        """The informers that all controllers share."""
+        self._caches = CacheGroup(self.informers, self._metrics.caches, logger)
+        self.synced = self._caches.synced
+        """Set once all caches are synced."""
+        self.controllers = ControllerGroup(config.generic, rng, logger, count_defect)
+        """The selected controllers whose resources the API server has."""
+        self._make_ownership()
+        self._make_controllers(work_clock)
+        self._servers = self._make_servers()
         self.started = asyncio.Event()
         """Set once all controllers have been started."""
-        self._make_clients_and_caches(_most_watches(open_files))
-        self._make_controller_groups(work_clock)
-        self.health = Health(
-            self._startup,
-            (self._ownership, self._migration),
-            (self._controllers, self._caches),
-        )
-        self._servers = self._make_servers()
-
-    def _make_clients_and_caches(self, most_watches: int) -> None:
-        """Make the clients, the caches and the ownership, which fences the clients."""
-        self._clients = self._make_clients()
-        self._events = EventBroadcasters(
-            self._clock, self._rng, self._logger, self._metrics.defects.count
-        )
-        self._caches = self._make_caches(most_watches)
-        self._elections = self._make_elections()
-        self._ownership = self._elections.main()
-        self._clients.fence(self._ownership.ownership)
-
-    def _make_controller_groups(self, work_clock: Callable[[], float]) -> None:
-        """Make the parts that start, migrate and run the controllers."""
-        generic = self._config.generic
-        self._controllers = ControllerGroup(
-            generic, self._rng, self._logger, self._metrics.defects.count
-        )
-        self._migrated = migrated_controllers(self._build, generic)
-        self._migration = self._make_migration()
-        turns = Turns(clock=work_clock, on_turn=self._metrics.loop.turned)
-        self._startup = self._make_startup(turns)
-        self._stuck = StuckRollouts(
-            self._caches.informers.shared,
-            self._build.find_root_cause if self._shows_stuck_rollouts() else None,
-            self._clients.explainer(),
-            self._clients.server_clock,
-            show=self._metrics.rollouts.show,
-            count_defect=self._metrics.defects.count,
-            logger=self._logger.bind(component="stuck-rollouts"),
-        )
-        self._awaited = AwaitedControllers(
-            self._startup,
-            self._caches,
-            self._controllers,
-            self._clients.manager(),
-            self._logger,
-        )
-
-    def _shows_stuck_rollouts(self) -> bool:
-        return STUCK_ROLLOUTS not in self._config.disabled_metrics
 
     def _register_component(self, connections: Connections) -> None:
         """Register the metrics of the process, the build and the connections."""
@@ -202,8 +160,8 @@ class ControllerManager:
             logger=self._logger,
         )
 
-    def _make_caches(self, most_watches: int) -> CacheGroup:
-        factory = InformerFactory(
+    def _make_informers(self, most_watches: int) -> InformerFactory:
+        return InformerFactory(
             self._clients.manager(),
             min_resync_period=self._config.generic.min_resync_period,
             gates=self._config.features,
@@ -214,13 +172,13 @@ class ControllerManager:
             strict_reads=os.environ.get(STRICT_READS) == "true",
             monitor_client=self._clients.monitors(),
         )
-        return CacheGroup(factory, self._metrics.caches, self._logger)
 
-    def _make_elections(self) -> Elections:
+    def _make_ownership(self) -> None:
+        """Make the groups that hold the leases, and fence the clients by them."""
         # Clients of its own, which share no state with those of the main loop. They are
         # not fenced: the last event says that this process leads no more.
         clients = self._make_clients()
-        return Elections(
+        elections = Elections(
             self._config,
             clients,
             self._beside,
@@ -231,46 +189,60 @@ class ControllerManager:
             logger=self._logger.bind(component="leaderelection"),
             count_defect=self._metrics.defects.count,
         )
+        self._ownership = elections.main()
+        self.elector = self._ownership.elector
+        """The leader elector, `None` without leader election."""
+        self._clients.fence(self._ownership.ownership)
+        self._migrated = migrated_controllers(self._build, self._config.generic)
+        migration = OwnershipGroup(None, self._beside)
+        if self._migrated:
+            migration = elections.migration()
+            self._clients.fence(migration.ownership, self._migrated)
+        self._migration = MigrationGroup(
+            self._migrated, migration, self.controllers.own, self._logger
+        )
 
-    def _make_migration(self) -> MigrationGroup:
-        names = self._migrated
-        ownership = OwnershipGroup(None, self._beside)
-        if names:
-            ownership = self._elections.migration()
-            self._clients.fence(ownership.ownership, names)
-        return MigrationGroup(names, ownership, self._controllers.own, self._logger)
-
-    def _make_startup(self, turns: Turns) -> StartUp:
-        contexts = Contexts(
-            config=self._config,
-            clients=self._clients,
-            events=self._events,
+    def _make_controllers(self, work_clock: Callable[[], float]) -> None:
+        """Make the parts that make controllers, await their resources, and count."""
+        self._startup = StartUp(
+            self._build,
+            self._config,
+            self._clients,
+            self.informers,
+            self._events,
             clock=self._clock,
             rng=self._rng,
             logger=self._logger,
             root_ca=self._connections.root_ca,
-            turns=turns,
+            turns=Turns(clock=work_clock, on_turn=self._metrics.loop.turned),
             metrics=self._metrics,
-            resources=ResourceMapper(self._clients.manager(), self._clock),
         )
-        return StartUp(
-            self._build,
-            self._config,
-            self._clients,
-            self._caches.informers,
-            contexts,
-            clock=self._clock,
-            logger=self._logger,
+        self._awaited = AwaitedControllers(
+            self._startup,
+            self._caches,
+            self.controllers,
+            self._clients.manager(),
+            self._logger,
+        )
+        is_shown = STUCK_ROLLOUTS not in self._config.disabled_metrics
+        self._stuck = StuckRollouts(
+            self.informers.shared,
+            self._build.find_root_cause if is_shown else None,
+            self._clients.explainer(),
+            self._clients.server_clock,
+            show=self._metrics.rollouts.show,
+            count_defect=self._metrics.defects.count,
+            logger=self._logger.bind(component="stuck-rollouts"),
         )
 
     def _make_servers(self) -> ServerGroup:
         pages = Pages(
-            self.health.healthz,
-            self.health.readyz,
+            self.healthz,
+            self.readyz,
             self._registry,
             self._refresh,
-            self._controllers.debug_pages,
-            self._controllers.key_reports,
+            self.controllers.debug_pages,
+            self.controllers.key_reports,
             self._clock.now(),
             self._beside,
             self._health_beside,
@@ -287,39 +259,44 @@ class ControllerManager:
         )
 
     @property
-    def elector(self) -> LeaderElector | None:
-        """The leader elector, `None` without leader election."""
-        return self._ownership.elector
-
-    @property
-    def informers(self) -> InformerFactory:
-        """The informers that all controllers share."""
-        return self._caches.informers
-
-    @property
-    def synced(self) -> asyncio.Event:
-        """Set once all caches are synced."""
-        return self._caches.synced
-
-    @property
     def is_idle(self) -> bool:
         """True if no key waits or is being processed; delayed keys do not count."""
-        return self._controllers.is_idle
-
-    @property
-    def preview(self) -> "Preview | None":
-        """The preview, `None` for a manager that writes."""
-        return self._preview.preview
-
-    @property
-    def controllers(self) -> ControllerGroup:
-        """The selected controllers whose resources the API server has."""
-        return self._controllers
+        return self.controllers.is_idle
 
     @property
     def server(self) -> Server | None:
         """The HTTPS server, once it runs."""
         return self._servers.server
+
+    # The checks of /healthz and /livez say whether a restart of this process would
+    # help. So they do not depend on the API server: otherwise every kubelet would
+    # restart its manager during an outage, the leader as well as the standby.
+
+    def healthz(self) -> Checks:
+        """Return the checks of /healthz and /livez, in the order of the parts."""
+        parts = (self._ownership, self._migration, self.controllers, self._caches)
+        return _health_of(*parts)
+
+    def _health_beside(self) -> Checks:
+        """Return the checks of /healthz that need no answer of the main loop."""
+        leases = _health_of(self._ownership, self._migration)
+        return {**leases, "main-loop": self._beside.problem}
+
+    def readyz(self) -> Checks:
+        """Return the checks of /readyz, which say what the process waits for."""
+        checks = {"apiserver": self._startup.problem}
+        for part in (self._ownership, self._migration, self.controllers, self._caches):
+            checks |= part.ready()
+        return checks
+
+    def _refresh(self) -> None:
+        """Update the metrics that no event updates, before a scrape."""
+        ends_at = self._connections.credential_expires_at()
+        left = (ends_at - self._clock.now()).total_seconds() if ends_at else None
+        self._metrics.client.plugin_ttl(left)
+        self.controllers.report()
+        self._caches.report()
+        self._metrics.refresh()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set, then finish the syncs that are in progress.
@@ -342,7 +319,7 @@ class ControllerManager:
 
     async def _prepare(self) -> None:
         for each in await self._startup.prepare():
-            member = self._controllers.add(
+            member = self.controllers.add(
                 each.controller,
                 each.informers,
                 is_owned=each.descriptor.name not in self._migrated,
@@ -395,27 +372,18 @@ class ControllerManager:
 
     async def _work(self, life: Lifetime) -> None:
         """Run the controllers until told to stop, and write their last events."""
-        await self._controllers.run(life)
+        await self.controllers.run(life)
         await self._stuck.run(life)
         self.started.set()
         await done_before(life.stop, self._migration.run(life))
         await life.stop.wait()
         await self._stuck.stop()
-        await self._controllers.stop()
+        await self.controllers.stop()
         await self._events.flush()
 
-    def _health_beside(self) -> Checks:
-        """Return the checks of /healthz that need no answer of the main loop."""
-        return {**self.health.beside(), "main-loop": self._beside.problem}
 
-    def _refresh(self) -> None:
-        """Update the metrics that no event updates, before a scrape."""
-        ends_at = self._connections.credential_expires_at()
-        left = (ends_at - self._clock.now()).total_seconds() if ends_at else None
-        self._metrics.client.plugin_ttl(left)
-        self._controllers.report()
-        self._caches.report()
-        self._metrics.refresh()
+def _health_of(*parts: Runnable) -> Checks:
+    return {name: check for part in parts for name, check in part.health().items()}
 
 
 def _most_watches(open_files: int) -> int:

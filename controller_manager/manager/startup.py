@@ -2,32 +2,38 @@
 
 import asyncio
 import itertools
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
 from controller_manager.client.builder import ClientBuilder
-from controller_manager.client.client import Client
+from controller_manager.client.client import Client, WriteHook, ignore_write
 from controller_manager.client.errors import (
     Redirected,
     TransportError,
     UntrustedServer,
     error_from_response,
 )
+from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import Clock
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.observability.logs import Logger
+from controller_manager.observability.metrics.collectors import Collectors
 from controller_manager.options.config import Config
+from controller_manager.options.controller_options import InvalidConfiguration
+from controller_manager.runtime.consistency import ConsistencyStore
+from controller_manager.runtime.context import ControllerContext, InitFunction
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.descriptor import Descriptor
-from controller_manager.runtime.initializing import make_controller
-from controller_manager.runtime.invalid_configuration import InvalidConfiguration
+from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.registry import Registry
+from controller_manager.runtime.turns import Turns
 
-from .contexts import Contexts
+from .events import EventBroadcasters
 from .migration import component_of, is_given_away
 from .missing import Missing, missing_resources
 
@@ -56,25 +62,34 @@ class Prepared(Struct, frozen=True):
 class StartUp:
     """Waits for the API server, discovers its resources, makes the controllers."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that controllers share
         self,
         build: Registry,
         config: Config,
         clients: ClientBuilder,
         factory: InformerFactory,
-        contexts: Contexts,
+        events: EventBroadcasters,
         *,
         clock: Clock,
+        rng: random.Random,
         logger: Logger,
+        root_ca: str,
+        turns: Turns,
+        metrics: Collectors,
     ) -> None:
+        """Take what all controllers share; `root_ca` as their contexts have it."""
         self._build = build
-        self._config = config.generic
-        self._features = config.features
+        self._config = config
         self._clients = clients
         self._factory = factory
-        self._contexts = contexts
+        self._events = events
         self._clock = clock
+        self._rng = rng
         self._logger = logger
+        self._root_ca = root_ca
+        self._turns = turns
+        self._metrics = metrics
+        self._resources = ResourceMapper(clients.manager(), clock)
         self._wanted: list[Descriptor] = []
         self._waiting_for = "the start"
 
@@ -84,13 +99,13 @@ class StartUp:
 
     def select(self) -> None:
         """Select the controllers of ``--controllers``, perhaps none, as upstream."""
-        self._wanted = self._build.select(self._config.controllers)
+        self._wanted = self._build.select(self._config.generic.controllers)
         self._drop_gated()
         self._drop_given_away()
         if not self._wanted:
             self._logger.warning(
                 "No controller is selected, only the endpoints are served",
-                controllers=",".join(self._config.controllers),
+                controllers=",".join(self._config.generic.controllers),
             )
 
     async def prepare(self) -> list[Prepared]:
@@ -131,14 +146,14 @@ class StartUp:
         Resources of a group version that cannot be discovered count as missing.
         """
         return await missing_resources(
-            self._clients.manager(), descriptors, self._features
+            self._clients.manager(), descriptors, self._config.features
         )
 
     def _drop_gated(self) -> None:
         """Leave out the controllers whose feature gates are not all enabled."""
         for descriptor in tuple(self._wanted):
             required = descriptor.requires_gates
-            if not all(map(self._features.is_enabled, required)):
+            if not all(map(self._config.features.is_enabled, required)):
                 self._wanted.remove(descriptor)
                 self._logger.info(
                     "Controller is disabled by a feature gate",
@@ -149,29 +164,28 @@ class StartUp:
     def _drop_given_away(self) -> None:
         """Leave out the controllers that leader migration gives to other managers."""
         for descriptor in tuple(self._wanted):
-            if is_given_away(descriptor, self._config):
+            if is_given_away(descriptor, self._config.generic):
                 self._wanted.remove(descriptor)
                 self._logger.info(
                     "Controller runs in another manager, by leader migration",
                     controller=descriptor.name,
-                    runsIn=component_of(descriptor, self._config),
+                    runsIn=component_of(descriptor, self._config.generic),
                 )
 
     def _make(
         self, descriptor: Descriptor, informers: ControllerInformers
     ) -> Controller | None:
         """Return the controller, `None` if it lacks flags; raises StartError."""
-        lacking = descriptor.lacks(self._contexts.config, self._contexts.root_ca)
-        if lacking:
+        if lacking := descriptor.lacks(self._config, self._root_ca):
             self._logger.warning(
                 "Controller is disabled by the configuration",
                 controller=descriptor.name,
                 give=lacking,
             )
             return None
-        context = self._contexts.make(descriptor, informers)
+        context = self._context(descriptor, informers)
         try:
-            return make_controller(descriptor, context)
+            return _made(descriptor.resolve(), context)
         except InvalidConfiguration as error:
             raise StartError(str(error)) from None
         except Exception as error:
@@ -183,9 +197,47 @@ class StartUp:
             self._logger.v(2).info("Controller not made", exc_info=error)
             raise StartError(msg) from error
 
+    def _context(
+        self, descriptor: Descriptor, informers: ControllerInformers
+    ) -> ControllerContext:
+        # Events have their own rate limit, so that a burst of them does not delay
+        # syncs.
+        recorder = self._events.make(self._client(descriptor), descriptor.source)
+        consistency = ConsistencyStore(informers)
+        return ControllerContext(
+            name=descriptor.name,
+            config=self._config,
+            client=self._client(descriptor, consistency.record_write),
+            informers=informers,
+            recorder=recorder,
+            clock=self._clock,
+            server_clock=self._clients.server_clock,
+            rng=self._rng,
+            logger=self._logger.bind(component=descriptor.name),
+            root_ca=self._root_ca,
+            turns=self._turns,
+            metrics=self._metrics,
+            consistency=consistency,
+            resources=self._resources,
+            reader=self._clients.manager(),
+        )
+
+    def _client(
+        self, descriptor: Descriptor, on_write: WriteHook = ignore_write
+    ) -> Client:
+        wide = descriptor.in_flight
+        return self._clients.controller(
+            descriptor.name,
+            descriptor.account,
+            descriptor.qps_factor,
+            descriptor.burst_factor,
+            on_write,
+            in_flight=0 if wide is None else wide(self._config),
+        )
+
     async def _wait_for_api_server(self) -> None:
         client = self._clients.manager()
-        patience = self._config.api_server_timeout
+        patience = self._config.generic.api_server_timeout
         deadline = self._clock.monotonic() + patience if patience else None
         known = ""
         while problem := await _health_problem(client):
@@ -220,6 +272,21 @@ class StartUp:
                 break
             await asyncio.sleep(_POLL)
         return missing.lacking
+
+
+def _made(loaded: Any, context: ControllerContext) -> Controller:  # noqa: ANN401
+    """Return the workers of a `Reconciler` class or an init function, not yet running.
+
+    Raises TypeError if the init function returns `None`.
+    """
+    if isinstance(loaded, type) and issubclass(loaded, Reconciler):
+        return loaded.make(context)
+    init: InitFunction = loaded
+    made: Controller | None = init(context)
+    if made is None:
+        msg = "its init function returned None; name missing flags in `lacks`"
+        raise TypeError(msg)
+    return made
 
 
 async def _health_problem(client: Client) -> str | None:

@@ -16,6 +16,13 @@ from .flag import Flag, section
 from .values import default_value
 
 
+class InvalidConfiguration(Exception):
+    """The flags of a controller contradict each other.
+
+    The text names the flag and the remedy. The daemon does not start.
+    """
+
+
 class _Option:
     """A flag in a class body, until the class exists."""
 

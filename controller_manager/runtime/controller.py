@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Protocol
 
-from .key_report import KeyReport
+from .outcome import KeyReport
 from .worker import DebugPage, Workers
 
 

@@ -1,4 +1,9 @@
-"""The outcome of a reconcile, which tells the worker loop how to go on with the key."""
+"""The outcome of a reconcile, which tells the worker loop how to go on with the key.
+
+The outcome is remembered only if it left something to do: a sync that failed, that
+waits for a cache, or whose object waits for something. So a healthy cluster costs no
+memory, and nothing is remembered of objects that are gone.
+"""
 
 from collections.abc import Awaitable
 from datetime import datetime
@@ -8,6 +13,8 @@ from msgspec import Struct
 
 from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.client.errors import is_refusal
+from controller_manager.clock import Clock
+from controller_manager.workqueue.key_state import KeyState
 
 
 class Reason(Struct, frozen=True, rename="camel"):
@@ -86,3 +93,63 @@ def failure_outcome(error: Exception) -> Literal["refused", "error"]:
     It is refused if only the owner of an object can mend it (`is_refusal`).
     """
     return "refused" if is_refusal(error) else "error"
+
+
+class SyncRecord(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The last sync of a key.
+
+    - `at`: the time at which it ended, and `seconds`: its duration.
+    - `outcome`: as in the metrics of syncs.
+    - `message`: the error, or the reason to sync again.
+    - `waiting_for`: the reasons why the object is not yet as its spec wants it.
+    """
+
+    at: datetime
+    seconds: float
+    outcome: Literal["success", "requeue", "refused", "error"]
+    message: str = ""
+    waiting_for: tuple[Reason, ...] = ()
+
+
+class KeyReport(Struct, frozen=True, rename="camel"):
+    """A key in one queue of a controller.
+
+    `last_sync` is `None` if the last sync left nothing to do, or there was none.
+    """
+
+    queue: str
+    state: KeyState
+    last_sync: SyncRecord | None
+
+
+class SyncRecords:
+    """The last syncs of the keys that wait for something."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Take the clock; start without any."""
+        self._clock = clock
+        self._records: dict[str, SyncRecord] = {}
+
+    def __len__(self) -> int:
+        """Return the number of keys that are remembered."""
+        return len(self._records)
+
+    def of(self, key: str) -> SyncRecord | None:
+        """Return the last sync of a key, `None` if it left nothing to do."""
+        return self._records.get(key)
+
+    def ended(self, key: str, outcome: Outcome, seconds: float) -> None:
+        """Note the outcome of a sync that took some seconds."""
+        now = self._clock.now
+        match outcome:
+            case Failed(error=error):
+                kind = failure_outcome(error)
+                record = SyncRecord(now(), seconds, kind, str(error) or repr(error))
+            case Requeue(reason=reason):
+                record = SyncRecord(now(), seconds, "requeue", reason)
+            case Done(reasons=()):
+                self._records.pop(key, None)
+                return
+            case Done(reasons=reasons):
+                record = SyncRecord(now(), seconds, "success", "", reasons)
+        self._records[key] = record

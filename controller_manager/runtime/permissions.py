@@ -1,11 +1,13 @@
-"""The permissions of a controller: the rules of its role, as data."""
+"""The permissions of a controller as data, and the manifests of roles with them."""
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import EVENTS
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.resource import AnyResource
 
 _ALL: Final = "*"
@@ -55,3 +57,100 @@ RECORD_EVENTS: Final = (
     Permission("events.k8s.io", EVENTS.plural, ("create", "patch", "update")),
 )
 """The permissions to record events, in the core group and in events.k8s.io."""
+
+
+_API_VERSION: Final = "rbac.authorization.k8s.io/v1"
+_GROUP: Final = "rbac.authorization.k8s.io"
+_NAMESPACE: Final = "kube-system"
+
+
+def rule(permission: Permission) -> JSON:
+    """Return a permission as the rule of a role."""
+    found: JSON = {
+        "apiGroups": [permission.group],
+        "resources": [permission.resource],
+        "verbs": list(permission.verbs),
+    }
+    if permission.names:
+        found["resourceNames"] = list(permission.names)
+    return found
+
+
+def controller_roles(
+    account: str,
+    permissions: Iterable[Permission],
+    labels: Mapping[str, str] | None = None,
+) -> Iterator[JSON]:
+    """Yield the roles of a controller's service account, each with its binding.
+
+    There is a cluster role for the permissions that count everywhere, and a role in
+    each namespace that permissions are for. All have one name.
+    """
+    by_namespace: dict[str, list[Permission]] = {}
+    for each in permissions:
+        by_namespace.setdefault(each.namespace, []).append(each)
+    name, subjects = controller_role_name(account), [service_account(account)]
+    for namespace, allowed in by_namespace.items():
+        both = (
+            cluster_role(name, map(rule, allowed), labels),
+            cluster_role_binding(name, subjects, labels),
+        )
+        yield from (_in_namespace(each, namespace) for each in both)
+
+
+def _in_namespace(role: JSON, namespace: str) -> JSON:
+    """Return a cluster role, or its binding, as one of a namespace, unless it is ""."""
+    if not namespace:
+        return role
+    moved = {
+        **role,
+        "kind": role["kind"].removeprefix("Cluster"),
+        "metadata": {**role["metadata"], "namespace": namespace},
+    }
+    if reference := role.get("roleRef"):
+        moved["roleRef"] = {**reference, "kind": "Role"}
+    return moved
+
+
+def cluster_role(
+    name: str, rules: Iterable[JSON], labels: Mapping[str, str] | None = None
+) -> JSON:
+    """Return a cluster role."""
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": "ClusterRole",
+        "metadata": _metadata(name, labels),
+        "rules": list(rules),
+    }
+
+
+def cluster_role_binding(
+    name: str, subjects: Iterable[JSON], labels: Mapping[str, str] | None = None
+) -> JSON:
+    """Return a binding that gives the cluster role of the same name to subjects."""
+    return {
+        "apiVersion": _API_VERSION,
+        "kind": "ClusterRoleBinding",
+        "metadata": _metadata(name, labels),
+        "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": name},
+        "subjects": list(subjects),
+    }
+
+
+def service_account(name: str, namespace: str = _NAMESPACE) -> JSON:
+    """Return a service account as a subject."""
+    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+
+
+def user_or_group(kind: str, name: str) -> JSON:
+    """Return a ``User`` or a ``Group`` as a subject."""
+    return {"kind": kind, "name": name, "apiGroup": _GROUP}
+
+
+def controller_role_name(account: str) -> str:
+    """Return the name that kube-apiserver gives a controller's role."""
+    return f"system:controller:{account}"
+
+
+def _metadata(name: str, labels: Mapping[str, str] | None) -> JSON:
+    return {"name": name, "labels": dict(labels)} if labels else {"name": name}

@@ -5,15 +5,54 @@ The module ``controller_manager.registry`` finds the controllers of this build.
 
 import difflib
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct
 
 from controller_manager import upstream
+from controller_manager.api.resource import AnyResource
 from controller_manager.options.controller_options import ControllerOptions
 from controller_manager.options.flag_set import DuplicateFlag, FlagSet
 from controller_manager.options.gates import GENERAL_GATES, Gate
 
 from .descriptor import Descriptor
-from .root_causes import FindRootCause
+
+if TYPE_CHECKING:  # the registry, which --help reads, has the function
+    from controller_manager.client.client import Client
+    from controller_manager.client.server_clock import ServerClock
+
+
+class RootCause(Struct, frozen=True):
+    """The root cause for which a rollout is not complete.
+
+    The code is empty if the cause cannot be read. `unread` is the first request that
+    was refused or failed, empty for none. Without `is_stuck` the rollout goes on by
+    itself, or nothing is known of it.
+    """
+
+    is_healthy: bool = False
+    is_stuck: bool = False
+    code: str = ""
+    unread: str = ""
+
+
+class FindRootCause(Protocol):
+    """Finds root causes.
+
+    The package ``explain`` has the function, and a build passes it on, as it passes on
+    the controllers: what runs the controllers knows none of them.
+    """
+
+    async def __call__(
+        self,
+        client: "Client",
+        clock: "ServerClock",
+        resource: AnyResource,
+        namespace: str,
+        name: str,
+    ) -> RootCause:
+        """Return the root cause of an object; one that is gone is healthy."""
+
 
 _OF_CLOUD_PROVIDERS: Final = upstream.CLOUD | {
     upstream.ALIASES[name] for name in upstream.CLOUD

@@ -1,8 +1,8 @@
-"""Work that is done again after an unexpected exception."""
+"""Work that is done again after an unexpected exception, or given up at a stop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
 
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
@@ -38,3 +38,21 @@ async def until_done(
             pause = min(2 * pause, _LONGEST_PAUSE)
         else:
             return
+
+
+async def done_before(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Await `work` until it is done or `stop` is set; tell whether it was done.
+
+    Work that is not done when `stop` is set is cancelled. Raises what `work` raises.
+    """
+    tasks = (asyncio.create_task(work), asyncio.create_task(stop.wait()))
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    if tasks[0].cancelled():
+        return False
+    tasks[0].result()
+    return not stop.is_set()

@@ -32,10 +32,17 @@ from controller_manager.observability.defects import Defects, count_nowhere
 from controller_manager.observability.logs import SYNC_FIELDS, Logger
 from controller_manager.workqueue.queue import ShutDown, WorkQueue
 
-from .key_report import KeyReport, SyncRecords
-from .outcome import Done, Failed, Outcome, Requeue, SyncError, failure_outcome
-from .restarting import until_done
-from .stopping import done_before
+from .outcome import (
+    Done,
+    Failed,
+    KeyReport,
+    Outcome,
+    Requeue,
+    SyncError,
+    SyncRecords,
+    failure_outcome,
+)
+from .restarting import done_before, until_done
 from .turns import Turns
 
 _EXPECTED_ERRORS: Final = (APIError, ProtocolError, SyncError, TransportError)

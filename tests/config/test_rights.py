@@ -24,8 +24,7 @@ from controller_manager.manager.permissions import (
 )
 from controller_manager.options.config import Config, RateLimit, ServingConfig
 from controller_manager.registry import registry
-from controller_manager.runtime.permissions import Permission
-from controller_manager.runtime.roles import rule
+from controller_manager.runtime.permissions import Permission, rule
 from tests.clusters import Cluster, RecordingTransport, run_manager
 from tests.config.manifests import (
     BASE,

@@ -54,23 +54,23 @@ async def test_a_controller_starts_once_its_group_is_switched_on(
         await manager.started.wait()
         await settle(100)
         assert manager.controllers.names == [OTHER]
-        assert text_of(manager.health.healthz()) == (
+        assert text_of(manager.healthz()) == (
             f"[+]leaderElection ok\n[+]{OTHER} ok\nhealthz check passed\n"
         )
         assert manager.synced.is_set()
-        assert probe("readyz", manager.health.readyz(), verbose=False).healthy
+        assert probe("readyz", manager.readyz(), verbose=False).healthy
         assert daemon.synced(NAME, "pods") is None
         catalogue.add(DEPLOYMENT)
         await User(cluster).create(DEPLOYMENTS, deployment_json(replicas=2))
         await settle(INTERVAL + SETTLED)
         assert len(await User(cluster).pods()) == 2
         assert manager.controllers.names == [NAME, OTHER]
-        assert text_of(manager.health.healthz()) == (
+        assert text_of(manager.healthz()) == (
             f"[+]leaderElection ok\n[+]{NAME} ok\n[+]{OTHER} ok\nhealthz check passed\n"
         )
         manager._refresh()
         assert daemon.synced(NAME, "deployments.apps") == 1
-        assert "informer-deployments.apps" in manager.health.readyz()
+        assert "informer-deployments.apps" in manager.readyz()
     log = daemon.log.getvalue()
     waits = '"Controller waits for resources that the API server lacks"'
     for line in (
@@ -144,7 +144,7 @@ async def test_a_manager_of_one_controller_waits_for_its_definition(
     async with daemon.running("widget-controller") as manager:
         await asyncio.wait_for(manager.started.wait(), 5)
         assert manager.controllers.names == []
-        assert probe("readyz", manager.health.readyz(), verbose=False).healthy
+        assert probe("readyz", manager.readyz(), verbose=False).healthy
         await settle(10)
         await define(cluster)
         await settle(0.2)
@@ -216,11 +216,11 @@ async def test_a_late_resource_that_cannot_be_listed_leaves_the_daemon_ready(
         cluster.server.handle = refuse  # type: ignore[method-assign]
         catalogue.add(DEPLOYMENT)
         await settle(100)
-        assert probe("readyz", manager.health.readyz(), verbose=False).healthy
+        assert probe("readyz", manager.readyz(), verbose=False).healthy
         catalogue.remove(DEPLOYMENT)
         cluster.server.handle = handle  # type: ignore[method-assign]
         await settle(400)
-        assert probe("readyz", manager.health.readyz(), verbose=False).healthy
+        assert probe("readyz", manager.readyz(), verbose=False).healthy
 
 
 async def test_a_standby_notices_a_group_that_is_switched_on(cluster: Cluster) -> None:

@@ -32,7 +32,7 @@ async def test_a_resource_that_cannot_be_listed_delays_only_its_own_controllers(
         manager._refresh()
         assert daemon.synced("ttl-after-finished-controller", "jobs.batch") == 0
         assert daemon.synced("replicaset-controller", "pods") == 1
-        ready = probe("readyz", manager.health.readyz(), verbose=False)
+        ready = probe("readyz", manager.readyz(), verbose=False)
         assert not ready.healthy
         assert (
             "[-]informer-jobs.batch failed: waiting for the cache to sync; "
@@ -57,14 +57,14 @@ async def test_a_controller_starts_when_its_resource_can_be_listed_at_last(
     async with daemon.running("ttl", "ttl-after-finished") as manager:
         await asyncio.sleep(7200)
         for name in ("healthz", "livez"):
-            assert probe(name, manager.health.healthz(), verbose=False).text == "ok"
+            assert probe(name, manager.healthz(), verbose=False).text == "ok"
         assert not manager.synced.is_set()
         daemon.refused.clear()
         await asyncio.sleep(65)
         assert manager.synced.is_set()
         log = daemon.log.getvalue()
         assert 'Starting controller" controller="ttl-after-finished-controller"' in log
-        ready = probe("readyz", manager.health.readyz(), verbose=False)
+        ready = probe("readyz", manager.readyz(), verbose=False)
         assert ready.text == "ok"
 
 
@@ -103,9 +103,9 @@ async def test_a_synced_cache_that_cannot_be_read_any_more_is_reported(
         daemon.refused.add("jobs")
         await asyncio.sleep(650)  # until the watch has ended and was refused
         await asyncio.sleep(300)
-        ready = probe("readyz", manager.health.readyz(), verbose=False)
+        ready = probe("readyz", manager.readyz(), verbose=False)
         assert "[-]informer-jobs.batch failed: jobs.batch not read for " in ready.text
-        assert probe("healthz", manager.health.healthz(), verbose=False).text == "ok"
+        assert probe("healthz", manager.healthz(), verbose=False).text == "ok"
         daemon.refused.clear()
         await asyncio.sleep(70)
-        assert probe("readyz", manager.health.readyz(), verbose=False).text == "ok"
+        assert probe("readyz", manager.readyz(), verbose=False).text == "ok"

@@ -140,7 +140,7 @@ async def test_a_controllers_workers_that_died_make_it_unhealthy(
     workers = daemon.manager.controllers["deployment-controller"].controller
     assert isinstance(workers, Workers)
     workers._alive -= 1
-    health = probe("healthz", daemon.manager.health.healthz(), verbose=True)
+    health = probe("healthz", daemon.manager.healthz(), verbose=True)
     assert health.text == (
         "[-]deployment-controller failed: workers have died\n"
         "[+]replicaset-controller ok\nhealthz check failed\n"

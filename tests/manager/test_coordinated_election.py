@@ -148,12 +148,12 @@ async def test_a_manager_whose_caches_are_not_synced_is_no_candidate(
     daemon.way.hangs = True
     await settle(60)
     assert await candidates(cluster) == []
-    ready = probe("readyz", daemon.manager.health.readyz(), verbose=True)
+    ready = probe("readyz", daemon.manager.readyz(), verbose=True)
     assert "[-]leaseCandidate failed: no lease candidate: it is not made" in ready.text
     daemon.way.hangs = False
     await settle(120)
     assert len(await candidates(cluster)) == 1
-    assert probe("readyz", daemon.manager.health.readyz(), verbose=False).healthy
+    assert probe("readyz", daemon.manager.readyz(), verbose=False).healthy
     await daemon.stopped()
 
 
@@ -174,8 +174,8 @@ async def test_a_manager_says_that_nothing_elects_it() -> None:
     assert await lease_of(cluster) is None
     lines = [each for each in log.getvalue().splitlines() if "runtime-config" in each]
     assert len(lines) == 1
-    assert probe("healthz", manager.health.healthz(), verbose=False).healthy
-    assert not probe("readyz", manager.health.readyz(), verbose=False).healthy
+    assert probe("healthz", manager.healthz(), verbose=False).healthy
+    assert not probe("readyz", manager.readyz(), verbose=False).healthy
     running.cancel()
     with suppress(asyncio.CancelledError):
         await running

@@ -97,7 +97,7 @@ async def test_a_controller_that_ends_by_a_defect_runs_again(
     registry, log = CollectorRegistry(), io.StringIO()
     async with running(cluster, registry, log) as manager:
         await asyncio.sleep(2.5)
-        health = probe("healthz", manager.health.healthz(), verbose=True)
+        health = probe("healthz", manager.healthz(), verbose=True)
         assert health.text == (
             "[+]leaderElection ok\n[+]deployment-controller ok\n"
             "[+]replicaset-controller ok\nhealthz check passed\n"

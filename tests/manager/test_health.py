@@ -35,9 +35,9 @@ async def test_a_daemon_that_starts_first_waits_for_its_server(
     cluster.server.handle = absent  # type: ignore[method-assign]
     daemon = Daemon(cluster, "early")
     await asyncio.sleep(1800)
-    checks = daemon.manager.health.healthz()
+    checks = daemon.manager.healthz()
     assert probe("healthz", checks, verbose=False).text == "ok"
-    ready = probe("readyz", daemon.manager.health.readyz(), verbose=False)
+    ready = probe("readyz", daemon.manager.readyz(), verbose=False)
     assert ready.text.splitlines()[0] == (
         "[-]apiserver failed: waiting for the API server: /healthz: cannot connect"
     )
@@ -52,7 +52,7 @@ async def test_the_checks_are_those_of_the_parts_in_their_order(
     """/healthz: lease, controllers; /readyz: API server, shutdown, caches."""
     daemon = Daemon(cluster, "a")
     await daemon.manager.started.wait()
-    health = daemon.manager.health
+    health = daemon.manager
     assert list(health.healthz()) == [
         "leaderElection",
         "deployment-controller",
@@ -86,7 +86,7 @@ async def test_a_daemon_that_finishes_its_syncs_is_alive_and_not_ready(
     await asyncio.sleep(1)
     daemon.stop.set()
     await asyncio.sleep(1)
-    health = daemon.manager.health
+    health = daemon.manager
     assert probe("healthz", health.healthz(), verbose=False).text == "ok"
     ready = probe("readyz", health.readyz(), verbose=False)
     assert ready.text.splitlines()[1] == "[-]shutdown failed: shutting down"

@@ -158,7 +158,7 @@ async def test_a_health_check_changes_nothing(cluster: Cluster) -> None:
     connections = Connections(cluster.transport)
     async with run_manager(connections, cluster.clock, cluster.rng, config) as manager:
         before = manager.informers.all()
-        for check in manager.health.healthz().values():
+        for check in manager.healthz().values():
             assert check() is None
         assert manager.informers.all() == before
         with pytest.raises(RuntimeError, match="not requested before the start"):

@@ -95,7 +95,7 @@ async def test_a_controller_given_to_this_manager_starts_with_the_second_lease(
     identity = daemon.manager.elector.identity
     assert await lease_of(cluster, LEASE) == identity
     assert await lease_of(cluster, "kube-controller-manager") == identity
-    checks = dict(daemon.manager.health.healthz())
+    checks = dict(daemon.manager.healthz())
     assert {"leaderElection", "leaderMigration-leaderElection"} <= checks.keys()
     await daemon.stopped()
     assert await lease_of(cluster, LEASE) == ""

@@ -39,7 +39,7 @@ async def test_a_standby_writes_nothing_and_is_ready(cluster: Cluster) -> None:
         await settle()
         assert len(first.way.writes) > 3
         assert second.way.writes == []
-        ready = probe("readyz", second.manager.health.readyz(), verbose=True)
+        ready = probe("readyz", second.manager.readyz(), verbose=True)
         assert ready.text == (
             "[+]apiserver ok\n[+]shutdown ok\n[+]informer-deployments.apps ok\n"
             "[+]informer-replicasets.apps ok\n[+]informer-pods ok\n"

@@ -193,8 +193,8 @@ async def test_a_daemon_without_a_controller_leads_and_answers(
     started = asyncio.create_task(manager.started.wait())
     await asyncio.wait([running, started], return_when=asyncio.FIRST_COMPLETED)
     assert not running.done()
-    health = {name: check() for name, check in manager.health.healthz().items()}
-    ready = {name: check() for name, check in manager.health.readyz().items()}
+    health = {name: check() for name, check in manager.healthz().items()}
+    ready = {name: check() for name, check in manager.readyz().items()}
     lease = await cluster.client.get(LEASES, "kube-system", "kube-controller-manager")
     stop.set()
     await running

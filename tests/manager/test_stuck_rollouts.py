@@ -31,7 +31,7 @@ from controller_manager.devcluster.server.security.authentication import User as
 from controller_manager.manager.stuck_rollouts import StuckRollouts
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import Config
-from controller_manager.runtime.root_causes import RootCause
+from controller_manager.runtime.registry import RootCause
 from tests.clusters import ROOT_CA, Cluster, make_config, run_manager
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle

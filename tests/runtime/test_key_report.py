@@ -10,14 +10,16 @@ from controller_manager.api.meta import Status
 from controller_manager.client.errors import Invalid, TransportError
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import silent_logger
-from controller_manager.runtime.key_report import KeyReport, SyncRecord, SyncRecords
 from controller_manager.runtime.outcome import (
     DONE,
     Done,
     Failed,
+    KeyReport,
     Outcome,
     Reason,
     Requeue,
+    SyncRecord,
+    SyncRecords,
 )
 from controller_manager.runtime.turns import Turns
 from controller_manager.runtime.worker import Workers

@@ -18,14 +18,14 @@ from controller_manager.api.core.v1 import EVENTS
 from controller_manager.cli.command import make_command
 from controller_manager.observability.exposition import expose
 from controller_manager.registry import registry
-from controller_manager.runtime.registry import Registry
-from controller_manager.runtime.roles import (
+from controller_manager.runtime.permissions import (
     cluster_role,
     cluster_role_binding,
     controller_role_name,
     rule,
     service_account,
 )
+from controller_manager.runtime.registry import Registry
 from controller_manager.serving.health import probe
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ async def test_the_controller_has_its_check_and_its_metrics(cluster: "Cluster") 
     await cluster.create("kube-system", a="1")
     async with cluster.manager() as manager:
         await asyncio.sleep(1)
-        checks = manager.health.healthz()
+        checks = manager.healthz()
     assert probe("healthz", checks, verbose=True).text.splitlines() == [
         "[+]shared-config-controller ok",
         "healthz check passed",

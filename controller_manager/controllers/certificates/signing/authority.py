@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from controller_manager.control.certificates.pem import blocks
 from controller_manager.observability.logs import Logger
-from controller_manager.runtime.invalid_configuration import InvalidConfiguration
+from controller_manager.options.controller_options import InvalidConfiguration
 
 from .options import AuthorityFiles
 

@@ -11,9 +11,12 @@ from msgspec import Struct
 
 from controller_manager.options.checks import at_most_two
 from controller_manager.options.config import PodRangesConfig
-from controller_manager.options.controller_options import ControllerOptions, option
+from controller_manager.options.controller_options import (
+    ControllerOptions,
+    InvalidConfiguration,
+    option,
+)
 from controller_manager.options.flag import Flag
-from controller_manager.runtime.invalid_configuration import InvalidConfiguration
 
 from .cidr_set import Network, parse_network
 

@@ -13,7 +13,7 @@ from controller_manager.controllers.nodes.nodeipam.options import (
     read_settings,
 )
 from controller_manager.options.config import PodRangesConfig
-from controller_manager.runtime.invalid_configuration import InvalidConfiguration
+from controller_manager.options.controller_options import InvalidConfiguration
 
 
 def read(cluster: str, allocator: str = "RangeAllocator", **options: Any) -> Settings:
