@@ -1,4 +1,7 @@
-"""Explains objects and namespaces that are being deleted, and are still there."""
+"""Explains objects and namespaces that are being deleted, and are still there.
+
+A deleted claim stays while pods use it.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,9 +17,9 @@ from controller_manager.api.apps.v1 import (
     STATEFUL_SETS,
 )
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
-from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.services import SERVICES
-from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS
+from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS, Pod
 from controller_manager.api.json_objects import JSON, objects_at
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import AnyResource, Resource
@@ -26,14 +29,53 @@ from controller_manager.controllers.cluster.namespace.conditions import (
     DISCOVERY_FAILURE,
     PARSING_FAILURE,
 )
+from controller_manager.controllers.storage.claimprotection.pods import uses
 
 from .cause import Cause, State, merged, symptom
-from .claim_use import PROTECTION, explain_use
 from .condition_causes import condition_cause, message_of
 from .finalizers import explain_finalizers, finalizers_of
 from .items import Item, text_at
 from .pods import explain_ending
 from .view import View
+
+PROTECTION: Final = "kubernetes.io/pvc-protection"
+"""The finalizer of claims that pods use."""
+
+
+async def explain_use(view: View, claim: Item, held: Cause) -> Cause:
+    """Return the cause for a protected claim, with the pods that use it.
+
+    Without such a pod, the controller is the cause.
+    """
+    pods = await view.list(PODS, claim.namespace)
+    typed = claim.typed(PersistentVolumeClaim)
+    found = [await _user(view, each) for each in pods if uses(each.typed(Pod), typed)]
+    if found:
+        return symptom(replace(held, remedy=""), merged(found))
+    if not view.is_whole(PODS, claim.namespace):
+        return held
+    return replace(
+        held,
+        what=f"the finalizer {PROTECTION} holds it, although no pod uses the claim",
+        remedy=held.remedy
+        and "see that kube-controller-manager runs with this controller",
+    )
+
+
+async def _user(view: View, pod: Item) -> Cause:
+    cause = Cause(
+        code="ClaimInUse",
+        state=State.STUCK,
+        what=f"the pod {pod.name} uses the claim until it is gone",
+        object=pod.reference,
+        field="spec.volumes",
+        since=pod.created_at,
+        remedy="delete the pod, or the workload that controls it",
+    )
+    if not pod.deleted_at:
+        return cause
+    return symptom(replace(cause, remedy=""), [await explain_ending(view, pod)])
+
 
 API_SERVICES: Final = Resource(
     "apiregistration.k8s.io",

@@ -1,8 +1,15 @@
-"""The objects that the preview creates, and those of the server that match them."""
+"""The objects that the preview creates, and those of the server that match them.
+
+If watches are late, the two managers may see the changes of a user in different steps:
+one of them makes a replica set for a template that the other never saw. Then both
+numbers of a later revision are right, each for its manager.
+"""
 
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from controller_manager.clock import Clock
 
@@ -12,9 +19,50 @@ from .entries import Entries
 from .entry import Creation, Entry, Written
 from .fields import JSON, REMOVED, Item, Path, value_at
 from .findings import Findings
-from .ledger import Ledger, owner_of
-from .siblings import Siblings
+from .ledger import Ledger, Owner, owner_of
 from .target import Key, Target
+
+_KEPT_OWNERS: Final = 4_000
+
+
+class _Seen(Struct):
+    owner: Owner
+    at: float
+    created: str
+
+
+class Siblings:
+    """When the preview saw each new object with an owner for the first time."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._seen: OrderedDict[str, _Seen] = OrderedDict()
+
+    def observe(self, owner: Owner, obj: JSON, at: float) -> None:
+        """Remember when a new object of the server was seen, in seconds."""
+        metadata = obj.get("metadata", {})
+        uid = str(metadata.get("uid", ""))
+        if not owner.uid or uid in self._seen:
+            return
+        created = str(metadata.get("creationTimestamp", ""))
+        self._seen[uid] = _Seen(owner, at, created)
+        if len(self._seen) > _KEPT_OWNERS:
+            self._seen.popitem(last=False)
+
+    def came_late(self, owner: Owner, obj: JSON, decided: float) -> bool:
+        """Tell whether the preview did not know a sibling of an object in time.
+
+        The server had the sibling when the object was created, and the preview saw it
+        only after it had `decided` to create the object, in seconds.
+        """
+        metadata = obj.get("metadata", {})
+        uid, created = metadata.get("uid"), str(metadata.get("creationTimestamp", ""))
+        return any(
+            seen.owner == owner and seen.at > decided and seen.created <= created
+            for other, seen in self._seen.items()
+            if other != uid
+        )
+
 
 _OWNERS: Final = ("metadata", "ownerReferences")
 _KEPT: Final = 4_000

@@ -10,9 +10,8 @@ from .answers import status_answer
 from .authentication import Authenticator, Refused
 from .authorization import Authorizer, ReviewError
 from .connection import Connection
-from .reviews import TooManyReviews
+from .reviews import TooManyReviews, User
 from .tls import verified_chain
-from .users import User
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -34,10 +34,16 @@ from controller_manager.observability.logs import Logger
 from controller_manager.options.config import AuthenticationConfig
 
 from .authorities import Authorities
-from .cache import ExpiringCache
 from .certificates import ServingError
-from .reviews import REVIEW_TIMEOUT, TooManyReviews, reviewed
-from .users import ANONYMOUS, AUTHENTICATED, User
+from .reviews import (
+    ANONYMOUS,
+    AUTHENTICATED,
+    REVIEW_TIMEOUT,
+    ExpiringCache,
+    TooManyReviews,
+    User,
+    reviewed,
+)
 
 _NAMESPACE: Final = "kube-system"
 _CONFIG_MAP: Final = "extension-apiserver-authentication"

@@ -17,9 +17,7 @@ from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import AuthorizationConfig
 
-from .cache import ExpiringCache
-from .reviews import REVIEW_TIMEOUT, reviewed
-from .users import MASTERS, User
+from .reviews import MASTERS, REVIEW_TIMEOUT, ExpiringCache, User, reviewed
 
 
 class ReviewError(Exception):

@@ -16,8 +16,7 @@ from typing import Final
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.serving import ServingCollectors
 
-from .connection import Connection
-from .limits import ConnectionLimits
+from .connection import Connection, ConnectionLimits
 
 _BACKLOG: Final = 128
 _ALL_IPV4: Final = "0.0.0.0"  # noqa: S104 - upstream's default

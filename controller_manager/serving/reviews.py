@@ -1,13 +1,15 @@
-"""The rate limit and the retries of token reviews and subject access reviews.
+"""What authentication and authorization share: the user, and reviews of the API server.
 
 Upstream: the clients of --authentication-kubeconfig and --authorization-kubeconfig
 each send 200 requests a second with a burst of 400. A review is retried by
-WithExponentialBackoff (apiserver pkg/util/webhook).
+WithExponentialBackoff (apiserver pkg/util/webhook). Its answer is cached.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
 
 from controller_manager.client.errors import (
     APIError,
@@ -21,6 +23,24 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.ratelimit import RequestLimiter
 from controller_manager.clock import Clock
+
+AUTHENTICATED: Final = "system:authenticated"
+UNAUTHENTICATED: Final = "system:unauthenticated"
+MASTERS: Final = "system:masters"
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """The user who sends a request."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+
+ANONYMOUS: Final = User("system:anonymous", groups=(UNAUTHENTICATED,))
+
 
 _QPS: Final = 200.0
 _BURST: Final = 400
@@ -97,3 +117,37 @@ def _passes(error: Exception) -> bool:
         case NotSent():
             return isinstance(error.__cause__, ConnectionResetError)
     return not isinstance(error, RequestTimeout)
+
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+ValueT = TypeVar("ValueT")
+
+_SIZE: Final = 4096
+
+
+class ExpiringCache(Generic[KeyT, ValueT]):
+    """A cache of up to 4,096 values, each with its own time to live."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._entries: OrderedDict[KeyT, tuple[float, ValueT]] = OrderedDict()
+
+    def get(self, key: KeyT) -> ValueT | None:
+        """Return the value of a key, `None` if there is none or it has expired."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        expires_at, value = entry
+        if self._clock.monotonic() >= expires_at:
+            del self._entries[key]
+            return None
+        return value
+
+    def put(self, key: KeyT, value: ValueT, seconds: float) -> None:
+        """Cache a value for `seconds`; with 0 or less, do not cache it."""
+        if seconds <= 0:
+            return
+        self._entries[key] = (self._clock.monotonic() + seconds, value)
+        self._entries.move_to_end(key)
+        if len(self._entries) > _SIZE:
+            self._entries.popitem(last=False)

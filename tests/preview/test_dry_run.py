@@ -9,7 +9,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
-from controller_manager.preview.transport import PreviewTransport
+from controller_manager.preview.preview import PreviewTransport
 from tests.clusters import Cluster
 from tests.preview.shadow import Witness
 from tests.preview.test_transport import POD, previewed_cluster

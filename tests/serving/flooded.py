@@ -15,7 +15,7 @@ from typing import Any
 
 import uvloop
 
-from controller_manager.serving.limits import ConnectionLimits
+from controller_manager.serving.connection import ConnectionLimits
 from controller_manager.serving.listener import Listener
 from tests.serving.servers import config_of, server_of
 

@@ -30,8 +30,8 @@ from controller_manager.options.config import (
 from controller_manager.serving.authentication import Authenticator
 from controller_manager.serving.authorization import Authorizer
 from controller_manager.serving.certificates import Certificates
+from controller_manager.serving.connection import ConnectionLimits
 from controller_manager.serving.health import HealthCheck
-from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.main_loop import MainLoop, SameLoop
 from controller_manager.serving.pages import DebugPages, Pages
 from controller_manager.serving.server import Server

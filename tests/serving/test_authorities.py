@@ -20,7 +20,7 @@ from controller_manager.options.config import (
 from controller_manager.serving.authentication import Refused
 from controller_manager.serving.authorities import Authorities
 from controller_manager.serving.certificates import ServingError
-from controller_manager.serving.users import AUTHENTICATED, User
+from controller_manager.serving.reviews import AUTHENTICATED, User
 from tests.serving.servers import (
     Authority,
     authenticator_of,

@@ -11,8 +11,7 @@ import pytest_asyncio
 from aiohttp import web
 
 from controller_manager.observability.logs import silent_logger
-from controller_manager.serving.connection import Connection
-from controller_manager.serving.limits import ConnectionLimits
+from controller_manager.serving.connection import Connection, ConnectionLimits
 
 LIMITS = ConnectionLimits()
 REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"

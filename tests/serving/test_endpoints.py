@@ -13,7 +13,7 @@ import yaml
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import AuthorizationConfig, GenericConfig
 from controller_manager.options.gates import FeatureGates
-from controller_manager.serving.limits import ConnectionLimits
+from controller_manager.serving.connection import ConnectionLimits
 from tests.serving.servers import (
     ILL,
     STARTED,

@@ -17,7 +17,7 @@ from controller_manager.serving.authorization import (
     Decision,
     ReviewError,
 )
-from controller_manager.serving.users import AUTHENTICATED, User
+from controller_manager.serving.reviews import AUTHENTICATED, User
 from tests.clusters import Cluster
 
 pytestmark = pytest.mark.looptime

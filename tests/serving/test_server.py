@@ -40,9 +40,9 @@ from controller_manager.serving.certificates import (
     ServingError,
     self_signed,
 )
+from controller_manager.serving.connection import ConnectionLimits
 from controller_manager.serving.health import HealthCheck
 from controller_manager.serving.health_endpoints import HealthEndpoints
-from controller_manager.serving.limits import ConnectionLimits
 from controller_manager.serving.reviews import ReviewLimiter, TooManyReviews
 from tests.clusters import Cluster
 from tests.serving.servers import (

@@ -8,7 +8,7 @@ from contextlib import closing
 import aiohttp
 import pytest
 
-from controller_manager.serving.limits import ConnectionLimits
+from controller_manager.serving.connection import ConnectionLimits
 from controller_manager.serving.streaming import Pieces
 from tests.serving.servers import get, serving, trusting
 
