@@ -16,7 +16,7 @@ from controller_manager.control.mutations import (
     REVISION_MUTATED,
     first_difference,
 )
-from controller_manager.controllers.apps.deployment.progress import REPLICA_SET_MUTATED
+from controller_manager.controllers.apps.deployment.status import REPLICA_SET_MUTATED
 
 from .cause import Cause, State
 from .events import events_of

@@ -1,7 +1,6 @@
 """Explains the pods of the current template that a rollout waits for."""
 
-from controller_manager.controllers.apps.deployment.fenceposts import max_surge
-from controller_manager.controllers.apps.deployment.scaling import active
+from controller_manager.controllers.apps.deployment.scaling import active, max_surge
 
 from .cause import Cause, symptom
 from .items import Item

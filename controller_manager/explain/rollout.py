@@ -10,32 +10,29 @@ from controller_manager.api.conditions import find_condition
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.selectors import format_selector
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.control.decision import Decision
-from controller_manager.controllers.apps.deployment.actions import RecordEvent
-from controller_manager.controllers.apps.deployment.decide import decide
-from controller_manager.controllers.apps.deployment.fenceposts import is_rolling_update
-from controller_manager.controllers.apps.deployment.progress import (
+from controller_manager.controllers.apps.deployment.rollout import (
+    find_rollout,
+    refusal_of,
+)
+from controller_manager.controllers.apps.deployment.scaling import (
+    Plan,
+    active,
+    is_rolling_update,
+    is_scaling_event,
+    old_pods_running,
+    plan_rolling,
+    plan_scale_down,
+    plan_scale_up,
+    plan_scaling,
+)
+from controller_manager.controllers.apps.deployment.status import (
+    PROGRESSING,
     REPLICA_SET_CREATE_ERROR,
     REPLICA_SET_MUTATED,
     has_deadline,
     has_timed_out,
     is_complete,
 )
-from controller_manager.controllers.apps.deployment.recreate import (
-    old_pods_running,
-    plan_scale_down,
-    plan_scale_up,
-)
-from controller_manager.controllers.apps.deployment.rolling_update import plan_rolling
-from controller_manager.controllers.apps.deployment.scaling import (
-    Plan,
-    active,
-    is_scaling_event,
-    plan_scaling,
-)
-from controller_manager.controllers.apps.deployment.status import PROGRESSING
-from controller_manager.controllers.apps.deployment.view import View as SyncView
-from controller_manager.controllers.apps.deployment.view import find_rollout
 
 from .cause import Cause, State, symptom, worst_of
 from .creation import names_quota, refused
@@ -118,7 +115,7 @@ _REFUSALS: Final = {
 async def explain_deployment(view: View, item: Item) -> tuple[Cause, ...]:
     """Return the causes for which a deployment is not as its spec wants it."""
     deployment = item.typed(Deployment)
-    if refusal := refused_spec(view, item, deployment):
+    if refusal := refused_spec(item, deployment):
         return (refusal,)
     if inaction := await explain_inaction(view, item):
         return (inaction,)
@@ -169,17 +166,14 @@ def _without_sets(view: View, read: Read) -> tuple[Cause, ...]:
     return (_with_deadline(view, read, cause),)
 
 
-def refused_spec(view: View, item: Item, deployment: Deployment) -> Cause | None:
+def refused_spec(item: Item, deployment: Deployment) -> Cause | None:
     """Return the cause if the controller refuses the spec of a deployment."""
-    start = SyncView.of(deployment, is_reread=False, counts_terminating=True)
-    decided = decide(start, view.now)
-    if not isinstance(decided, Decision):
+    if (refusal := refusal_of(deployment)) is None:
         return None
-    events = [each for each in decided.actions if isinstance(each, RecordEvent)]
     return spec_cause(
         item,
         "SpecRefused",
-        events[0].event.message.rstrip(".") if events else "the spec is refused",
+        refusal.message.rstrip("."),
         "spec.selector",
         "correct the selector or the template of the deployment",
     )

@@ -5,17 +5,17 @@ from msgspec import Struct
 from controller_manager.api.apps.v1 import Deployment
 from controller_manager.api.conditions import find_condition
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.fenceposts import (
+from controller_manager.controllers.apps.deployment.rollout import Rollout
+from controller_manager.controllers.apps.deployment.scaling import (
+    active,
     is_rolling_update,
     max_surge,
     max_unavailable,
 )
-from controller_manager.controllers.apps.deployment.progress import (
+from controller_manager.controllers.apps.deployment.status import (
     PROGRESS_DEADLINE_EXCEEDED,
+    PROGRESSING,
 )
-from controller_manager.controllers.apps.deployment.scaling import active
-from controller_manager.controllers.apps.deployment.status import PROGRESSING
-from controller_manager.controllers.apps.deployment.view import Rollout
 
 from .cause import Cause, State
 from .items import Item

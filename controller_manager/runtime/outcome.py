@@ -7,13 +7,17 @@ memory, and nothing is remembered of objects that are gone.
 
 from collections.abc import Awaitable
 from datetime import datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from controller_manager.api.core.v1 import ObjectReference
+from controller_manager.api.meta import KubeObject
+from controller_manager.api.resource import Resource
+from controller_manager.api.times import parse_time
 from controller_manager.client.errors import is_refusal
 from controller_manager.clock import Clock
+from controller_manager.observability.logs import Logger
 from controller_manager.workqueue.key_state import KeyState
 
 
@@ -27,6 +31,37 @@ class Reason(Struct, frozen=True, rename="camel"):
     waiting_for: str
     since: datetime | None
     object: ObjectReference
+
+
+def waiting(
+    resource: Resource[Any], obj: KubeObject, waiting_for: str, since: str | None = None
+) -> Reason:
+    """Return a reason about a cached object; `since` is an RFC 3339 time."""
+    metadata = obj.metadata
+    reference = ObjectReference(
+        kind=resource.kind,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        api_version=resource.api_version,
+    )
+    return Reason(waiting_for, parse_time(since) if since else None, reference)
+
+
+def log_reasons(outcome: "Outcome", logger: Logger) -> None:
+    """Log what an object waits for, at ``-v=4``."""
+    if not isinstance(outcome, Done) or not outcome.reasons:
+        return
+    log = logger.v(4)
+    for reason in outcome.reasons:
+        about = reason.object
+        log.info(
+            "Waiting",
+            waiting_for=reason.waiting_for,
+            since=reason.since,
+            kind=about.kind,
+            object=f"{about.namespace}/{about.name}",
+        )
 
 
 class SyncError(Exception):

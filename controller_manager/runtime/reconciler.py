@@ -19,7 +19,7 @@ from controller_manager.workqueue.ratelimiters import Backoff
 from .consistency import requeue_for
 from .context import ControllerContext
 from .handlers import OwnedHandler, enqueue, handler_for, mapping_handler
-from .outcome import DONE, Outcome
+from .outcome import DONE, Outcome, log_reasons
 from .watches import For, Maps, Owns, Watch
 from .worker import Workers
 
@@ -187,4 +187,6 @@ class Reconciler(ABC, Generic[ObjectT]):
         if (stale := self.context.consistency.stale_cache(key)) is not None:
             self.stale(stale.resource)
             return requeue_for(stale)
-        return await self.reconcile(obj)
+        outcome = await self.reconcile(obj)
+        log_reasons(outcome, self.logger)
+        return outcome

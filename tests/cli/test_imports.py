@@ -87,7 +87,7 @@ def test_a_daemon_with_one_controller_imports_no_other_one() -> None:
         and name.count(".") > 3
         and name.endswith(".reconciler")
     }
-    assert reconcilers == {"controller_manager.controllers.apps.deployment.reconciler"}
+    assert reconcilers == {"controller_manager.controllers.apps.deployment.controller"}
     assert sorted(loaded & _UNUSED) == []
 
 

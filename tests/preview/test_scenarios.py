@@ -12,7 +12,7 @@ from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.batch.v1 import CRON_JOBS
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.client.client import PatchType
-from controller_manager.controllers.apps.deployment import report
+from controller_manager.controllers.apps.deployment import controller
 from controller_manager.controllers.apps.deployment.status import calculate_status
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.preview.report import ReportedField
@@ -131,7 +131,7 @@ async def test_a_changed_decision_is_found_with_both_values(
         status = original(*arguments, **options)
         return replace(status, ready_replicas=7) if IN_PREVIEW.get() else status
 
-    monkeypatch.setattr(f"{report.__name__}.calculate_status", wrong)
+    monkeypatch.setattr(f"{controller.__name__}.calculate_status", wrong)
     async with cluster.nodes(), _deviating(cluster) as running:
         await user.create(DEPLOYMENTS, deployment_json(replicas=1))
         await settle(120)

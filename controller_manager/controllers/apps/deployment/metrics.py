@@ -8,8 +8,7 @@ from controller_manager.api.apps.v1 import DeploymentStatus
 from controller_manager.api.conditions import find_condition
 from controller_manager.clock import Clock
 
-from .progress import NEW_REPLICA_SET_AVAILABLE
-from .status import PROGRESSING
+from .status import NEW_REPLICA_SET_AVAILABLE, PROGRESSING
 
 _ROLLOUT_SECONDS: Final = (1, 5, 10, 30, 60, 120, 300, 600, 1200, 3600)
 
@@ -18,17 +17,12 @@ class RolloutMetrics:
     """The duration of rollouts, which upstream does not export."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
-        self._duration = Histogram(
+        self.duration = Histogram(
             "deployment_rollout_duration_seconds",
             "Seconds from a change of a deployment until it is complete",
             buckets=_ROLLOUT_SECONDS,
             registry=registry,
         )
-
-    def completed(self, seconds: float) -> None:
-        """Observe a complete rollout."""
-        self._duration.observe(seconds)
 
 
 class RolloutTimes:
@@ -52,7 +46,7 @@ class RolloutTimes:
         elif progressing.reason != NEW_REPLICA_SET_AVAILABLE:
             self._started.setdefault(key, self._clock.monotonic())
         elif (started := self._started.pop(key, None)) is not None:
-            self._metrics.completed(self._clock.monotonic() - started)
+            self._metrics.duration.observe(self._clock.monotonic() - started)
 
     def forget(self, key: str) -> None:
         """Drop the state of a deployment that is gone."""

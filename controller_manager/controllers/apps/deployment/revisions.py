@@ -1,13 +1,18 @@
-"""Revisions, and the annotations that replica sets carry (deployment_util.go)."""
+"""Revisions, the annotations that carry them, and the rollback to one.
+
+Upstream: deployment_util.go and rollback.go.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
-from controller_manager.api.apps.v1 import Deployment, ReplicaSet
+import msgspec
+
+from controller_manager.api.apps.v1 import POD_TEMPLATE_HASH, Deployment, ReplicaSet
 from controller_manager.api.meta import ObjectMeta, annotations_of
 from controller_manager.api.numbers import parse_int
 
-from .view import Rollout, by_age
+from .rollout import Rollout, by_age
 
 REVISION: Final = "deployment.kubernetes.io/revision"
 REVISION_HISTORY: Final = "deployment.kubernetes.io/revision-history"
@@ -39,30 +44,6 @@ def revision_of(metadata: ObjectMeta) -> int:
 def max_revision(replica_sets: Iterable[ReplicaSet]) -> int:
     """Return the highest revision."""
     return max((0, *(revision_of(each.metadata) for each in replica_sets)))
-
-
-def last_revision(replica_sets: Iterable[ReplicaSet]) -> int:
-    """Return the second highest revision, the default target of a rollback."""
-    revisions = sorted(
-        (revision_of(each.metadata) for each in replica_sets), reverse=True
-    )
-    return revisions[1] if len(revisions) > 1 else 0
-
-
-def desired_annotation(replica_set: ReplicaSet) -> int | None:
-    """Return the deployment's size when this replica set was last scaled."""
-    return parse_int(annotations_of(replica_set.metadata).get(DESIRED_REPLICAS, ""), 32)
-
-
-def max_annotation(replica_set: ReplicaSet) -> int | None:
-    """Return the deployment's size with surge when it was last scaled."""
-    size = parse_int(annotations_of(replica_set.metadata).get(MAX_REPLICAS, ""), 32)
-    return size if size is not None and size >= 0 else None
-
-
-def size_annotations(desired: int, maximum: int) -> dict[str, str]:
-    """Return the annotations that a scaled replica set carries."""
-    return {DESIRED_REPLICAS: str(desired), MAX_REPLICAS: str(maximum)}
 
 
 def synced_annotations(
@@ -109,6 +90,25 @@ def changed_annotations(
     return {key: value for key, value in wanted.items() if current.get(key) != value}
 
 
+def revision_patch(rollout: Rollout) -> dict[str, Any]:
+    """Return the patch that the new replica set needs; empty for none.
+
+    It gets the deployment's annotations, its revision, and minReadySeconds
+    (getNewReplicaSet).
+    """
+    deployment, new = rollout.deployment, rollout.new
+    if new is None:
+        return {}
+    current = annotations_of(new.metadata)
+    wanted = synced_annotations(deployment, current, max_revision(rollout.old) + 1)
+    patch: dict[str, Any] = {}
+    if changed := changed_annotations(current, wanted):
+        patch["metadata"] = {"annotations": changed}
+    if new.spec.min_ready_seconds != deployment.spec.min_ready_seconds:
+        patch["spec"] = {"minReadySeconds": deployment.spec.min_ready_seconds}
+    return patch
+
+
 def beyond_history_limit(rollout: Rollout) -> Sequence[ReplicaSet]:
     """Return the old replica sets beyond revisionHistoryLimit, oldest first.
 
@@ -130,3 +130,59 @@ def beyond_history_limit(rollout: Rollout) -> Sequence[ReplicaSet]:
         and each.spec.replicas == 0
         and each.metadata.generation <= each.status.observed_generation
     ]
+
+
+# Rollback by an annotation that comes from extensions/v1beta1 (rollback.go). ``kubectl
+# rollout undo`` patches the template itself.
+
+
+def requested_revision(deployment: Deployment) -> int | None:
+    """Return the requested revision, 0 for the last one, `None` for no request."""
+    return parse_int(annotations_of(deployment.metadata).get(ROLLBACK_TO, ""), 64)
+
+
+def rollback_target(rollout: Rollout, revision: int) -> ReplicaSet | None:
+    """Return the replica set of that revision; 0 means the second highest one."""
+    wanted = revision
+    if revision == 0:
+        known = sorted(revision_of(each.metadata) for each in rollout.all)
+        wanted = known[-2] if len(known) > 1 else 0
+    if wanted == 0:
+        return None
+    return next(
+        (each for each in rollout.all if revision_of(each.metadata) == wanted), None
+    )
+
+
+def without_request(deployment: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the deployment's JSON without the annotation."""
+    metadata = dict(deployment["metadata"])
+    metadata["annotations"] = {
+        key: value
+        for key, value in metadata.get("annotations", {}).items()
+        if key != ROLLBACK_TO
+    }
+    return {**deployment, "metadata": metadata}
+
+
+def rolled_back(deployment: Mapping[str, Any], target: ReplicaSet) -> dict[str, Any]:
+    """Return the deployment's JSON with the template of `target`.
+
+    Annotations of that revision are restored, too, such as its change-cause.
+    """
+    cleared = without_request(deployment)
+    kept = {
+        key: value
+        for key, value in cleared["metadata"]["annotations"].items()
+        if key in NOT_COPIED
+    }
+    restored = {
+        key: value
+        for key, value in annotations_of(target.metadata).items()
+        if key not in NOT_COPIED
+    }
+    template = msgspec.json.decode(msgspec.json.encode(target.spec.template))
+    template["metadata"]["labels"].pop(POD_TEMPLATE_HASH, None)
+    metadata = {**cleared["metadata"], "annotations": {**kept, **restored}}
+    spec = {**cleared["spec"], "template": template}
+    return {**cleared, "metadata": metadata, "spec": spec}

@@ -1,31 +1,87 @@
-"""Sizes of replica sets, and the plan for a new size of the deployment.
+"""Sizes of replica sets: the bounds of a rollout, and the plan of its next step.
 
-Upstream: scale of sync.go, and NewRSNewReplicas of deployment_util.go.
+Upstream: deployment_util.go, scale of sync.go, rolling.go and recreate.go.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
-
-from msgspec import Struct
+from typing import Any, NamedTuple
 
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.intstr import IntOrString, IntOrStringError, scaled_value
 from controller_manager.api.meta import annotations_of
+from controller_manager.api.numbers import parse_int
+from controller_manager.api.pods import is_terminal
 from controller_manager.api.workloads import desired_replicas
 
-from .actions import PatchReplicaSet, scaling_event
-from .fenceposts import is_rolling_update, max_total
-from .revisions import (
-    changed_annotations,
-    desired_annotation,
-    max_annotation,
-    size_annotations,
-)
-from .view import Rollout, by_age
+from .revisions import DESIRED_REPLICAS, MAX_REPLICAS, changed_annotations
+from .rollout import ROLLING_UPDATE, Rollout, by_age
 
-RECREATE: Final = "Recreate"
+# The bounds in pods: maxSurge and maxUnavailable.
 
 
-class Resize(Struct, frozen=True):
+def fenceposts(
+    max_surge: IntOrString, max_unavailable: IntOrString, replicas: int
+) -> tuple[int, int]:
+    """Return surge and unavailability in pods, never both 0.
+
+    Surge is rounded up, unavailability is rounded down: 25 % of 10 are 3 and 2, 25 % of
+    1 are 1 and 0. If both are 0, no pod could ever be replaced, so one pod may be
+    unavailable (ResolveFenceposts). A malformed value counts as 0.
+    """
+    surge = _scaled_or_zero(max_surge, replicas, round_up=True)
+    unavailable = _scaled_or_zero(max_unavailable, replicas, round_up=False)
+    if surge == 0 and unavailable == 0:
+        unavailable = 1
+    return surge, unavailable
+
+
+def _scaled_or_zero(value: IntOrString, total: int, *, round_up: bool) -> int:
+    try:
+        return max(0, scaled_value(value, total, round_up=round_up))
+    except IntOrStringError:
+        return 0
+
+
+def _resolved(deployment: Deployment) -> tuple[int, int]:
+    rolling = deployment.spec.strategy.rolling_update
+    # apps/v1 defaults both to 25 %; upstream's helper takes an absent value as 0.
+    surge = rolling.max_surge if rolling and rolling.max_surge is not None else 0
+    unavailable = (
+        rolling.max_unavailable
+        if rolling and rolling.max_unavailable is not None
+        else 0
+    )
+    return fenceposts(surge, unavailable, desired_replicas(deployment))
+
+
+def is_rolling_update(deployment: Deployment) -> bool:
+    """Tell whether old pods are replaced step by step."""
+    return deployment.spec.strategy.type == ROLLING_UPDATE
+
+
+def max_surge(deployment: Deployment) -> int:
+    """Return how many pods may exist above the wanted size."""
+    return _resolved(deployment)[0] if is_rolling_update(deployment) else 0
+
+
+def max_unavailable(deployment: Deployment) -> int:
+    """Return how many of the wanted pods may be unavailable."""
+    replicas = desired_replicas(deployment)
+    if not is_rolling_update(deployment) or replicas == 0:
+        return 0
+    return min(_resolved(deployment)[1], replicas)
+
+
+def max_total(deployment: Deployment) -> int:
+    """Return the wanted size with surge."""
+    return desired_replicas(deployment) + max_surge(deployment)
+
+
+# Sizes.
+
+
+class Resize(NamedTuple):
     """Give a replica set this size, and the annotations for this size."""
 
     replica_set: ReplicaSet
@@ -195,30 +251,126 @@ def _round_half_up(numerator: int, denominator: int) -> int:
 
 
 def size_annotations_of(deployment: Deployment) -> dict[str, str]:
-    """Return the size annotations that a replica set gets when it is scaled."""
-    return size_annotations(desired_replicas(deployment), max_total(deployment))
+    """Return the annotations that a replica set gets when it is scaled."""
+    return {
+        DESIRED_REPLICAS: str(desired_replicas(deployment)),
+        MAX_REPLICAS: str(max_total(deployment)),
+    }
 
 
-def resize_patches(deployment: Deployment, plan: Plan) -> tuple[PatchReplicaSet, ...]:
-    """Return the patches of a plan; none for a replica set without a change."""
-    patches = (_patch(deployment, resize) for resize in plan)
-    return tuple(patch for patch in patches if patch is not None)
+def desired_annotation(replica_set: ReplicaSet) -> int | None:
+    """Return the deployment's size when this replica set was last scaled."""
+    return parse_int(annotations_of(replica_set.metadata).get(DESIRED_REPLICAS, ""), 32)
 
 
-def _patch(deployment: Deployment, resize: Resize) -> PatchReplicaSet | None:
-    replica_set = resize.replica_set
-    before, after = desired_replicas(replica_set), resize.replicas
+def max_annotation(replica_set: ReplicaSet) -> int | None:
+    """Return the deployment's size with surge when it was last scaled."""
+    size = parse_int(annotations_of(replica_set.metadata).get(MAX_REPLICAS, ""), 32)
+    return size if size is not None and size >= 0 else None
+
+
+def size_patch(
+    deployment: Deployment, replica_set: ReplicaSet, size: int
+) -> dict[str, Any]:
+    """Return the patch for the size and its annotations; empty for no change."""
     current = annotations_of(replica_set.metadata)
     patch: dict[str, Any] = {}
     if changed := changed_annotations(current, size_annotations_of(deployment)):
         patch["metadata"] = {"annotations": changed}
-    if before != after:
-        patch["spec"] = {"replicas": after}
-    if not patch:
-        return None
-    return PatchReplicaSet(
-        replica_set,
-        patch,
-        wanted=f"size {after}",
-        event=scaling_event(replica_set, before, after),
+    if size != desired_replicas(replica_set):
+        patch["spec"] = {"replicas": size}
+    return patch
+
+
+# The strategy RollingUpdate. Two bounds hold at every step: at most the wanted number
+# of pods plus maxSurge, and at least the wanted number of available pods minus
+# maxUnavailable.
+
+
+def plan_rolling(rollout: Rollout) -> Plan:
+    """Return the next step: scale the new replica set up, else old ones down."""
+    new = rollout.new
+    if new is None:
+        return ()
+    grown = _new_size(rollout, new)
+    if grown != desired_replicas(new):
+        return (Resize(new, grown),)
+    return _shrink_old(rollout, new)
+
+
+def _new_size(rollout: Rollout, new: ReplicaSet) -> int:
+    current = desired_replicas(new)
+    wanted = desired_replicas(rollout.deployment)
+    if current >= wanted:
+        return wanted
+    return new_replica_set_size(rollout.deployment, rollout.old, current)
+
+
+def _shrink_old(rollout: Rollout, new: ReplicaSet) -> Plan:
+    """Scale old replica sets down as far as the bound on availability allows.
+
+    Worked example: 10 wanted, maxUnavailable 2, maxSurge 3; 8 old pods, 5 new pods of
+    which 0 are available: 13 - 8 - 5 = 0 pods may be deleted, because every new pod may
+    fail. If 2 new pods are available, 13 - 8 - 3 = 2 pods may be deleted.
+    """
+    old = active(rollout.old)
+    min_available = desired_replicas(rollout.deployment) - max_unavailable(
+        rollout.deployment
     )
+    unavailable_new = desired_replicas(new) - lasting_available(new)
+    everything = total_replicas(old) + desired_replicas(new)
+    budget = everything - min_available - unavailable_new
+    if not old or budget <= 0:
+        return ()
+    sizes = {each.metadata.uid: desired_replicas(each) for each in old}
+    _take_unhealthy(old, sizes, budget)
+    surplus = sum(map(lasting_available, (*old, new))) - min_available
+    _take_oldest(old, sizes, surplus)
+    return tuple(
+        Resize(each, sizes[each.metadata.uid])
+        for each in old
+        if sizes[each.metadata.uid] != desired_replicas(each)
+    )
+
+
+def _take_unhealthy(old: list[ReplicaSet], sizes: dict[str, int], budget: int) -> None:
+    """Remove unavailable pods first, which does not reduce the available pods."""
+    for each in old:
+        unhealthy = desired_replicas(each) - lasting_available(each)
+        taken = min(budget, unhealthy)
+        sizes[each.metadata.uid] -= taken
+        budget -= taken
+
+
+def _take_oldest(old: list[ReplicaSet], sizes: dict[str, int], surplus: int) -> None:
+    """Remove available pods, beginning with the oldest replica set."""
+    for each in old:
+        taken = max(0, min(surplus, sizes[each.metadata.uid]))
+        sizes[each.metadata.uid] -= taken
+        surplus -= taken
+
+
+# The strategy Recreate.
+
+
+def plan_scale_down(rollout: Rollout) -> Plan:
+    """Return the plan of the first step: scale all old replica sets to zero."""
+    return tuple(Resize(each, 0) for each in active(rollout.old))
+
+
+def plan_scale_up(rollout: Rollout) -> Plan:
+    """Return the plan of the last step: scale the new replica set to its full size."""
+    wanted = desired_replicas(rollout.deployment)
+    if rollout.new is None or desired_replicas(rollout.new) == wanted:
+        return ()
+    return (Resize(rollout.new, wanted),)
+
+
+def old_pods_running(rollout: Rollout, old_pods: Iterable[Pod]) -> bool:
+    """Tell whether a pod of an old template may still be running.
+
+    A terminating pod counts until it is gone; a pod that has ended does not count.
+    """
+    if any(each.status.replicas > 0 for each in rollout.old):
+        return True
+    return any(not is_terminal(pod) for pod in old_pods)

@@ -4,11 +4,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment import rolling_update
+from controller_manager.controllers.apps.deployment import scaling
 from tests.simulation.planted import Bug
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "take all old pods away": Bug(
-        1, rolling_update, "max_unavailable", desired_replicas
-    ),
+    "take all old pods away": Bug(1, scaling, "max_unavailable", desired_replicas),
 }

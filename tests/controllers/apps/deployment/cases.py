@@ -7,9 +7,6 @@ import msgspec
 
 from controller_manager.api.apps.v1 import Deployment, DeploymentStatus, ReplicaSet
 from controller_manager.api.core.v1 import ObjectReference
-from controller_manager.controllers.apps.deployment.actions import (
-    DeploymentDecision,
-)
 from controller_manager.runtime.outcome import Reason
 from tests.controllers.builders import deployment, replica_set
 
@@ -87,12 +84,3 @@ def progressing(reason: str, status: str = "True") -> DeploymentStatus:
         "lastTransitionTime": EARLIER,
     }
     return msgspec.convert({"conditions": [condition]}, DeploymentStatus)
-
-
-def reported(decision: DeploymentDecision) -> dict[str, Any]:
-    """Return the status that a decision reports, without its conditions."""
-    assert decision.status is not None
-    status = decision.status.deployment.status
-    numbers: dict[str, Any] = msgspec.to_builtins(status)
-    numbers.pop("conditions")
-    return numbers

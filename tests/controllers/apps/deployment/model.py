@@ -1,60 +1,52 @@
-"""An API server as a value: the results of actions, without any waiting."""
+"""An API server as a value, and a sync of the deployment controller against it."""
 
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import Any, Literal, assert_never
+from typing import Any, Literal
 
 import msgspec
 from msgspec import structs
 
 from controller_manager.api.apps.v1 import (
     DEPLOYMENTS,
+    REPLICASETS,
     Deployment,
     ReplicaSet,
 )
-from controller_manager.api.core.v1 import Pod
-from controller_manager.api.meta import Status
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.meta import (
+    OwnerReference,
+    Status,
+    StatusCause,
+    StatusDetails,
+)
 from controller_manager.api.owners import controller_reference
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.client.errors import AlreadyExists, InternalError
-from controller_manager.control.decision import Step
-from controller_manager.controllers.apps.deployment.actions import (
-    Action,
-    ClaimReplicaSets,
-    CountCollision,
-    CreateReplicaSet,
-    DeleteReplicaSet,
-    DeploymentDecision,
-    DeploymentStep,
-    PatchReplicaSet,
-    ReadDeployment,
-    RecordEvent,
-    ReplaceDeployment,
-    RereadReplicaSets,
-    TryReplicaSet,
-    UseExistingReplicaSet,
-    WriteFailure,
+from controller_manager.client.errors import (
+    AlreadyExists,
+    APIError,
+    Forbidden,
+    InternalError,
 )
-from controller_manager.controllers.apps.deployment.decide import decide
-from controller_manager.controllers.apps.deployment.view import (
-    Created,
-    CreationFailed,
-    ExistingUsed,
-    NamespaceTerminating,
-    NameTaken,
-    Rollout,
-    Unchanged,
-    View,
-    find_rollout,
+from controller_manager.controllers.apps.deployment.controller import (
+    DeploymentReconciler,
 )
-
-NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+from controller_manager.controllers.apps.deployment.rollout import Rollout, find_rollout
+from controller_manager.runtime.outcome import Done, Outcome, Reason, Requeue
+from tests.controllers.alone import Alone, Caches
 
 TAKEN = AlreadyExists(Status(message='replicasets.apps "web-x" already exists'))
 FAILED = InternalError(Status(message="etcdserver: no leader"))
+ENDING = Forbidden(
+    Status(details=StatusDetails(causes=(StatusCause(reason="NamespaceTerminating"),)))
+)
+
+REREAD = Requeue(0.0, "the cache may have templates of another API server")
 
 ToCreation = Literal["created", "ours", "a stranger's", "terminating", "failed"]
 """The responses of the API server to the creation of a replica set."""
+
+Write = tuple[str, str, Any]
+"""The verb, the name of the object, and what was sent."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +60,14 @@ class Cluster:
     changes_meanwhile: bool = False
     """True if a user writes the deployment during a sync."""
 
+    reverts_patches: bool = False
+    """True if a webhook reverts each patch of a replica set."""
+
+    @property
+    def rollout(self) -> Rollout:
+        """The rollout as a sync sees it once it has claimed the replica sets."""
+        return find_rollout(self.deployment, self.replica_sets)
+
     def with_replica_set(self, changed: ReplicaSet) -> "Cluster":
         """Return the cluster with this replica set, new or in place of an old one."""
         uid = changed.metadata.uid
@@ -75,94 +75,172 @@ class Cluster:
         return replace(self, replica_sets=(*others, changed))
 
 
+class Client:
+    """Answers the requests of one sync, and keeps its writes."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.writes: list[Write] = []
+
+    async def get(self, resource: Any, namespace: str, name: str) -> Any:
+        del namespace
+        if resource is DEPLOYMENTS:
+            return self.cluster.deployment
+        return next(x for x in self.cluster.replica_sets if x.metadata.name == name)
+
+    async def get_json(self, resource: Any, namespace: str, name: str) -> Any:
+        del resource, namespace, name
+        stored = _as_json(self.cluster.deployment)
+        if self.cluster.changes_meanwhile:
+            stored["metadata"]["resourceVersion"] = "newer"
+        return stored
+
+    async def create(self, resource: Any, candidate: ReplicaSet) -> ReplicaSet:
+        del resource
+        self.writes.append(("create", candidate.metadata.name, candidate))
+        created = _stored(candidate)
+        match self.cluster.to_creation:
+            case "created":
+                self.cluster = self.cluster.with_replica_set(created)
+                return created
+            case "ours":
+                half = (candidate.spec.replicas or 0) // 2
+                ours = structs.replace(
+                    created, spec=structs.replace(created.spec, replicas=half)
+                )
+                self.cluster = self.cluster.with_replica_set(ours)
+                raise TAKEN
+            case "a stranger's":
+                strange = _belonging(created, reference_to(DEPLOYMENTS, Deployment()))
+                self.cluster = self.cluster.with_replica_set(strange)
+                raise TAKEN
+            case "terminating":
+                raise ENDING
+            case "failed":
+                raise FAILED
+
+    async def patch(
+        self, resource: Any, namespace: str, name: str, patch: Any, kind: Any
+    ) -> ReplicaSet:
+        del namespace, kind
+        before: ReplicaSet = await self.get(resource, "", name)
+        metadata = dict(patch.get("metadata", {}))
+        assert metadata.pop("resourceVersion") == before.metadata.resource_version
+        sent = {**patch, "metadata": metadata}
+        self.writes.append(("patch", name, {k: v for k, v in sent.items() if v}))
+        if self.cluster.reverts_patches:
+            return before
+        stored = _patched(before, patch)
+        self.cluster = self.cluster.with_replica_set(stored)
+        return stored
+
+    async def delete(
+        self, resource: Any, namespace: str, name: str, options: Any
+    ) -> None:
+        del namespace
+        gone = await self.get(resource, "", name)
+        assert options.uid == gone.metadata.uid
+        left = tuple(x for x in self.cluster.replica_sets if x is not gone)
+        self.cluster = replace(self.cluster, replica_sets=left)
+        self.writes.append(("delete", name, None))
+
+    async def update_json(self, resource: Any, body: Any) -> None:
+        del resource
+        self.writes.append(("update", body["metadata"]["name"], body))
+        stored = msgspec.json.decode(msgspec.json.encode(body), type=Deployment)
+        self.cluster = replace(self.cluster, deployment=stored)
+
+    async def update_for_metadata(
+        self, resource: Any, deployment: Deployment, subresource: str
+    ) -> None:
+        del resource
+        self.writes.append((subresource, deployment.metadata.name, deployment))
+        self.cluster = replace(self.cluster, deployment=deployment)
+
+
 @dataclass
 class Played:
     """The result of one sync."""
 
     cluster: Cluster
-    view: View
-    decided: list[DeploymentStep | DeploymentDecision] = field(default_factory=list)
+    writes: list[Write]
+    events: list[tuple[str, str, str]]
+    outcome: Outcome | None = None
+    error: Exception | None = None
+    awaited: list[tuple[str, str]] = field(default_factory=list)
 
     @property
-    def actions(self) -> list[Action]:
-        """All actions but claiming, in their order."""
-        return [
-            action
-            for each in self.decided
-            for action in each.actions
-            if not isinstance(action, ClaimReplicaSets)
-        ]
+    def reasons(self) -> tuple[Reason, ...]:
+        """What the deployment still waits for."""
+        return self.outcome.reasons if isinstance(self.outcome, Done) else ()
 
     @property
-    def decision(self) -> DeploymentDecision:
-        """The decision that ended the sync."""
-        last = self.decided[-1]
-        assert not isinstance(last, Step)
-        return last
+    def status(self) -> dict[str, Any]:
+        """The status that was written, without its conditions."""
+        (written,) = (sent for verb, _, sent in self.writes if verb == "status")
+        numbers: dict[str, Any] = msgspec.to_builtins(written.status)
+        numbers.pop("conditions")
+        return numbers
+
+    @property
+    def others(self) -> list[Write]:
+        """The writes but those of a status."""
+        return [each for each in self.writes if each[0] != "status"]
 
 
-def first_view(cluster: Cluster, *, is_reread: bool = False) -> View:
-    """Return the view at the beginning of a sync."""
-    return View.of(cluster.deployment, is_reread=is_reread, counts_terminating=True)
+def play(cluster: Cluster, *, is_reread: bool = False) -> Played:
+    """Carry out one sync, and return what it has written.
+
+    With `is_reread` a sync that only reads replica sets again is followed by another.
+    """
+    cluster = owned(cluster)
+    caches, client = Caches(), Client(cluster)
+    caches.fill(DEPLOYMENTS, [cluster.deployment])
+    caches.fill(REPLICASETS, cluster.replica_sets)
+    caches.fill(PODS, cluster.pods)
+    alone = Alone(DeploymentReconciler, client, caches)
+    outcome, error = None, None
+    try:
+        outcome = alone.reconcile(cluster.deployment)
+        if is_reread and outcome == REREAD:
+            outcome = alone.reconcile(cluster.deployment)
+    except APIError as raised:
+        error = raised
+    return Played(
+        client.cluster,
+        client.writes,
+        alone.recorder.events,
+        outcome,
+        error,
+        alone.awaited,
+    )
 
 
-def claimed_view(cluster: Cluster, *, is_reread: bool = False) -> View:
-    """Return the view once the replica sets are claimed."""
-    rollout = find_rollout(cluster.deployment, cluster.replica_sets)
-    view = first_view(cluster, is_reread=is_reread)
-    return structs.replace(view, rollout=rollout, claimed=True, old_pods=cluster.pods)
+def owned(cluster: Cluster) -> Cluster:
+    """Return the cluster with the owners that its objects have: nothing to claim.
+
+    The pods belong to the oldest replica set with another template.
+    """
+    owner = reference_to(DEPLOYMENTS, cluster.deployment)
+    replica_sets = tuple(
+        _belonging(each, owner, app="web") for each in cluster.replica_sets
+    )
+    pods: tuple[Pod, ...] = ()
+    if old := replace(cluster, replica_sets=replica_sets).rollout.old:
+        owner = reference_to(REPLICASETS, old[0])
+        pods = tuple(_belonging(each, owner) for each in cluster.pods)
+    return replace(cluster, replica_sets=replica_sets, pods=pods)
 
 
-def play(cluster: Cluster, now: datetime = NOW, *, is_reread: bool = False) -> Played:
-    """Decide and carry out steps until there is a decision; at most five steps."""
-    played = Played(cluster, first_view(cluster, is_reread=is_reread))
-    for _ in range(6):
-        decided = decide(played.view, now)
-        played.decided.append(decided)
-        for action in decided.actions:
-            _carry_out(played, action)
-        if not isinstance(decided, Step):
-            if decided.status is not None:
-                _store(played, decided.status.deployment)
-            return played
-    msg = f"no decision after {len(played.decided)} steps: {played.decided}"
-    raise AssertionError(msg)
+def reference_to(resource: Any, owner: Any) -> OwnerReference:
+    return controller_reference(owner, resource.api_version, resource.kind)
 
 
-def _store(played: Played, deployment: Deployment) -> None:
-    played.cluster = replace(played.cluster, deployment=deployment)
-
-
-def _carry_out(played: Played, action: Action) -> None:
-    match action:
-        case RecordEvent() | RereadReplicaSets():
-            return
-        case ClaimReplicaSets():
-            played.view = claimed_view(played.cluster, is_reread=played.view.is_reread)
-        case PatchReplicaSet(replica_set, patch):
-            _learn_patched(played, _patched(replica_set, patch))
-        case CreateReplicaSet(_, candidate):
-            _learn_creation(played, candidate)
-        case TryReplicaSet():
-            played.view = structs.replace(played.view, creation=Unchanged())
-        case UseExistingReplicaSet(existing):
-            _learn_new(played, existing, ExistingUsed())
-        case DeleteReplicaSet(gone):
-            left = tuple(each for each in played.cluster.replica_sets if each != gone)
-            assert len(left) == len(played.cluster.replica_sets) - 1
-            played.cluster = replace(played.cluster, replica_sets=left)
-        case ReadDeployment(deployment):
-            stored = _as_json(deployment)
-            if played.cluster.changes_meanwhile:
-                stored["metadata"]["resourceVersion"] = "newer"
-            played.view = structs.replace(played.view, stored=stored)
-        case ReplaceDeployment(_, body):
-            replaced = msgspec.json.decode(msgspec.json.encode(body), type=Deployment)
-            _store(played, replaced)
-        case CountCollision(deployment) | WriteFailure(deployment):
-            _store(played, deployment)
-        case _:
-            assert_never(action)
+def _belonging(obj: Any, owner: OwnerReference, **labels: str) -> Any:
+    metadata = structs.replace(
+        obj.metadata, owner_references=(owner,), labels=labels or obj.metadata.labels
+    )
+    return structs.replace(obj, metadata=metadata)
 
 
 def _as_json(obj: Deployment | ReplicaSet) -> Any:
@@ -179,61 +257,14 @@ def _patched(replica_set: ReplicaSet, patch: Any) -> ReplicaSet:
     return msgspec.json.decode(msgspec.json.encode(before), type=ReplicaSet)
 
 
-def _learn_patched(played: Played, stored: ReplicaSet) -> None:
-    view = played.view
-    played.cluster = played.cluster.with_replica_set(stored)
-    played.view = structs.replace(
-        view,
-        rollout=view.rollout.replace(stored),
-        patched=view.patched | {stored.metadata.uid},
-    )
-
-
-def _learn_creation(played: Played, candidate: ReplicaSet) -> None:
-    name = candidate.metadata.name
-    match played.cluster.to_creation:
-        case "created":
-            created = _stored(candidate)
-            played.cluster = played.cluster.with_replica_set(created)
-            _learn_new(played, created, Created())
-        case "ours":
-            ours = _stored(candidate)
-            played.cluster = played.cluster.with_replica_set(ours)
-            played.view = structs.replace(played.view, creation=NameTaken(ours, TAKEN))
-        case "a stranger's":
-            reference = controller_reference(
-                Deployment(), DEPLOYMENTS.api_version, DEPLOYMENTS.kind
-            )
-            metadata = msgspec.structs.replace(
-                candidate.metadata, owner_references=(reference,)
-            )
-            strange = msgspec.structs.replace(candidate, metadata=metadata)
-            played.view = structs.replace(
-                played.view, creation=NameTaken(strange, TAKEN)
-            )
-        case "terminating":
-            played.view = structs.replace(played.view, creation=NamespaceTerminating())
-        case "failed":
-            played.view = structs.replace(
-                played.view, creation=CreationFailed(name, FAILED)
-            )
-
-
 def _stored(candidate: ReplicaSet) -> ReplicaSet:
-    metadata = msgspec.structs.replace(
+    metadata = structs.replace(
         candidate.metadata,
         uid=f"uid of {candidate.metadata.name}",
         creation_timestamp="2026-01-01T11:00:00Z",
         generation=1,
     )
-    return msgspec.structs.replace(candidate, metadata=metadata)
-
-
-def _learn_new(
-    played: Played, new: ReplicaSet, creation: Created | ExistingUsed
-) -> None:
-    rollout = Rollout(played.view.deployment, new, played.view.rollout.old)
-    played.view = structs.replace(played.view, rollout=rollout, creation=creation)
+    return structs.replace(candidate, metadata=metadata)
 
 
 def sizes_of(cluster: Cluster) -> int:

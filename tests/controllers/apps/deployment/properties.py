@@ -8,9 +8,9 @@ from unittest import mock
 from controller_manager.api.apps.v1 import DeploymentSpec, ReplicaSet
 from controller_manager.api.intstr import scaled_value
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.apps.deployment import decide
+from controller_manager.controllers.apps.deployment import scaling
+from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.scaling import Plan
-from controller_manager.controllers.apps.deployment.view import Rollout
 from tests.controllers.apps.deployment.workload import DeploymentUsers
 from tests.simulation.changes import Path, only
 from tests.simulation.objects import controller_of, lives, path_of
@@ -77,8 +77,8 @@ class DeploymentProperties(Properties):
         """Check every plan that sizes replica sets."""
         with ExitStack() as stack:
             for name, keeps_available in _PLANNERS.items():
-                planner = _checked(getattr(decide, name), keeps_available, violate)
-                stack.enter_context(mock.patch.object(decide, name, planner))
+                planner = _checked(getattr(scaling, name), keeps_available, violate)
+                stack.enter_context(mock.patch.object(scaling, name, planner))
             yield
 
     def end_state(self) -> JSON:

@@ -11,9 +11,9 @@ from controller_manager.api.apps.v1 import (
     DeploymentStatus,
 )
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.fenceposts import max_total
 from controller_manager.controllers.apps.deployment.revisions import ROLLBACK_TO
-from controller_manager.controllers.apps.deployment.view import Rollout
+from controller_manager.controllers.apps.deployment.rollout import Rollout
+from controller_manager.controllers.apps.deployment.scaling import max_total
 from tests.controllers.apps.deployment.model import Cluster, ToCreation
 from tests.controllers.builders import deployment, pod, replica_set
 

@@ -5,14 +5,12 @@ import pytest
 
 from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.meta import ObjectMeta, raw_json
-from controller_manager.controllers.apps.deployment.new_replica_set import (
-    new_replica_set,
-)
-from controller_manager.controllers.apps.deployment.pod_template import (
+from controller_manager.controllers.apps.deployment.rollout import (
     equal_ignoring_hash,
+    find_rollout,
+    new_replica_set,
     template_hash,
 )
-from controller_manager.controllers.apps.deployment.view import find_rollout
 from tests.controllers.builders import deployment, replica_set
 
 

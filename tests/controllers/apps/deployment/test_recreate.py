@@ -2,16 +2,14 @@
 
 import pytest
 
-from controller_manager.controllers.apps.deployment.fenceposts import (
+from controller_manager.controllers.apps.deployment.rollout import Rollout
+from controller_manager.controllers.apps.deployment.scaling import (
     max_surge,
     max_unavailable,
-)
-from controller_manager.controllers.apps.deployment.recreate import (
     old_pods_running,
     plan_scale_down,
     plan_scale_up,
 )
-from controller_manager.controllers.apps.deployment.view import Rollout
 from tests.controllers.builders import deployment, pod, replica_set
 
 

@@ -9,12 +9,14 @@ from controller_manager.controllers.apps.deployment.revisions import (
     REVISION,
     REVISION_HISTORY,
     beyond_history_limit,
-    desired_annotation,
-    last_revision,
-    max_annotation,
+    rollback_target,
     synced_annotations,
 )
-from controller_manager.controllers.apps.deployment.view import Rollout
+from controller_manager.controllers.apps.deployment.rollout import Rollout
+from controller_manager.controllers.apps.deployment.scaling import (
+    desired_annotation,
+    max_annotation,
+)
 from tests.controllers.builders import deployment, replica_set
 
 
@@ -68,9 +70,9 @@ def test_the_history_is_cut_from_its_oldest_end() -> None:
 
 def test_the_last_revision_is_the_second_highest() -> None:
     """An undo without a number goes back to it."""
-    sets = [replica_set(f"r{n}", 0, revision=n) for n in (1, 4, 3)]
-    assert last_revision(sets) == 3
-    assert last_revision(sets[:1]) == 0
+    sets = tuple(replica_set(f"r{n}", 0, revision=n) for n in (1, 4, 3))
+    assert rollback_target(Rollout(deployment(), None, sets), 0) is sets[2]
+    assert rollback_target(Rollout(deployment(), None, sets[:1]), 0) is None
 
 
 def test_only_empty_old_replica_sets_beyond_the_limit_go_oldest_first() -> None:

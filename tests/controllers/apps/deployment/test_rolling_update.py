@@ -7,13 +7,13 @@ from controller_manager.api.apps.v1 import (
     ReplicaSet,
 )
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.fenceposts import (
+from controller_manager.controllers.apps.deployment.rollout import Rollout
+from controller_manager.controllers.apps.deployment.scaling import (
+    lasting_available,
     max_total,
     max_unavailable,
+    plan_rolling,
 )
-from controller_manager.controllers.apps.deployment.rolling_update import plan_rolling
-from controller_manager.controllers.apps.deployment.scaling import lasting_available
-from controller_manager.controllers.apps.deployment.view import Rollout
 from tests.controllers.apps.deployment.strategies import rollouts, total
 from tests.controllers.builders import deployment, replica_set
 
@@ -24,9 +24,12 @@ def after(rollout: Rollout) -> Rollout:
         spec = msgspec.structs.replace(
             resize.replica_set.spec, replicas=resize.replicas
         )
-        rollout = rollout.replace(
-            msgspec.structs.replace(resize.replica_set, spec=spec)
+        changed = msgspec.structs.replace(resize.replica_set, spec=spec)
+        new, *old = (
+            changed if each is resize.replica_set else each
+            for each in (rollout.new, *rollout.old)
         )
+        rollout = Rollout(rollout.deployment, new, tuple(filter(None, old)))
     return rollout
 
 

@@ -5,15 +5,13 @@ import pytest
 from hypothesis import given
 
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.controllers.apps.deployment.fenceposts import (
-    fenceposts,
-    max_total,
-)
+from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.scaling import (
+    fenceposts,
     is_scaling_event,
+    max_total,
     plan_scaling,
 )
-from controller_manager.controllers.apps.deployment.view import Rollout
 from tests.controllers.apps.deployment.strategies import bounds, rollouts, sizes, total
 from tests.controllers.builders import deployment, replica_set
 
