@@ -1,20 +1,26 @@
 """Explains jobs: running, backing off, failed, suspended."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec.structs import replace
 
 from controller_manager.api.batch.v1 import COMPLETE, Job, JobCondition, end_condition
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_active, is_terminating
 from controller_manager.api.selectors import LabelSelector
 from controller_manager.api.times import format_time
-from controller_manager.controllers.batch.job.actions import Create, Wait
-from controller_manager.controllers.batch.job.decide import JobDecision, decide
-from controller_manager.controllers.batch.job.pod_failure_policy import FAIL_JOB, match
-from controller_manager.controllers.batch.job.spec import external_manager, is_suspended
+from controller_manager.controllers.batch.job.failures import FAIL_JOB, match
+from controller_manager.controllers.batch.job.pods import (
+    NO_CHANGE,
+    PodPlan,
+    external_manager,
+    is_suspended,
+    plan_pods,
+)
+from controller_manager.controllers.batch.job.status import evaluate
 
 from .cause import Cause, State, merged, symptom
 from .creation import explain_refusal
@@ -47,10 +53,17 @@ async def explain_job(view: View, item: Item) -> tuple[Cause, ...]:
     if is_suspended(job):
         return (suspended(item, "so it starts no pods"),)
     pods = await _pods(view, item, job)
-    decided = None
+    plan = None
     if has_all_pods(view, item, _selector(job)):
-        decided = decide(job, [each.typed(Pod) for each in pods], view.now)
-    return (await _running(view, item, job, pods, decided),)
+        plan = _plan(job, [each.typed(Pod) for each in pods], view.now)
+    return (await _running(view, item, job, pods, plan),)
+
+
+def _plan(job: Job, pods: Sequence[Pod], now: datetime) -> PodPlan:
+    """Return what the job controller does next about the number of pods."""
+    tally, finished = evaluate(job, pods, now)
+    goes_on = finished is None and not is_deleting(job)
+    return plan_pods(tally, now) if goes_on else NO_CHANGE
 
 
 async def _pods(view: View, item: Item, job: Job) -> tuple[Item, ...]:
@@ -120,23 +133,20 @@ async def _running(
     item: Item,
     job: Job,
     pods: Sequence[Item],
-    decided: JobDecision | None,
+    plan: PodPlan | None,
 ) -> Cause:
     """Return the cause for a job that goes on.
 
-    There is no decision if not all pods were read.
+    There is no plan if not all pods were read.
     """
     found: list[Cause] = [*await explain_evictions(view, item)]
     active = [each for each in pods if is_active(each.typed(Pod))]
-    count_active = len(active) if decided else job.status.active
-    match decided and decided.plan:
-        case Wait(seconds=seconds):
-            found.append(await _backing_off(view, item, job, seconds))
-        case Create(count=count):
-            refusal = await explain_refusal(view, item, count)
-            found += [refusal] if refusal else []
-        case _:
-            pass
+    count_active = job.status.active if plan is None else len(active)
+    if plan is not None and plan.wait:
+        found.append(await _backing_off(view, item, job, plan.wait))
+    if plan is not None and plan.create:
+        refusal = await explain_refusal(view, item, plan.create)
+        found += [refusal] if refusal else []
     for each in active[:_EXAMPLES]:
         found += await explain_pod(view, each)
     if not active:

@@ -1,5 +1,7 @@
 """job-controller: runs pods until enough of them have succeeded."""
 
+from typing import Final
+
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.core.v1 import (
     JOB_COMPLETION_INDEX,
@@ -9,15 +11,43 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, WORKLOADS
 from controller_manager.informers.reads import Reads
+from controller_manager.options.controller_options import ControllerOptions, option
+from controller_manager.options.flag import concurrency
+from controller_manager.options.gates import ATOMIC_FIFO, Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
-from .options import MUTABLE_DIRECTIVES, READS_OWN_WRITES, WORKLOAD_WITH_JOB, JobOptions
+
+class JobOptions(ControllerOptions):
+    """The number of jobs that are synced at a time."""
+
+    concurrent_syncs: int = option(
+        concurrency(
+            "concurrent-job-syncs",
+            5,
+            "JobController.ConcurrentJobSyncs",
+            "jobs",
+        )
+    )
+
+
+READS_OWN_WRITES: Final = Gate(
+    "StaleControllerConsistencyJob", depends_on=(ATOMIC_FIFO.name,)
+)
+"""A job is not synced before the caches show the writes of its last sync."""
+
+WORKLOAD_WITH_JOB: Final = Gate(
+    "WorkloadWithJob", "ALPHA", default=False, depends_on=("GenericWorkload",)
+)
+"""The pods of a job that need each other are scheduled together."""
+
+MUTABLE_DIRECTIVES: Final = Gate("MutableSchedulingDirectivesForSuspendedJobs")
+"""A job that is suspended may change where its pods run; it has no start time then."""
 
 CONTROLLER = Descriptor(
     name="job-controller",
     aliases=("job",),
-    load=".reconciler:init_job_controller",
+    load=".controller:init_job_controller",
     requires=(JOBS, PODS),
     makes=((PODS, "Job"),),
     gated_requires=((WORKLOAD_WITH_JOB, (WORKLOADS, POD_GROUPS)),),

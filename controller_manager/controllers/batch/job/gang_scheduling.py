@@ -39,9 +39,9 @@ from controller_manager.informers.lister import Lister
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
 
-from .conditions import SUSPENDED
-from .options import WORKLOAD_WITH_JOB
-from .spec import is_indexed, parallelism
+from . import WORKLOAD_WITH_JOB
+from .pods import is_indexed, parallelism
+from .status import SUSPENDED
 
 _LONGEST_NAME: Final = 253
 

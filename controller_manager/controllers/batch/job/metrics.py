@@ -10,16 +10,18 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.pods import is_terminal
 from controller_manager.control.stale_syncs import StaleSyncs
 
-from .actions import Create, Delete, Plan, Wait
-from .spec import (
+from .pods import (
     INDEXED,
     NON_INDEXED,
+    PodPlan,
+    ReadIndexes,
+    Tally,
     completion_mode,
+    has_finalizer,
     has_limit_per_index,
     index_count,
     is_indexed,
 )
-from .view import JobView, ReadIndexes, has_finalizer
 
 _SYNC_SECONDS: Final = tuple(0.004 * 2**power for power in range(15))
 _MODES: Final = (INDEXED, NON_INDEXED)
@@ -30,15 +32,11 @@ PODS_CREATED: Final = "pods_created"
 PODS_DELETED: Final = "pods_deleted"
 
 
-def action_of(plan: Plan) -> str:
+def action_of(plan: PodPlan) -> str:
     """Return the name of what a sync does about the number of pods."""
-    match plan:
-        case Create() | Wait():
-            return PODS_CREATED
-        case Delete():
-            return PODS_DELETED
-        case None:
-            return TRACKING
+    if plan.delete:
+        return PODS_DELETED
+    return PODS_CREATED if plan.create or plan.wait else TRACKING
 
 
 class JobMetrics:
@@ -154,9 +152,9 @@ class JobMetrics:
         if before != after:
             self._finalizers.labels("add" if after else "delete").inc()
 
-    def pods_created(self, view: JobView, created: int, failed: int) -> None:
+    def pods_created(self, tally: Tally, created: int, failed: int) -> None:
         """Count pods that were created, and those that could not be."""
-        reason = _reason_of_creation(view)
+        reason = _reason_of_creation(tally)
         if created:
             self._creations.labels(reason, "succeeded").inc(created)
         if failed:
@@ -174,10 +172,10 @@ def _is_ended_and_tracked(pod: Pod | None) -> bool:
     return pod is not None and is_terminal(pod) and has_finalizer(pod)
 
 
-def _reason_of_creation(view: JobView) -> str:
-    if view.failed:
-        policy = view.job.spec.pod_replacement_policy
+def _reason_of_creation(tally: Tally) -> str:
+    if tally.failed:
+        policy = tally.job.spec.pod_replacement_policy
         if policy == "Failed":
             return "recreate_failed"
         return "recreate_terminating_or_failed"
-    return "recreate_terminating_or_failed" if view.terminating else "new"
+    return "recreate_terminating_or_failed" if tally.terminating else "new"

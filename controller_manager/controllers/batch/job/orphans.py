@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 from weakref import WeakValueDictionary
 
 from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.owners import controller_of
+from controller_manager.api.resource import metadata_of
 from controller_manager.api.selectors import SelectorError, compile_selector
-from controller_manager.client.client import Client
+from controller_manager.client.client import Client, PatchType
 from controller_manager.client.errors import Conflict, NotFound, is_about
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
@@ -25,12 +26,10 @@ from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.ratelimiters import ExponentialBackoff
 
-from .apply import remove_finalizer
-from .conditions import is_finished
+from . import JobOptions
 from .metrics import JobMetrics
-from .options import JobOptions
-from .spec import external_manager
-from .view import has_finalizer
+from .pods import FINALIZER, external_manager, has_finalizer
+from .status import is_finished
 
 FIRST_RETRY: Final = 1.0
 LAST_RETRY: Final = 60.0
@@ -44,6 +43,34 @@ KEPT: Final = 100
 
 The pods of a job come one after the other, so a few are enough.
 """
+
+
+async def remove_finalizer(
+    client: Client, pod: Pod, *, unless_changed: bool = False
+) -> None:
+    """Remove the finalizer of jobs from a pod; do nothing if the pod is gone.
+
+    The uid is a precondition: a later pod of this name keeps its finalizer. With
+    `unless_changed`, raises Conflict if the pod differs from the cached one.
+    """
+    metadata = pod.metadata
+    changes: dict[str, Any] = {
+        "$deleteFromPrimitiveList/finalizers": [FINALIZER],
+        "uid": metadata.uid,
+    }
+    if unless_changed:
+        changes["resourceVersion"] = metadata.resource_version
+    try:
+        await client.patch(
+            metadata_of(PODS),
+            metadata.namespace,
+            metadata.name,
+            {"metadata": changes},
+            PatchType.STRATEGIC,
+        )
+    except NotFound as error:
+        if not is_about(error, metadata.name):
+            raise
 
 
 class OrphanPods:

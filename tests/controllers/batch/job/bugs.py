@@ -3,53 +3,54 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec.structs import replace
-
+from controller_manager.api.batch.v1 import JobStatus
 from controller_manager.api.core.v1 import Pod
 from controller_manager.client.client import Client
 from controller_manager.controllers.batch.job import (
-    apply,
-    decide,
+    controller,
     orphans,
-    reconciler,
-    uncounted_pods,
+    pods,
+    status,
 )
-from controller_manager.controllers.batch.job.completion_indexes import IndexSet
-from controller_manager.controllers.batch.job.decide import JobDecision
+from controller_manager.controllers.batch.job.controller import JobReconciler
+from controller_manager.controllers.batch.job.indexes import IndexSet
 from controller_manager.controllers.batch.job.orphans import OrphanPods
-from controller_manager.controllers.batch.job.spec import parallelism
-from controller_manager.controllers.batch.job.tracker import JobTracker
-from controller_manager.controllers.batch.job.uncounted_pods import FirstStatus
-from controller_manager.controllers.batch.job.view import JobView
+from controller_manager.controllers.batch.job.pods import (
+    NO_CHANGE,
+    PodPlan,
+    Tally,
+    parallelism,
+)
+from controller_manager.controllers.batch.job.status import FinishedCondition, Mentions
 from tests.simulation.planted import Bug
 
-_first_status = uncounted_pods.first_status
-_remove_finalizer = apply.remove_finalizer
+_first_status = status.first_status
+_remove_finalizer = controller.remove_finalizer
 
 
-def _count_at_once(*arguments: Any, **named: Any) -> FirstStatus:
+def _count_at_once(*arguments: Any, **named: Any) -> tuple[JobStatus, Mentions]:
     """Count pods in the first status, while they still have their finalizers."""
-    found = _first_status(*arguments, **named)
-    return replace(
-        found, status=uncounted_pods.count_released(found.status, frozenset())
-    )
+    found, mentions = _first_status(*arguments, **named)
+    return status.count_released(found, frozenset()), mentions
 
 
 def _mention_nothing(*_: Any) -> None:
     """Let pods lose their finalizers before any status has them."""
 
 
-def _sees_work(decision: JobDecision) -> bool:
+def _sees_work(
+    _: Tally, finished: FinishedCondition | None, plan: PodPlan | None
+) -> bool:
     """Tell whether pods must be changed, without a look at the end of the job."""
-    return decision.plan is not None or decision.finished is not None
+    return plan not in (None, NO_CHANGE) or finished is not None
 
 
-def _wanted_without_successes(view: JobView) -> int:
-    return parallelism(view.job)
+def _wanted_without_successes(tally: Tally) -> int:
+    return parallelism(tally.job)
 
 
-def _only_completed(view: JobView) -> IndexSet:
-    return view.completed
+def _only_completed(tally: Tally) -> IndexSet:
+    return tally.completed
 
 
 async def _remove_finalizer_of_whatever_is_there(
@@ -65,27 +66,27 @@ async def _believe_the_cache(_: OrphanPods, __: Pod) -> bool:
 
 BUGS: Final[Mapping[str, Bug]] = {
     "count pods before they lose their finalizers": Bug(
-        1, reconciler, "first_status", _count_at_once
+        1, controller, "first_status", _count_at_once
     ),
     "remove finalizers before pods are mentioned": Bug(
-        1, uncounted_pods, "_mention_one", _mention_nothing
+        1, status, "_mention_one", _mention_nothing
     ),
     "end a job whose last pod is not seen": Bug(
-        0, JobDecision, "writes", property(_sees_work), "last-pod-is-not-seen-yet"
+        0, controller, "will_write", _sees_work, "last-pod-is-not-seen-yet"
     ),
     "ask for pods that have succeeded": Bug(
-        1, decide, "_wanted_active", _wanted_without_successes
+        1, pods, "_wanted_active", _wanted_without_successes
     ),
-    "give an index to a second pod": Bug(3, decide, "_taken_indexes", _only_completed),
+    "give an index to a second pod": Bug(3, pods, "_taken_indexes", _only_completed),
     "let go of a surplus pod that has succeeded": Bug(
         0,
-        apply,
+        controller,
         "remove_finalizer",
         _remove_finalizer_of_whatever_is_there,
         "surplus-pod-succeeds",
     ),
     "count a pod that lost its owner again": Bug(
-        0, reconciler, "is_uncounted", lambda *_: True, "owner-is-removed"
+        0, controller, "is_uncounted", lambda *_: True, "owner-is-removed"
     ),
     "take the finalizer from a pod that is adopted": Bug(
         0, orphans, "_adopts", lambda _: False, "owner-is-removed"
@@ -94,6 +95,6 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, OrphanPods, "_has_no_job", _believe_the_cache, "job-is-not-seen-yet"
     ),
     "count a pod that is gone again": Bug(
-        0, JobTracker, "add_released", lambda *_: None, "counted-pod-is-gone"
+        0, JobReconciler, "_add_released", lambda *_: None, "counted-pod-is-gone"
     ),
 }

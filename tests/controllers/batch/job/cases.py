@@ -1,4 +1,4 @@
-"""Jobs and pods as they are cached, for tables of decisions."""
+"""Jobs and pods as they are cached, for tables."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -9,10 +9,10 @@ import msgspec
 from controller_manager.api.batch.v1 import Job
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.batch.job.view import (
+from controller_manager.controllers.batch.job.pods import (
     FINALIZER,
-    JobView,
-    view_of,
+    Tally,
+    tally_of,
 )
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -87,9 +87,9 @@ def pod(name: str, phase: str = "Running", **fields: Any) -> Pod:
     return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Pod)
 
 
-def make_view(subject: Job, pods: Iterable[Pod] = (), **more: Any) -> JobView:
-    """Return the view of a job that has these pods."""
-    return view_of(subject, tuple(pods), **more)
+def make_tally(subject: Job, pods: Iterable[Pod] = (), **more: Any) -> Tally:
+    """Return the tally of a job that has these pods."""
+    return tally_of(subject, tuple(pods), **more)
 
 
 def running(count: int) -> list[Pod]:

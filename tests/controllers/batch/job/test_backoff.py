@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.batch.job.backoff import (
+from controller_manager.controllers.batch.job.failures import (
     BackoffRecord,
     delay_after,
     finished_at,

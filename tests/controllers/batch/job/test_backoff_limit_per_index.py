@@ -5,7 +5,7 @@ import pytest
 
 from controller_manager.api.batch.v1 import PodFailurePolicy
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.batch.job.backoff import (
+from controller_manager.controllers.batch.job.failures import (
     all_failures_of,
     annotations_of_replacement,
     ends_index,

@@ -4,7 +4,7 @@ import pytest
 
 from controller_manager.api.batch.v1 import JobCondition
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.batch.job.conditions import (
+from controller_manager.controllers.batch.job.status import (
     condition,
     is_finished,
     with_condition,

@@ -9,7 +9,7 @@ import pytest
 from controller_manager.api.batch.v1 import Job
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.batch.job.finished_condition import (
+from controller_manager.controllers.batch.job.status import (
     FinishedCondition,
     completed,
     find_finished_condition,
@@ -18,7 +18,7 @@ from controller_manager.controllers.batch.job.finished_condition import (
 from tests.controllers.batch.job.cases import (
     at,
     job,
-    make_view,
+    make_tally,
     pod,
     running,
     standing,
@@ -145,7 +145,7 @@ def test_a_job_fails_for_one_reason(
 ) -> None:
     """The reasons and messages are upstream's."""
     expected = FinishedCondition("FailureTarget", *why) if why else None
-    assert find_finished_condition(make_view(subject, pods), at(60)) == expected
+    assert find_finished_condition(make_tally(subject, pods), at(60)) == expected
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_success_policy_ends_a_job(
     """It is not applied to a job that fails."""
     policy = {"rules": [{"succeededIndexes": "1"}]}
     subject = job(indexes=3, successPolicy=policy, backoffLimit=0)
-    assert find_finished_condition(make_view(subject, pods), at(60)) == expected
+    assert find_finished_condition(make_tally(subject, pods), at(60)) == expected
 
 
 @pytest.mark.parametrize("condition", ["FailureTarget", "SuccessCriteriaMet"])
@@ -181,7 +181,7 @@ def test_a_condition_in_the_status_is_final(condition: str) -> None:
     subject = job(standing(condition), podFailurePolicy=exits("FailJob", 9))
     pods = [pod("p", "Failed", code=9)]
     assert find_finished_condition(
-        make_view(subject, pods), at(60)
+        make_tally(subject, pods), at(60)
     ) == FinishedCondition(condition, "R", "M")
 
 
@@ -215,7 +215,7 @@ def test_a_job_is_complete_when_enough_pods_succeeded_and_none_is_active(
 ) -> None:
     """Pods count before the status has them."""
     ended = [pod(f"s{each}", "Succeeded", index=each) for each in range(succeeded)]
-    assert completed(make_view(subject, ended), active) == expected
+    assert completed(make_tally(subject, ended), active) == expected
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from unittest import mock
 
 import pytest
 
-from controller_manager.controllers.batch.job import reconciler
-from controller_manager.controllers.batch.job.decide import decide
+from controller_manager.controllers.batch.job import controller
+from controller_manager.controllers.batch.job.status import evaluate
 from tests.clusters import Cluster, RecordingTransport
 from tests.controllers.batch.job.user import POD_SPEC, JobUser, job_config
 from tests.controllers.user import settle
@@ -28,9 +28,9 @@ async def cost_of(completions: int, parallelism: int) -> Counter[str]:
 
     def counted(*arguments: Any, **more: Any) -> Any:
         syncs["syncs"] += 1
-        return decide(*arguments, **more)
+        return evaluate(*arguments, **more)
 
-    with mock.patch.object(reconciler, "decide", counted):
+    with mock.patch.object(controller, "evaluate", counted):
         async with cluster.nodes(), cluster.manager(job_config()) as recording:
             await user.run(
                 completions=completions,

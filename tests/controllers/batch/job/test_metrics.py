@@ -4,11 +4,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller_manager.client.builder import Connections
-from controller_manager.controllers.batch.job.actions import Create, Delete, Plan, Wait
 from controller_manager.controllers.batch.job.metrics import JobMetrics, action_of
-from controller_manager.controllers.batch.job.view import JobView
+from controller_manager.controllers.batch.job.pods import NO_CHANGE, PodPlan, Tally
 from tests.clusters import Cluster, run_manager
-from tests.controllers.batch.job.cases import job, make_view, pod
+from tests.controllers.batch.job.cases import job, make_tally, pod
 from tests.controllers.batch.job.user import JobUser, job_config
 from tests.controllers.user import settle
 
@@ -36,13 +35,13 @@ def shown(registry: CollectorRegistry) -> Samples:
 @pytest.mark.parametrize(
     ("plan", "action"),
     [
-        (Create(1), "pods_created"),
-        (Wait(1), "pods_created"),
-        (Delete(()), "pods_deleted"),
-        (None, "tracking"),
+        (PodPlan(create=1), "pods_created"),
+        (PodPlan(wait=1), "pods_created"),
+        (PodPlan(delete=(pod("p"),)), "pods_deleted"),
+        (NO_CHANGE, "tracking"),
     ],
 )
-def test_a_sync_has_the_name_of_its_action(plan: Plan, action: str) -> None:
+def test_a_sync_has_the_name_of_its_action(plan: PodPlan, action: str) -> None:
     """As upstream, a wait for the backoff counts as a creation."""
     assert action_of(plan) == action
 
@@ -68,25 +67,25 @@ def test_a_pod_that_ends_is_added_until_its_finalizer_goes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("view", "reason"),
+    ("tally", "reason"),
     [
-        (make_view(job()), "new"),
-        (make_view(job({"failed": 1})), "recreate_terminating_or_failed"),
+        (make_tally(job()), "new"),
+        (make_tally(job({"failed": 1})), "recreate_terminating_or_failed"),
         (
-            make_view(job(), [pod("p", deleting=True)], spare_terminating=True),
+            make_tally(job(), [pod("p", deleting=True)], spare_terminating=True),
             "recreate_terminating_or_failed",
         ),
         (
-            make_view(job({"failed": 1}, podReplacementPolicy="Failed")),
+            make_tally(job({"failed": 1}, podReplacementPolicy="Failed")),
             "recreate_failed",
         ),
     ],
 )
-def test_a_creation_has_a_reason(view: JobView, reason: str) -> None:
+def test_a_creation_has_a_reason(tally: Tally, reason: str) -> None:
     """Successes and failures are counted apart."""
     registry = CollectorRegistry()
     metrics = JobMetrics(registry)
-    metrics.pods_created(view, 3, 1)
+    metrics.pods_created(tally, 3, 1)
     name = f"job_pods_creation_total {reason}"
     assert shown(registry) == {f"{name} succeeded": 3, f"{name} failed": 1}
 

@@ -6,7 +6,7 @@ import pytest
 from controller_manager.api.batch.v1 import PodFailurePolicy
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.batch.job.pod_failure_policy import (
+from controller_manager.controllers.batch.job.failures import (
     MatchedAction,
     counts,
     match,

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.batch.job.actions import Create
-from controller_manager.controllers.batch.job.apply import pod_bodies
-from tests.controllers.batch.job.cases import job, pod
+from controller_manager.controllers.batch.job.pods import PodPlan, pod_bodies
+from tests.controllers.batch.job.cases import job, make_tally, pod
 
 OWNER = {
     "apiVersion": "batch/v1",
@@ -58,8 +57,8 @@ def test_pods_without_an_index_are_all_the_same() -> None:
         },
         "spec": template["spec"],
     }
-    found = [json.loads(each) for each in pod_bodies(job(template=template), Create(2))]
-    assert found == [body, body]
+    bodies = pod_bodies(make_tally(job(template=template)), PodPlan(create=2))
+    assert [json.loads(each) for each in bodies] == [body, body]
 
 
 def test_a_pod_has_its_index_in_its_metadata_and_environment() -> None:
@@ -68,7 +67,7 @@ def test_a_pod_has_its_index_in_its_metadata_and_environment() -> None:
     other = {"name": "A", "value": "b"}
     spec = {"initContainers": containers([]), "containers": containers([other], own)}
     subject = job(indexes=9, template={"metadata": {}, "spec": spec})
-    (found,) = pod_bodies(subject, Create(1, (7,)))
+    (found,) = pod_bodies(make_tally(subject), PodPlan(create=1, indexes=(7,)))
     assert json.loads(found) == {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -91,8 +90,8 @@ def test_a_pod_has_its_index_in_its_metadata_and_environment() -> None:
 def test_a_replacement_takes_over_the_failures_of_its_index() -> None:
     """The first pod of an index has the count 0."""
     subject = job(indexes=9, backoffLimitPerIndex=5)
-    replaced = {1: pod("p", "Failed", index=1, failures=2)}
-    bodies = pod_bodies(subject, Create(2, (0, 1), replaced))
+    tally = make_tally(subject, [pod("p", "Failed", index=1, failures=2)])
+    bodies = pod_bodies(tally, PodPlan(create=2, indexes=(0, 1)))
     assert [json.loads(each)["metadata"]["annotations"] for each in bodies] == [
         {INDEX: "0", FAILURES: "0"},
         {INDEX: "1", FAILURES: "3"},
@@ -108,5 +107,5 @@ def test_a_long_name_is_cut_before_the_index(name: str, prefix: str) -> None:
     subject = job(indexes=20)
     metadata = subject.metadata.__class__(name=name, namespace="default")
     named = subject.__class__(metadata=metadata, spec=subject.spec)
-    (found,) = pod_bodies(named, Create(1, (12,)))
+    (found,) = pod_bodies(make_tally(named), PodPlan(create=1, indexes=(12,)))
     assert json.loads(found)["metadata"]["generateName"] == prefix

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from controller_manager.api.batch.v1 import SuccessPolicy
-from controller_manager.controllers.batch.job.completion_indexes import IndexSet
-from controller_manager.controllers.batch.job.finished_condition import satisfied
+from controller_manager.controllers.batch.job.indexes import IndexSet
+from controller_manager.controllers.batch.job.status import satisfied
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,9 @@ from msgspec.structs import replace
 from controller_manager.api.batch.v1 import Job, JobStatus
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.batch.job.finished_condition import (
+from controller_manager.controllers.batch.job.status import (
     FinishedCondition,
-)
-from controller_manager.controllers.batch.job.uncounted_pods import (
-    FirstStatus,
+    Mentions,
     PodWrites,
     count_released,
     first_status,
@@ -26,7 +24,7 @@ from controller_manager.controllers.batch.job.uncounted_pods import (
 from tests.controllers.batch.job.cases import (
     at,
     job,
-    make_view,
+    make_tally,
     names,
     pod,
     running,
@@ -59,9 +57,9 @@ def tallied(
     pods: Sequence[Pod],
     finished: FinishedCondition | None = None,
     **did: Any,
-) -> FirstStatus:
+) -> tuple[JobStatus, Mentions]:
     writes = PodWrites(decided=finished is None, **did)
-    return first_status(make_view(subject, pods), writes, finished, at(60))
+    return first_status(make_tally(subject, pods), writes, finished, at(60))
 
 
 @pytest.mark.parametrize(
@@ -177,8 +175,8 @@ def test_pods_that_have_ended_are_mentioned(
     subject: Job, pods: Sequence[Pod], mentioned: JobStatus, released: list[str]
 ) -> None:
     """The whole status, and the pods that then lose their finalizer."""
-    found = tallied(subject, pods)
-    assert (found.status, names(found.released)) == (mentioned, released)
+    found, mentions = tallied(subject, pods)
+    assert (found, names(mentions.released)) == (mentioned, released)
 
 
 @pytest.mark.parametrize(
@@ -189,9 +187,9 @@ def test_a_finished_condition_releases_all_pods(
 ) -> None:
     """Only pods that a failure of the job ends count as failed."""
     pods = [*running(2), pod("f", "Failed")]
-    found = tallied(job(), pods, finished, deleted=tuple(running(2)))
-    assert sorted(names(found.released)) == ["f", "r0", "r1"]
-    assert found.status == status(
+    found, mentions = tallied(job(), pods, finished, deleted=tuple(running(2)))
+    assert sorted(names(mentions.released)) == ["f", "r0", "r1"]
+    assert found == status(
         terminating=2,
         uncountedTerminatedPods={"failed": [*failed[1:], "f"]},
         conditions=[
@@ -211,26 +209,26 @@ def test_a_job_that_is_being_deleted_releases_all_pods() -> None:
     """Pods that run are not counted."""
     subject = job()
     deleting = replace(subject.metadata, deletion_timestamp=text(1))
-    found = tallied(replace(subject, metadata=deleting), running(2))
-    assert (names(found.released), found.status) == (["r0", "r1"], status(active=2))
+    found, mentions = tallied(replace(subject, metadata=deleting), running(2))
+    assert (names(mentions.released), found) == (["r0", "r1"], status(active=2))
 
 
 def test_the_numbers_are_those_after_the_writes_of_the_sync() -> None:
     """Created pods are not ready; deleted ones terminate."""
     ready = pod("ready", ready=True)
-    found = tallied(job(), [ready, pod("r")], created=3, deleted=(ready,))
-    assert found.status == status(active=4, terminating=1)
+    found, _ = tallied(job(), [ready, pod("r")], created=3, deleted=(ready,))
+    assert found == status(active=4, terminating=1)
 
 
 def test_at_most_500_pods_are_mentioned() -> None:
     """The others wait for the next sync, and so does the end of the job."""
     pods = [pod(f"s{each}", "Succeeded") for each in range(501)]
-    found = tallied(job(), pods)
-    mentioned = found.status.uncounted_terminated_pods
+    found, mentions = tallied(job(), pods)
+    mentioned = found.uncounted_terminated_pods
     assert mentioned is not None
-    assert len(mentioned.succeeded or ()) == len(found.released) == 500
-    assert not found.is_whole
-    assert tallied(job(), pods[:499]).is_whole
+    assert len(mentioned.succeeded or ()) == len(mentions.released) == 500
+    assert not mentions.is_whole
+    assert tallied(job(), pods[:499])[1].is_whole
 
 
 def test_the_action_of_the_policy_is_counted_once_for_each_pod() -> None:
@@ -239,7 +237,8 @@ def test_the_action_of_the_policy_is_counted_once_for_each_pod() -> None:
         {"uncountedTerminatedPods": {"failed": ["old"]}}, podFailurePolicy=IGNORED
     )
     pods = [pod("i", "Failed", code=9), pod("old", "Failed", code=9)]
-    assert tallied(subject, pods).actions == {"Ignore": 1}
+    _, mentions = tallied(subject, pods)
+    assert mentions.actions == {"Ignore": 1}
 
 
 def suspension(state: str, reason: str, message: str) -> JSON:
@@ -255,25 +254,25 @@ def suspension(state: str, reason: str, message: str) -> JSON:
 
 def test_suspending_takes_the_start_time_away() -> None:
     """The deadline does not count while a job is suspended."""
-    found = tallied(job(suspend=True), [])
+    found, _ = tallied(job(suspend=True), [])
     condition = suspension("True", "JobSuspended", "Job suspended")
-    assert found.status == status(startTime=None, conditions=[condition])
-    again = replace(job(suspend=True), status=found.status)
-    assert tallied(again, []).status == found.status
+    assert found == status(startTime=None, conditions=[condition])
+    again = replace(job(suspend=True), status=found)
+    assert tallied(again, [])[0] == found
 
 
 def test_resuming_starts_the_clock_again() -> None:
     """The condition is kept, as false."""
-    found = tallied(job(standing("Suspended")), [])
+    found, _ = tallied(job(standing("Suspended")), [])
     condition = suspension("False", "JobResumed", "Job resumed")
-    assert found.status == status(startTime=text(60), conditions=[condition])
+    assert found == status(startTime=text(60), conditions=[condition])
 
 
 def test_a_sync_without_a_decision_does_not_set_the_condition_suspended() -> None:
     """The cache does not show all pods yet."""
     undecided = PodWrites(decided=False)
-    found = first_status(make_view(job(suspend=True), []), undecided, None, at(60))
-    assert found.status == status()
+    found, _ = first_status(make_tally(job(suspend=True), []), undecided, None, at(60))
+    assert found == status()
 
 
 @pytest.mark.parametrize(
@@ -323,7 +322,7 @@ def test_a_pod_for_which_the_job_fails_is_kept_until_the_status_says_so() -> Non
     rules = [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [9]}}]
     subject = job(podFailurePolicy={"rules": rules})
     pods = [pod("f", "Failed", code=9), pod("g", "Failed", code=1)]
-    early, late = tallied(subject, pods), tallied(subject, pods, FAILURE)
+    (_, early), (_, late) = tallied(subject, pods), tallied(subject, pods, FAILURE)
     assert (names(early.released), early.actions) == (["g"], {})
     assert (names(late.released), late.actions) == (["f", "g"], {"FailJob": 1})
 
@@ -371,7 +370,7 @@ def test_every_ended_pod_is_counted_once_wherever_the_process_ended(
         released = ended and fate == "released"
         pods.append(pod(name, phase, ready=ready, tracked=not released))
     subject = job({"uncountedTerminatedPods": mentioned}, backoffLimit=100)
-    found = tallied(subject, pods)
-    after = count_released(found.status, frozenset())
+    found, _ = tallied(subject, pods)
+    after = count_released(found, frozenset())
     assert {"succeeded": after.succeeded, "failed": after.failed} == expected
     assert after.uncounted_terminated_pods == status().uncounted_terminated_pods

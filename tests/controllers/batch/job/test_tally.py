@@ -1,9 +1,9 @@
-"""The view counts pods once that changed after they were mentioned."""
+"""The tally counts pods once that changed after they were mentioned."""
 
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from tests.controllers.batch.job.cases import job, make_view, names, pod
+from tests.controllers.batch.job.cases import job, make_tally, names, pod
 
 
 def test_a_pod_that_is_mentioned_as_failed_is_not_a_success_later() -> None:
@@ -12,7 +12,7 @@ def test_a_pod_that_is_mentioned_as_failed_is_not_a_success_later() -> None:
     Upstream takes it for a success, too, and the job may be complete without one.
     """
     subject = job({"uncountedTerminatedPods": {"failed": ["p"]}}, completions=1)
-    found = make_view(subject, [pod("p", "Succeeded", deleting=True)])
+    found = make_tally(subject, [pod("p", "Succeeded", deleting=True)])
     assert (found.succeeded, found.failed, found.newly_succeeded) == (0, 1, ())
 
 
@@ -35,7 +35,7 @@ def test_an_index_has_one_end(status: JSON, completed: str, failed: str) -> None
         pod("f1", "Failed", index=1),
         pod("s2", "Succeeded", index=2),
     ]
-    found = make_view(job(status, indexes=4, backoffLimitPerIndex=0), pods)
+    found = make_tally(job(status, indexes=4, backoffLimitPerIndex=0), pods)
     assert found.failed_indexes is not None
     assert (found.completed.format(), found.failed_indexes.format()) == (
         completed,

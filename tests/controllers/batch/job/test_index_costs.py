@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_manager.api.batch.v1 import JOBS
-from controller_manager.controllers.batch.job.completion_indexes import (
+from controller_manager.controllers.batch.job.indexes import (
     IndexSet,
     IndexTexts,
 )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_manager.controllers.batch.job.completion_indexes import (
+from controller_manager.controllers.batch.job.indexes import (
     IndexSet,
     completion_index,
     first_pending,

@@ -1,0 +1,525 @@
+"""Watches, sync and writes of the job controller (job_controller.go)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from controller_manager.api.batch.v1 import COMPLETE, FAILED, JOBS, Job, JobStatus
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.resource import AnyResource
+from controller_manager.api.selectors import Selector, SelectorError, compile_selector
+from controller_manager.client.errors import (
+    Conflict,
+    NotFound,
+    gravest,
+    is_about,
+    is_namespace_terminating,
+    may_be_applied,
+)
+from controller_manager.client.events import NORMAL, WARNING
+from controller_manager.control.claims import Claimer
+from controller_manager.control.expectations import Expectations, State
+from controller_manager.control.owner_reads import OwnerReads
+from controller_manager.control.pod_control import PodControl
+from controller_manager.control.slow_start import slow_start
+from controller_manager.control.takeover import Takeover
+from controller_manager.informers.dispatch import Handler
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.controller import Controller, WorkerGroup
+from controller_manager.runtime.outcome import (
+    DONE,
+    Done,
+    Failed,
+    Outcome,
+    Requeue,
+    SyncError,
+)
+from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.watches import For, Owns
+from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
+
+from . import MUTABLE_DIRECTIVES, READS_OWN_WRITES, JobOptions
+from .failures import BackoffRecord
+from .gang_scheduling import GangScheduling
+from .indexes import IndexTexts
+from .metrics import RECONCILING, JobMetrics, action_of
+from .orphans import FIRST_RETRY, LAST_RETRY, OrphanPods, remove_finalizer
+from .pods import (
+    FINALIZER,
+    INDEXED,
+    NON_INDEXED,
+    PodPlan,
+    Tally,
+    completion_mode,
+    external_manager,
+    has_finalizer,
+    index_count,
+    is_indexed,
+    is_uncounted,
+    plan_pods,
+    pod_bodies,
+)
+from .status import (
+    SUSPENDED,
+    FinishedCondition,
+    PodWrites,
+    active_after,
+    completed,
+    count_released,
+    evaluate,
+    first_status,
+    is_finished,
+    seconds_to_deadline,
+    will_write,
+    with_final_condition,
+)
+
+BATCH_PERIOD: Final = 1.0
+"""Seconds from a change of a pod or a status until the sync: many changes cause one."""
+
+_UNSEEN_RECHECK: Final = 5.0
+"""Seconds until the next sync while the cache does not show all writes."""
+
+_TOO_MANY: Final = "Too many succeeded pods running after completion count reached"
+
+
+def init_job_controller(context: ControllerContext) -> Controller:
+    """Wire the controller to its informers (newJobController)."""
+    reconciler = JobReconciler(context)
+    return WorkerGroup(reconciler.make_workers(), reconciler.orphans.make_workers())
+
+
+def _batched_unless_changed(_: object, old: Job, new: Job) -> float:
+    """Return the delay of an update: a new spec is synced at once."""
+    same = old.metadata.generation == new.metadata.generation
+    return BATCH_PERIOD if same else 0.0
+
+
+class JobReconciler(Reconciler[Job]):
+    """Runs the pods of jobs, and counts those that have ended.
+
+    Nothing is kept of a job that is finished or gone. A new process starts empty, and
+    reads from the API server instead.
+    """
+
+    watches = (
+        For(JOBS, update_delay=_batched_unless_changed),
+        Owns(PODS, delay=BATCH_PERIOD),
+    )
+    queue_name = "job"
+
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self.workers = context.config.of(JobOptions).concurrent_syncs
+        gates = context.config.features
+        self.reads_own_writes = gates.is_enabled(READS_OWN_WRITES)
+        self._keeps_start = not gates.is_enabled(MUTABLE_DIRECTIVES)
+        self._metrics = context.metrics.of(JobMetrics)
+        self._pods = self.lister(PODS)
+        self._claimer = Claimer(context.client, JOBS, PODS, FINALIZER, is_uncounted)
+        self._pod_control = PodControl(context.client, context.recorder, JOBS)
+        self._gangs = GangScheduling(context)
+        self._expectations = Expectations(context.clock)
+        # A job must not run twice. So also a manager without an election reads from the
+        # API server before it writes for a job that is older than this process.
+        self._takeover = Takeover(context.server_clock, elected=True)
+        self._stored = OwnerReads(
+            context.client, JOBS, self.objects, context.consistency
+        )
+        self._indexes = IndexTexts()
+        self._backoffs: dict[str, BackoffRecord] = {}
+        """The backoff of each job after its counted pods."""
+        self._released: dict[str, frozenset[str]] = {}
+        """The uids of pods without finalizer, while the cache may still show it."""
+        self._finished: dict[str, str] = {}
+        """The uid of each job whose end was written, until the cache shows it."""
+        self.orphans = OrphanPods(context, self._metrics)
+        context.informers.informer(JOBS).add_handler(Handler(on_add=self._added))
+
+    # Handlers, and the state that they keep.
+
+    def _added(self, job: Job) -> None:
+        if (manager := external_manager(job)) is not None:
+            self._metrics.managed_elsewhere(manager)
+
+    def backoff(self) -> Backoff:
+        """Return the delays between retries: from a second to a minute."""
+        return ExponentialBackoff(FIRST_RETRY, LAST_RETRY)
+
+    def starting(self) -> None:
+        """Note that this process starts to lead."""
+        self._takeover.start_leading()
+        self._stored.start_leading()
+
+    def deleted(self, obj: Job) -> None:
+        """Drop the state of a job, so that a new job of its name starts anew."""
+        self.forget(key_of(obj))
+        self._stored.forget(obj)
+
+    def forget(self, key: str) -> None:
+        """Drop all state of a job that is gone or finished."""
+        self._expectations.forget(key)
+        self._takeover.forget(key)
+        self._indexes.forget(key)
+        for state in (self._backoffs, self._released, self._finished):
+            state.pop(key, None)
+
+    def dependent_added(self, key: str, obj: Pod) -> None:  # noqa: ARG002 - any pod
+        """Note that the watch shows an expected creation."""
+        self._expectations.creations_settled(key)
+
+    def dependent_gone(self, key: str, obj: Pod) -> None:
+        """Note that the watch shows the deletion of this pod."""
+        self._expectations.deletion_settled(key, obj.metadata.uid)
+
+    def is_known_gone(self, obj: Job) -> bool:
+        """Tell whether the API server has said that this cached job is gone."""
+        return self._stored.is_known_gone(obj)
+
+    def stale(self, resource: AnyResource) -> None:
+        """Count a sync that waits for a cache, if upstream's gate is enabled."""
+        if self.reads_own_writes:
+            self._metrics.stale_syncs.count(resource)
+
+    # The sync.
+
+    async def reconcile(self, job: Job) -> Outcome:
+        """Create, delete and count the pods of a job (syncJob, job_controller.go)."""
+        key = key_of(job)
+        if external_manager(job) is not None:
+            return DONE
+        if is_finished(job):
+            self.forget(key)
+            return DONE
+        if self._finished.get(key) == job.metadata.uid:
+            # The cache will show its end, which adds the key again. A cache that does
+            # not show it lacks the counted pods, too (finishedJobExpectations).
+            return DONE
+        if completion_mode(job) not in (INDEXED, NON_INDEXED):
+            message = "Skipped Job sync because completion mode is unknown"
+            self.recorder.event(JOBS, job, WARNING, "UnknownCompletionMode", message)
+            return DONE
+        begun = self.clock.monotonic()
+        outcome, action = await self._sync_job(job)
+        seconds = self.clock.monotonic() - begun
+        failed = isinstance(outcome, Failed)
+        self._metrics.synced(job, action, seconds, failed=failed)
+        return outcome
+
+    async def _sync_job(self, job: Job) -> tuple[Outcome, str]:
+        """Sync a job that has not finished.
+
+        Returns the outcome, and what was done about the number of pods.
+        """
+        action, next_change = RECONCILING, self._deadline(job)
+        try:
+            selector = _selector_of(job)
+            expected = self._expected(key_of(job))
+            if expected is State.UNKNOWN:
+                return await self._read_api_server(job, selector), action
+            pods = await self._claim(job, selector)
+            sees_all_pods = expected is State.FULFILLED
+            now = self.clock.now()
+            tally, finished = self._evaluate(job, pods, now)
+            plan = None
+            if finished is None and sees_all_pods and not is_deleting(job):
+                plan = plan_pods(tally, now)
+            if will_write(tally, finished, plan) and self._takeover.must_recheck(job):
+                requeue = await self._read_api_server(job, selector, is_takeover=True)
+                return requeue, action
+            next_change = self._next_change(job, finished, plan)
+            if plan is not None:
+                action = action_of(plan)
+            if finished is not None:
+                writes = await self._delete_active_pods(tally)
+                if active_after(tally, writes) or not self._is_settled(job):
+                    finished = None  # pods that may still run are not counted yet
+            else:
+                writes = await self._manage_job(job, tally, plan)
+                if sees_all_pods:
+                    finished = completed(tally, active_after(tally, writes))
+            await self._track(tally, writes, finished)
+            return Done(self._requeue_after(job, next_change)), action
+        except Exception as error:  # noqa: BLE001 - the worker reports it
+            await self._see_change(job, error)
+            return Failed(error, next_change), action
+
+    def _expected(self, key: str) -> State:
+        """Return the state of the expectations when a sync begins."""
+        if self.reads_own_writes:
+            self._expectations.cache_caught_up(key)
+        return self._expectations.state(key)
+
+    def _is_settled(self, job: Job) -> bool:
+        """Tell whether the cache shows all writes."""
+        return self._expectations.state(key_of(job)) is State.FULFILLED
+
+    async def _read_api_server(
+        self, job: Job, selector: Selector, *, is_takeover: bool = False
+    ) -> Requeue:
+        """Make the key wait until the caches show the objects that are stored now."""
+        key = key_of(job)
+        stored = await self._stored.wait_for_all_caches(
+            job, selector, is_takeover=is_takeover
+        )
+        cached = self._pods.controlled_by(job)
+        gone = frozenset(pod.metadata.uid for pod in cached if stored.lacks(pod))
+        # A deleted pod had lost its finalizer, so it was mentioned or counted.
+        self._add_released(key, gone)
+        self._expectations.forget(key)
+        self._takeover.rechecked(key)
+        self.logger.v(2).info("The cache may be stale, read from the API server")
+        return Requeue(0.0, "the cache may be stale")
+
+    async def _claim(self, job: Job, selector: Selector) -> list[Pod]:
+        """Return the pods of a job, adopted ones included (getPodsForJob)."""
+        orphans = self._pods.orphans(job.metadata.namespace, selector)
+        owned = self._pods.controlled_by(job)
+        return await self._claimer.claim(job, selector, (*owned, *orphans))
+
+    def _evaluate(
+        self, job: Job, pods: Sequence[Pod], now: datetime
+    ) -> tuple[Tally, FinishedCondition | None]:
+        key = key_of(job)
+        # Of the released pods, those are kept that the cache shows with the finalizer.
+        if released := self._released.pop(key, frozenset()):
+            tracked = {pod.metadata.uid for pod in pods if has_finalizer(pod)}
+            self._add_released(key, released & tracked)
+        return evaluate(
+            job,
+            pods,
+            now,
+            released=self._released.get(key, frozenset()),
+            deleted_surplus=self._expectations.awaited_deletions(key),
+            backoff=self._backoffs.get(key),
+            read=partial(self._indexes.read, key),
+        )
+
+    def _add_released(self, key: str, uids: frozenset[str]) -> None:
+        if uids:
+            self._released[key] = self._released.get(key, frozenset()) | uids
+
+    # When to look again.
+
+    def _deadline(self, job: Job) -> float | None:
+        """Return the seconds until activeDeadlineSeconds are over."""
+        deadline = seconds_to_deadline(job, self.clock.now())
+        return None if deadline is None else max(deadline, 0.0)
+
+    def _next_change(
+        self, job: Job, finished: FinishedCondition | None, plan: PodPlan | None
+    ) -> float | None:
+        """Return the seconds until the deadline, or the end of the pods' backoff."""
+        deadline = self._deadline(job) if finished is None else None
+        if plan is None or not plan.wait:
+            return deadline
+        backoff = max(plan.wait, BATCH_PERIOD)
+        return backoff if deadline is None else min(backoff, deadline)
+
+    def _requeue_after(self, job: Job, next_change: float | None) -> float | None:
+        """Return the seconds until the next sync, `None` for no such sync.
+
+        The watch may never show a write of this sync. So another sync is due even
+        without an event.
+        """
+        if self._is_settled(job):
+            return next_change
+        if next_change is None:
+            return _UNSEEN_RECHECK
+        return min(_UNSEEN_RECHECK, next_change)
+
+    async def _see_change(self, job: Job, error: Exception) -> None:
+        """Wait for the cache after a refusal that shows that the job has changed."""
+        if not isinstance(error, (Conflict, NotFound)):
+            return
+        if is_about(error, job.metadata.name):
+            await self._stored.wait_for_cache(job)
+
+    # The number of pods.
+
+    async def _delete_active_pods(self, tally: Tally) -> PodWrites:
+        """Delete all active pods of a job that ends; they keep their finalizer."""
+        delete = partial(self._delete_pod, tally.job)
+        deleted, failure = await _each(tally.active, delete)
+        return PodWrites(deleted=deleted, failure=failure)
+
+    async def _manage_job(
+        self, job: Job, tally: Tally, plan: PodPlan | None
+    ) -> PodWrites:
+        """Create or delete pods; the plan is `None` if their number must stay.
+
+        A gang is found by the `job` as it is stored.
+        """
+        if plan is None:
+            return PodWrites()
+        group = await self._gangs.group_of(job, tally.pods)
+        if plan.delete:
+            return await self._delete_surplus(tally.job, plan.delete)
+        if plan.create:
+            return await self._create_pods(tally, plan, group)
+        return PodWrites(decided=True)
+
+    async def _create_pods(self, tally: Tally, plan: PodPlan, group: str) -> PodWrites:
+        job, key = tally.job, key_of(tally.job)
+        bodies = pod_bodies(tally, plan, group)
+        created = failed = 0
+
+        async def create_one() -> None:
+            nonlocal created, failed
+            try:
+                await self._pod_control.create(job, next(bodies))
+            except Exception as error:
+                failed += 1
+                if may_be_applied(error):
+                    self._expectations.outcome_unknown(key)
+                else:
+                    self._expectations.creations_settled(key)
+                raise
+            created += 1
+
+        self._expectations.expect_creations(key, plan.create)
+        started, failure = await slow_start(plan.create, create_one)
+        # The watch never shows the creations that were not tried.
+        self._expectations.creations_settled(key, plan.create - started)
+        self._metrics.pods_created(tally, created, failed)
+        if failure is not None and is_namespace_terminating(failure):
+            failure = None  # a terminating namespace takes no new objects
+        return PodWrites(decided=True, created=created, failure=failure)
+
+    async def _delete_surplus(self, job: Job, pods: Sequence[Pod]) -> PodWrites:
+        """Delete surplus pods; without the finalizer they are not counted.
+
+        A pod that has ended meanwhile must be counted, so it keeps its finalizer
+        (deleteJobPods).
+        """
+        key = key_of(job)
+
+        async def delete_one(pod: Pod) -> None:
+            try:
+                if has_finalizer(pod):
+                    await remove_finalizer(self.client, pod, unless_changed=True)
+                await self._delete_pod(job, pod)
+            except Exception:
+                self._expectations.deletion_settled(key, pod.metadata.uid)
+                raise
+
+        self._expectations.expect_deletions(key, {pod.metadata.uid for pod in pods})
+        deleted, failure = await _each(pods, delete_one)
+        return PodWrites(decided=True, deleted=deleted, failure=failure)
+
+    async def _delete_pod(self, job: Job, pod: Pod) -> None:
+        try:
+            await self._pod_control.delete(job, pod)
+        except NotFound as error:
+            if not is_about(error, pod.metadata.name):
+                raise
+            self._expectations.deletion_settled(key_of(job), pod.metadata.uid)
+
+    # The status, and the finalizers.
+
+    async def _track(
+        self, tally: Tally, writes: PodWrites, finished: FinishedCondition | None
+    ) -> None:
+        """Write the first status, remove finalizers, and write the second status.
+
+        Raises the failure of a finalizer, or of the `writes` before. Upstream:
+        trackJobStatusAndRemoveFinalizers.
+        """
+        key = key_of(tally.job)
+        self._note_indexes(tally)
+        now = self.clock.now()
+        status, mentions = first_status(
+            tally, writes, finished, now, keeps_start=self._keeps_start
+        )
+        job = await self._write_status(tally.job, status)
+        self._backoffs[key] = tally.backoff
+        self._metrics.failures_handled(mentions.actions)
+        done, failure = await _each(
+            mentions.released, partial(remove_finalizer, self.client)
+        )
+        released = frozenset(pod.metadata.uid for pod in done)
+        self._add_released(key, released)
+        tracked = {pod.metadata.uid for pod in tally.tracked} - released
+        status = count_released(job.status, tracked)
+        if failure is None and mentions.is_whole:
+            status = with_final_condition(job, status, finished, self.clock.now())
+        job = await self._write_status(job, status)
+        if is_finished(job):
+            self._finished[key] = job.metadata.uid
+        if (failure := failure or writes.failure) is not None:
+            raise failure
+
+    def _note_indexes(self, tally: Tally) -> None:
+        """Keep the indexes of the texts of the next status."""
+        job = tally.job
+        if not is_indexed(job):
+            return
+        for indexes in (tally.completed, tally.failed_indexes):
+            if indexes is not None:
+                key, count = key_of(job), index_count(job)
+                self._indexes.note(key, indexes.format(), count, indexes)
+
+    async def _write_status(self, job: Job, status: JobStatus) -> Job:
+        """Write the status if it differs from the job's; return the job as stored.
+
+        Then update the metrics and record the events of the new status.
+        """
+        if status == job.status:
+            return job
+        stored = await self.client.update(JOBS, replace(job, status=status), "status")
+        read = partial(self._indexes.read, key_of(job))
+        self._metrics.counted(job, job.status, status, read)
+        self._record_conditions(stored, job.status, status)
+        return stored
+
+    def _record_conditions(self, job: Job, old: JobStatus, new: JobStatus) -> None:
+        """Record the events of conditions that have changed."""
+        event = partial(self.recorder.event, JOBS, job)
+        for condition in new.conditions or ():
+            if condition in (old.conditions or ()):
+                continue
+            if condition.type == SUSPENDED:
+                reason = "Suspended" if condition.status == "True" else "Resumed"
+                event(NORMAL, reason, condition.message)
+            elif condition.type == FAILED:
+                event(WARNING, condition.reason, condition.message)
+                self._metrics.finished(job, condition.reason, failed=True)
+            elif condition.type == COMPLETE:
+                wanted = job.spec.completions
+                if wanted is not None and new.succeeded > wanted:
+                    event(WARNING, "TooManySucceededPods", _TOO_MANY)
+                event(NORMAL, "Completed", "Job completed")
+                self._metrics.finished(job, condition.reason, failed=False)
+
+
+def _selector_of(job: Job) -> Selector:
+    """Return the selector; raises SyncError for one that cannot be evaluated."""
+    try:
+        return compile_selector(job.spec.selector)
+    except SelectorError as error:
+        msg = f"the selector of the job cannot be used: {error}"
+        raise SyncError(msg) from error
+
+
+async def _each(
+    pods: Sequence[Pod], write: Callable[[Pod], Awaitable[None]]
+) -> tuple[tuple[Pod, ...], Exception | None]:
+    """Write for all pods at once; return those that were written, and a failure."""
+    results = await asyncio.gather(
+        *(write(pod) for pod in pods), return_exceptions=True
+    )
+    done: list[Pod] = []
+    failures: list[Exception] = []
+    for pod, result in zip(pods, results, strict=True):
+        if result is None:
+            done.append(pod)
+        elif isinstance(result, Exception):
+            failures.append(result)
+        else:
+            raise result  # a cancellation must not be swallowed
+    return tuple(done), gravest(failures)
