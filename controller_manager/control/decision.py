@@ -122,7 +122,7 @@ async def decide_and_apply(
     """
     for _ in range(MAX_STEPS):
         decided = decide(view, clock.now())
-        _log(decided.reasons, logger)
+        log_reasons(decided.reasons, logger)
         if isinstance(decided, Decision):
             return await _carry_out(view, decided, applier)
         for action in decided.actions:
@@ -137,7 +137,8 @@ def awaited_by(actions: Iterable[Action]) -> tuple[Reason, ...]:
     return tuple(reason for reason in reasons if reason is not None)
 
 
-def _log(reasons: tuple[Reason, ...], logger: Logger) -> None:
+def log_reasons(reasons: tuple[Reason, ...], logger: Logger) -> None:
+    """Log at ``-v=4`` what an object waits for."""
     if not reasons:
         return
     log = logger.v(4)

@@ -12,17 +12,18 @@ from controller_manager.api.meta import KubeObject
 from controller_manager.api.owners import is_controlled_by
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.control.decision import Step
-from controller_manager.controllers.apps.statefulset.claims import claim_names
-from controller_manager.controllers.apps.statefulset.decide import decide
 from controller_manager.controllers.apps.statefulset.identity import (
+    claim_names,
     ordinal_of,
     ordinals,
     pod_name,
 )
-from controller_manager.controllers.apps.statefulset.revisions import recorded
-from controller_manager.controllers.apps.statefulset.view import Settings
-from controller_manager.controllers.apps.statefulset.view import View as SyncView
+from controller_manager.controllers.apps.statefulset.ordering import plan_sync
+from controller_manager.controllers.apps.statefulset.replicas import (
+    Replicas,
+    Revisions,
+    Settings,
+)
 from controller_manager.runtime.outcome import Reason
 
 from .cause import Cause, Reference, State, counted, symptom
@@ -49,7 +50,7 @@ _MOST_ORDINALS: Final = 500
 async def explain_stateful_set(view: View, item: Item) -> tuple[Cause, ...]:
     """Return the causes for which a stateful set is not as its spec wants it.
 
-    The decision of the controller says for which pod the set waits.
+    The plan of the controller says for which pod the set waits.
     """
     if inaction := await explain_inaction(view, item):
         return (inaction,)
@@ -59,13 +60,13 @@ async def explain_stateful_set(view: View, item: Item) -> tuple[Cause, ...]:
         return mutated
     typed = item.typed(StatefulSet)
     items = {each.name: each for each in await pods_of(view, item, typed.spec.selector)}
-    sync = await _sync_view(view, typed, items)
-    if sync is None or not has_all_pods(view, item, typed.spec.selector):
+    replicas = await _replicas(view, typed, items)
+    if replicas is None or not has_all_pods(view, item, typed.spec.selector):
         return await _by_status(view, item, typed, items)
-    decided = decide(sync, view.now)
-    if isinstance(decided, Step):
-        return await _next_step(view, item, sync, items)
-    waits = [await _wait(view, item, typed, each, items) for each in decided.reasons]
+    plan = plan_sync(replicas, view.now)
+    if plan.has_writes:
+        return await _next_step(view, item, replicas, items)
+    waits = [await _wait(view, item, typed, each, items) for each in plan.reasons]
     if waits:
         return tuple(waits)
     unavailable = await explain_pods(
@@ -78,10 +79,10 @@ async def explain_stateful_set(view: View, item: Item) -> tuple[Cause, ...]:
     return _update(item, typed)
 
 
-async def _sync_view(
+async def _replicas(
     view: View, typed: StatefulSet, items: Mapping[str, Item]
-) -> SyncView | None:
-    """Return the view on which the controller would decide.
+) -> Replicas | None:
+    """Return the replicas for which the controller would plan its next sync.
 
     `None` if a claim cannot be read: it may exist all the same.
     """
@@ -103,10 +104,10 @@ async def _sync_view(
                 claims[claim] = found.typed(PersistentVolumeClaim)
             elif not await view.is_missing(CLAIMS, typed.metadata.namespace, claim):
                 return None
-    return SyncView(
+    return Replicas(
         stateful_set=typed,
         pods=tuple(named),
-        revisions=recorded(typed),
+        revisions=Revisions.recorded(typed),
         claims=claims,
         foreign=foreign,
         settings=_UPSTREAM,
@@ -175,16 +176,16 @@ def _missing(typed: StatefulSet) -> str:
 
 
 async def _next_step(
-    view: View, item: Item, sync: SyncView, items: Mapping[str, Item]
+    view: View, item: Item, replicas: Replicas, items: Mapping[str, Item]
 ) -> tuple[Cause, ...]:
     """Return the cause for a set with which the controller has something to do."""
-    typed = sync.stateful_set
+    typed = replicas.stateful_set
     missing = [
         name
         for name in (pod_name(typed, each) for each in ordinals(typed)[:_MOST_ORDINALS])
         if name not in items
     ]
-    if missing and missing[0] in sync.foreign:
+    if missing and missing[0] in replicas.foreign:
         return (symptom(_not_available(item, typed), [_name_taken(item, missing[0])]),)
     refusal = await explain_refusal(view, item, len(missing)) if missing else None
     waiting = await explain_pods(

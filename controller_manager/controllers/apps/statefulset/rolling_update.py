@@ -33,72 +33,66 @@ from controller_manager.api.pods import is_terminal
 from controller_manager.api.times import parse_time
 from controller_manager.api.workloads import desired_replicas
 
+from .failures import unready_condition
 from .identity import ordinals
-from .pods import is_running_and_ready, unready_condition
-from .view import ROLLING_UPDATE, Slot, View
+from .replicas import ROLLING_UPDATE, Replicas, Slot, is_running_and_ready
 
 LEAST_FAILURE_SECONDS: Final = 600
 """A pod that has failed to start for a shorter time never counts as broken."""
 
 
-def revision_for(view: View, ordinal: int) -> str:
+def revision_for(replicas: Replicas, ordinal: int) -> str:
     """Return the revision that a new pod of an ordinal is made from.
 
     Below the partition it is the current revision. If the strategy has no parameters,
     which only a very old API server stores, as many pods as have the current revision
     keep it (newVersionedStatefulSetPod).
     """
-    strategy = view.stateful_set.spec.update_strategy
-    index = ordinal - ordinals(view.stateful_set).start
+    strategy = replicas.stateful_set.spec.update_strategy
+    index = ordinal - ordinals(replicas.stateful_set).start
     if strategy.rolling_update is not None:
         first = strategy.rolling_update.partition or 0
     elif strategy.type == ROLLING_UPDATE:
-        first = view.stateful_set.status.current_replicas
+        first = replicas.stateful_set.status.current_replicas
     else:
         first = 0
-    return view.revisions.current if index < first else view.revisions.update
+    return replicas.revisions.current if index < first else replicas.revisions.update
 
 
-def updates(view: View, slot: Slot) -> bool:
+def updates(replicas: Replicas, slot: Slot) -> bool:
     """Tell whether a rolling update replaces an old pod of this ordinal."""
-    strategy = view.stateful_set.spec.update_strategy
+    strategy = replicas.stateful_set.spec.update_strategy
     if strategy.type != ROLLING_UPDATE:
         return False
-    index = slot.ordinal - ordinals(view.stateful_set).start
-    return index >= partition(view)
+    index = slot.ordinal - ordinals(replicas.stateful_set).start
+    return index >= partition(replicas)
 
 
-def partition(view: View) -> int:
+def partition(replicas: Replicas) -> int:
     """Return the number of pods, from the lowest ordinal on, that are not updated."""
-    rolling = view.stateful_set.spec.update_strategy.rolling_update
+    rolling = replicas.stateful_set.spec.update_strategy.rolling_update
     return (rolling.partition or 0) if rolling is not None else 0
 
 
-def outdated_pods(view: View, slots: Sequence[Slot], now: datetime) -> Sequence[Pod]:
+def outdated_pods(replicas: Replicas, now: datetime) -> Sequence[Pod]:
     """Return the pods that the rolling update deletes in this sync."""
-    if view.stateful_set.spec.update_strategy.type != ROLLING_UPDATE:
+    if replicas.stateful_set.spec.update_strategy.type != ROLLING_UPDATE:
         return ()
-    highest_first = slots[partition(view) :][::-1]
-    if view.settings.max_unavailable:
-        budget = allowed_unavailable(view) - (unavailable(view, slots, now))
-        return _within_budget(view, highest_first, budget, now)
-    return _next_one(view, highest_first, now)
-
-
-def _next_one(
-    view: View, highest_first: Sequence[Slot], now: datetime
-) -> Sequence[Pod]:
-    """Return the highest old pod, if all pods above it are available."""
+    highest_first = replicas.slots[partition(replicas) :][::-1]
+    if replicas.settings.max_unavailable:
+        budget = allowed_unavailable(replicas) - unavailable(replicas, now)
+        return _within_budget(replicas, highest_first, budget, now)
+    # The highest old pod, if all pods above it are available.
     for slot in highest_first:
-        if slot.pod is not None and _is_outdated(view, slot.pod):
+        if slot.pod is not None and _is_outdated(replicas, slot.pod):
             return (slot.pod,)
-        if view.is_unavailable(slot.pod, now):
+        if replicas.is_unavailable(slot.pod, now):
             return ()
     return ()
 
 
 def _within_budget(
-    view: View, highest_first: Sequence[Slot], budget: int, now: datetime
+    replicas: Replicas, highest_first: Sequence[Slot], budget: int, now: datetime
 ) -> Sequence[Pod]:
     """Return broken old pods, and as many other old pods as the budget allows.
 
@@ -110,149 +104,145 @@ def _within_budget(
     broken: list[Pod] = []
     others: list[Pod] = []
     for slot in highest_first:
-        if slot.pod is not None and _is_outdated(view, slot.pod):
-            found = (
-                broken
-                if _is_replaced_beyond_the_budget(view, slot.pod, now)
-                else others
+        if slot.pod is not None and _is_outdated(replicas, slot.pod):
+            needs_no_budget = (
+                replicas.settings.replaces_stuck_pods
+                and replicas.is_unavailable(slot.pod, now)
+                and is_broken(replicas, slot.pod, now)
             )
-            found.append(slot.pod)
+            (broken if needs_no_budget else others).append(slot.pod)
     return (*broken, *others[: max(budget, 0)])
 
 
-def _is_replaced_beyond_the_budget(view: View, pod: Pod, now: datetime) -> bool:
-    if not view.settings.replaces_stuck_pods or not view.is_unavailable(pod, now):
-        return False
-    return is_broken(view, pod, now)
-
-
-def allowed_unavailable(view: View) -> int:
+def allowed_unavailable(replicas: Replicas) -> int:
     """Return the number of pods that may be unavailable during the update, at least 1.
 
     Raises IntOrStringError for a value that the API server does not allow.
     """
-    rolling = view.stateful_set.spec.update_strategy.rolling_update
+    rolling = replicas.stateful_set.spec.update_strategy.rolling_update
     if rolling is None or rolling.max_unavailable is None:
         return 1
-    replicas = desired_replicas(view.stateful_set)
-    return max(1, scaled_value(rolling.max_unavailable, replicas, round_up=False))
+    wanted = desired_replicas(replicas.stateful_set)
+    return max(1, scaled_value(rolling.max_unavailable, wanted, round_up=False))
 
 
-def unavailable(view: View, slots: Sequence[Slot], now: datetime) -> int:
+def unavailable(replicas: Replicas, now: datetime) -> int:
     """Return the number of wanted pods that are missing or not available."""
-    return sum(view.is_unavailable(slot.pod, now) for slot in slots)
+    return sum(replicas.is_unavailable(slot.pod, now) for slot in replicas.slots)
 
 
-def _is_outdated(view: View, pod: Pod) -> bool:
+def _is_outdated(replicas: Replicas, pod: Pod) -> bool:
     """Tell whether the update must delete a pod.
 
     It need not if the pod is being deleted, or has ended and is deleted anyway.
     """
     return (
-        view.revision_of(pod) != view.revisions.update
+        replicas.revision_of(pod) != replicas.revisions.update
         and not is_deleting(pod)
         and not is_terminal(pod)
     )
 
 
-def next_stuck_pod(
-    view: View, slots: Sequence[Slot], awaited: Slot, now: datetime
-) -> Pod | None:
+def next_stuck_pod(replicas: Replicas, awaited: Slot, now: datetime) -> Pod | None:
     """Return the pod to replace while the sync waits for the pod of `awaited`.
 
-    `slots` are all wanted ordinals. `None` if that pod itself is not stuck, or if a
-    replaced pod still terminates.
+    `None` if that pod itself is not stuck, or if a replaced pod still terminates.
     """
-    if not _may_be_stuck(view, awaited, now):
+    if not _may_be_stuck(replicas, awaited, now):
         return None
-    is_broken = _current_is_broken(view, now)
-    if not is_broken and _is_current(view, awaited):
+    is_broken = _current_is_broken(replicas, now)
+    if not is_broken and _is_current(replicas, awaited):
         return None
     highest: Pod | None = None
-    for slot in slots:
+    for slot in replicas.slots:
         if slot.pod is not None and is_deleting(slot.pod):
             return None
-        if _may_be_stuck(view, slot, now) and (
-            is_broken or not _is_current(view, slot)
+        if _may_be_stuck(replicas, slot, now) and (
+            is_broken or not _is_current(replicas, slot)
         ):
             highest = slot.pod
     return highest
 
 
-def seconds_until_broken(
-    view: View, slots: Sequence[Slot], now: datetime
-) -> float | None:
+def seconds_until_broken(replicas: Replicas, now: datetime) -> float | None:
     """Return the seconds until the next old pod counts as broken.
 
-    `slots` are all wanted ordinals. `None` if no old pod has start failures.
+    `None` if no old pod has start failures.
     """
-    if not view.settings.replaces_stuck_pods or not view.failing_since:
+    if not replicas.settings.replaces_stuck_pods or not replicas.failing_since:
         return None
     first: datetime | None = None
-    for slot in slots:
-        instant = _old_pod_broken_at(view, slot)
+    for slot in replicas.slots:
+        if (pod := _old_pod(replicas, slot)) is None:
+            continue
+        instant = broken_at(replicas, pod)
         if instant is not None and instant > now:
             first = instant if first is None else min(first, instant)
     return (first - now) / timedelta(seconds=1) if first is not None else None
 
 
-def _old_pod_broken_at(view: View, slot: Slot) -> datetime | None:
-    """Return the instant at which an old pod counts as broken, `None` for others."""
+def _old_pod(replicas: Replicas, slot: Slot) -> Pod | None:
+    """Return the pod of an ordinal if it is of an old revision that is updated."""
     pod = slot.pod
-    if pod is None or not updates(view, slot):
+    if pod is None or not updates(replicas, slot):
         return None
-    if view.revision_of(pod) in ("", view.revisions.update):
-        return None
-    return broken_at(view, pod)
+    is_old = replicas.revision_of(pod) not in ("", replicas.revisions.update)
+    return pod if is_old else None
 
 
-def _may_be_stuck(view: View, slot: Slot, now: datetime) -> bool:
+def _may_be_stuck(replicas: Replicas, slot: Slot, now: datetime) -> bool:
     """Tell whether a pod is stuck, unless its revision works."""
     pod = slot.pod
-    if pod is None or not view.settings.replaces_stuck_pods:
+    if pod is None or not replicas.settings.replaces_stuck_pods:
         return False
-    if is_deleting(pod) or is_running_and_ready(pod) or not updates(view, slot):
+    if is_deleting(pod) or is_running_and_ready(pod):
         return False
-    if view.revision_of(pod) in ("", view.revisions.update):
-        return False
-    return is_broken(view, pod, now)
+    return _old_pod(replicas, slot) is not None and is_broken(replicas, pod, now)
 
 
-def _is_current(view: View, slot: Slot) -> bool:
-    return slot.pod is not None and view.revision_of(slot.pod) == view.revisions.current
+def _is_current(replicas: Replicas, slot: Slot) -> bool:
+    return (
+        slot.pod is not None
+        and replicas.revision_of(slot.pod) == replicas.revisions.current
+    )
 
 
-def _current_is_broken(view: View, now: datetime) -> bool:
+def _current_is_broken(replicas: Replicas, now: datetime) -> bool:
     """Tell whether no pod of the current revision is ready.
 
     Returns False if a pod of the update revision is not available, because the new
     template may be broken, too.
     """
-    current, update = view.revisions.current, view.revisions.update
-    for pod in view.pods:
-        revision = view.revision_of(pod)
+    current, update = replicas.revisions.current, replicas.revisions.update
+    for pod in replicas.pods:
+        revision = replicas.revision_of(pod)
         if revision == current and is_running_and_ready(pod):
             return False
-        if revision == update and view.is_unavailable(pod, now):
+        if revision == update and replicas.is_unavailable(pod, now):
             return False
     return True
 
 
-def broken_at(view: View, pod: Pod) -> datetime | None:
+def broken_at(replicas: Replicas, pod: Pod) -> datetime | None:
     """Return the instant from which on a pod counts as broken.
 
     It is ten minutes, or `minReadySeconds` if that is longer, after the later of two
     instants: the controller first saw the start failures of the pod, and the pod ceased
     to be ready or was found to fit no node. `None` for a pod without start failures.
     """
-    seen, condition = view.failing_since.get(pod.metadata.uid), unready_condition(pod)
+    seen, condition = (
+        replicas.failing_since.get(pod.metadata.uid),
+        unready_condition(pod),
+    )
     if seen is None or condition is None or not condition.last_transition_time:
         return None
     since = max(seen, parse_time(condition.last_transition_time))
-    return since + timedelta(seconds=max(LEAST_FAILURE_SECONDS, view.min_ready_seconds))
+    return since + timedelta(
+        seconds=max(LEAST_FAILURE_SECONDS, replicas.min_ready_seconds)
+    )
 
 
-def is_broken(view: View, pod: Pod, now: datetime) -> bool:
+def is_broken(replicas: Replicas, pod: Pod, now: datetime) -> bool:
     """Tell whether a pod counts as broken now."""
-    instant = broken_at(view, pod)
+    instant = broken_at(replicas, pod)
     return instant is not None and instant <= now

@@ -1,4 +1,4 @@
-"""Stateful sets, their pods and views, as tests need them."""
+"""Stateful sets, their pods and replicas, as tests need them."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -11,9 +11,12 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import ObjectMeta, PartialObject
 from controller_manager.control.history.template import template_data
-from controller_manager.controllers.apps.statefulset.pods import start_failures
-from controller_manager.controllers.apps.statefulset.revisions import Revisions
-from controller_manager.controllers.apps.statefulset.view import Settings, View
+from controller_manager.controllers.apps.statefulset.failures import start_failures
+from controller_manager.controllers.apps.statefulset.replicas import (
+    Replicas,
+    Revisions,
+    Settings,
+)
 from tests.controllers.builders import template
 
 SINCE: Final = "2026-01-01T00:00:00Z"
@@ -162,7 +165,7 @@ UPDATING: Final = Revisions("web-old", "web-new", 0)
 """A set that is updated from web-old to web-new."""
 
 
-def view(
+def replicas_of(
     subject: StatefulSet,
     *pods: Pod,
     revisions: Revisions = NEW,
@@ -170,8 +173,8 @@ def view(
     foreign: tuple[Pod, ...] = (),
     settings: Settings | None = None,
     failing_since: Mapping[str, datetime] | None = None,
-) -> View:
-    """Return the view at the beginning of a sync.
+) -> Replicas:
+    """Return what a sync sees of a set.
 
     Without `failing_since`, broken pods have had their failures for a long time.
     """
@@ -179,7 +182,7 @@ def view(
         failing_since = {
             each.metadata.uid: _LONG_AGO for each in pods if start_failures(each)
         }
-    return View(
+    return Replicas(
         stateful_set=subject,
         pods=pods,
         revisions=revisions,

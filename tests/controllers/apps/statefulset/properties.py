@@ -1,32 +1,31 @@
 """The properties of the stateful set controller."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 from unittest import mock
 
+from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.apps.statefulset import decide
-from controller_manager.controllers.apps.statefulset.actions import (
-    Change,
-    CreatePod,
-    DeletePod,
-    InTurn,
-)
-from controller_manager.controllers.apps.statefulset.decide import Plan
+from controller_manager.api.pods import is_terminal
+from controller_manager.controllers.apps.statefulset import controller
 from controller_manager.controllers.apps.statefulset.identity import (
     ordinal_of,
     ordinals,
     parent_and_ordinal,
 )
-from controller_manager.controllers.apps.statefulset.pods import is_running_and_ready
+from controller_manager.controllers.apps.statefulset.ordering import Plan, plan_sync
+from controller_manager.controllers.apps.statefulset.replicas import (
+    Replicas,
+    Slot,
+    is_running_and_ready,
+)
 from controller_manager.controllers.apps.statefulset.rolling_update import (
     is_broken,
     partition,
 )
-from controller_manager.controllers.apps.statefulset.view import Slot, View
 from tests.controllers.apps.statefulset.workload import StatefulSetUsers
 from tests.simulation.changes import Path, only
 from tests.simulation.objects import controller_of, lives, path_of
@@ -68,15 +67,14 @@ class StatefulSetProperties(Properties):
     @contextmanager
     def watching(self, violate: Violate) -> Iterator[None]:
         """Check every plan of a sync, by the caches of the manager."""
-        planner = decide.plan_sync
 
-        def checked(view: View, slots: Sequence[Slot], now: datetime) -> Plan:
-            plan = planner(view, slots, now)
-            for problem in plan_problems(view, plan, now):
-                violate(f"{view.stateful_set.metadata.name}: {problem}")
+        def checked(seen: Replicas, now: datetime) -> Plan:
+            plan = plan_sync(seen, now)
+            for problem in plan_problems(seen, plan, now):
+                violate(f"{seen.stateful_set.metadata.name}: {problem}")
             return plan
 
-        with mock.patch.object(decide, "plan_sync", checked):
+        with mock.patch.object(controller, "plan_sync", checked):
             yield
 
     def after_write(self, write: Write) -> Iterator[str]:
@@ -181,67 +179,64 @@ class StatefulSetProperties(Properties):
                     yield found
 
 
-def plan_problems(view: View, plan: Plan, now: datetime) -> Iterator[str]:
+def plan_problems(seen: Replicas, plan: Plan, now: datetime) -> Iterator[str]:
     """Yield how the plan of a sync breaks the order of pods."""
-    changes = list(_changes(plan))
-    yield from _wrong_deletions(view, changes)
-    if view.is_parallel:
+    yield from _wrong_replacements(seen, plan.replaced)
+    if seen.is_parallel:
         return
-    moves = [each for each in changes if isinstance(each, CreatePod | DeletePod)]
-    if len(moves) > 1:
-        yield f"{len(moves)} pods are created or deleted at a time"
-    for move in moves:
-        yield from _out_of_order(view, move, now)
+    created = created_by(plan)
+    count = len(created) + len(deleted_by(plan))
+    if count > 1:
+        yield f"{count} pods are created or deleted at a time"
+    for new in created:
+        for slot in seen.slots:
+            if slot.ordinal < new.ordinal and seen.is_unavailable(slot.pod, now):
+                yield f"{new.name} is created before {slot.name} is available"
+    for pod in plan.condemned:
+        if pod is not seen.condemned[0]:
+            yield f"{pod.metadata.name} is deleted before a higher one"
+    for pod in plan.replaced:
+        yield from _replaced_too_early(seen, pod, now)
 
 
-def _changes(plan: Plan) -> Iterator[Change]:
-    for action in plan.actions:
-        if isinstance(action, InTurn):
-            yield from action.changes
-        else:
-            for group in action.groups:
-                yield from group
+def created_by(plan: Plan) -> list[Slot]:
+    """Return the ordinals for which a plan creates pods."""
+    return [each.slot for each in plan.wanted if each.slot.pod is None]
 
 
-def _wrong_deletions(view: View, changes: Iterable[Change]) -> Iterator[str]:
+def deleted_by(plan: Plan) -> list[Pod]:
+    """Return the pods that a plan deletes."""
+    pods = [each.slot.pod for each in plan.wanted if each.slot.pod is not None]
+    ended = [pod for pod in pods if is_terminal(pod)]
+    return [*ended, *plan.condemned, *plan.replaced]
+
+
+def _wrong_replacements(seen: Replicas, replaced: Iterable[Pod]) -> Iterator[str]:
     """Yield pods that an update must not delete, but deletes."""
-    first = ordinals(view.stateful_set).start + partition(view)
-    for each in changes:
-        if not isinstance(each, DeletePod) or not each.for_update:
-            continue
-        name = each.pod.metadata.name
-        ordinal = ordinal_of(view.stateful_set, each.pod)
-        if view.revision_of(each.pod) == view.revisions.update:
+    first = ordinals(seen.stateful_set).start + partition(seen)
+    for pod in replaced:
+        name, ordinal = pod.metadata.name, ordinal_of(seen.stateful_set, pod)
+        if seen.revision_of(pod) == seen.revisions.update:
             yield f"{name} is replaced though it is up to date"
         if ordinal is None or ordinal < first:
             yield f"{name} is replaced below the partition"
 
 
-def _out_of_order(
-    view: View, move: CreatePod | DeletePod, now: datetime
-) -> Iterator[str]:
-    slots = view.slots()
-    if isinstance(move, CreatePod):
-        for slot in slots:
-            if slot.ordinal < move.ordinal and view.is_unavailable(slot.pod, now):
-                yield f"{move.name} is created before {slot.name} is available"
+def _replaced_too_early(seen: Replicas, pod: Pod, now: datetime) -> Iterator[str]:
+    name = pod.metadata.name
+    if is_running_and_ready(pod):
+        for slot in seen.slots:
+            if slot.pod is not pod and seen.is_unavailable(slot.pod, now):
+                yield f"{name} is replaced beside {slot.name}"
         return
-    condemned = view.condemned()
-    if move.pod in condemned and move.pod is not condemned[0]:
-        yield f"{move.pod.metadata.name} is deleted before a higher one"
-    if move.for_update and not is_running_and_ready(move.pod):
-        revision, current = view.revision_of(move.pod), view.revisions.current
-        works = any(
-            is_running_and_ready(pod) and view.revision_of(pod) == current
-            for pod in view.pods
-        )
-        may_recover = not is_broken(view, move.pod, now)
-        if revision == "" or may_recover or (revision == current and works):
-            yield f"{move.pod.metadata.name} is replaced though it may recover"
-    elif move.for_update:
-        for slot in slots:
-            if slot.pod is not move.pod and view.is_unavailable(slot.pod, now):
-                yield f"{move.pod.metadata.name} is replaced beside {slot.name}"
+    revision, current = seen.revision_of(pod), seen.revisions.current
+    works = any(
+        is_running_and_ready(each) and seen.revision_of(each) == current
+        for each in seen.pods
+    )
+    may_recover = not is_broken(seen, pod, now)
+    if revision == "" or may_recover or (revision == current and works):
+        yield f"{name} is replaced though it may recover"
 
 
 PROPERTIES = StatefulSetProperties

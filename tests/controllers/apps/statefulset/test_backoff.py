@@ -11,16 +11,18 @@ from msgspec.structs import replace
 from controller_manager.api.apps.v1 import STATEFUL_SETS
 from controller_manager.api.core.v1 import NODES, PODS, Pod
 from controller_manager.client.client import DeleteOptions
-from controller_manager.control.decision import Decision
-from controller_manager.controllers.apps.statefulset.backoff import FailedPods
-from controller_manager.controllers.apps.statefulset.decide import decide
+from controller_manager.controllers.apps.statefulset.failures import FailedPods
+from controller_manager.controllers.apps.statefulset.ordering import (
+    plan_sync,
+    seconds_until_change,
+)
 from tests.clusters import EPOCH, Cluster, RecordingTransport, make_config
 from tests.controllers.apps.failing_node import Node
 from tests.controllers.apps.statefulset.builders import (
     pod,
+    replicas_of,
     stateful_set,
     stateful_set_json,
-    view,
 )
 from tests.controllers.builders import template
 from tests.controllers.user import settle
@@ -292,8 +294,7 @@ def test_names_that_are_not_wanted_are_forgotten() -> None:
 def test_a_held_pod_is_neither_deleted_nor_created(*, present: bool) -> None:
     """The next sync comes when the first delay ends."""
     failed = (pod(1, phase="Failed", ready=False),) if present else ()
-    seen = view(stateful_set(3), pod(0), *failed)
+    seen = replicas_of(stateful_set(3), pod(0), *failed)
     seen = replace(seen, held={"web-1": 8.0, "web-2": 4.0})
-    decision = decide(seen, NOW)
-    assert isinstance(decision, Decision)
-    assert (decision.requeue_after, len(decision.reasons)) == (4.0, 1)
+    assert seconds_until_change(seen, NOW) == 4.0
+    assert len(plan_sync(seen, NOW).reasons) == 1

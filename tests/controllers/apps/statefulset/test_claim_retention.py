@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.apps.statefulset.claim_retention import (
+from controller_manager.controllers.apps.statefulset.identity import (
     corrected_owners,
     has_conflict,
+    missing_claims,
 )
-from controller_manager.controllers.apps.statefulset.claims import missing_claims
 from tests.controllers.apps.statefulset.builders import (
     claim,
     claim_template,

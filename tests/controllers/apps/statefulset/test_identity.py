@@ -6,23 +6,22 @@ import msgspec
 import pytest
 
 from controller_manager.api.core.claims import requested_storage
-from controller_manager.controllers.apps.statefulset.apply import (
-    claim_volumes,
-    pod_body,
-)
-from controller_manager.controllers.apps.statefulset.claims import (
-    claim_names,
-    deleting_claims,
-    has_its_claims,
-    missing_claims,
-)
 from controller_manager.controllers.apps.statefulset.identity import (
+    claim_changes,
+    claim_names,
     claim_prefixes,
+    lacks_new_claims,
+    missing_claims,
     ordinal_of,
     ordinals,
     parent_and_ordinal,
 )
+from controller_manager.controllers.apps.statefulset.pod_control import (
+    claim_volumes,
+    pod_body,
+)
 from tests.controllers.apps.statefulset.builders import (
+    LATER,
     claim,
     claim_template,
     pod,
@@ -183,11 +182,13 @@ def test_of_two_claim_templates_of_one_name_the_last_one_wins() -> None:
 def test_the_claims_of_a_pod_are_found_by_their_names() -> None:
     """They are checked for being volumes of the pod, and for being deleted."""
     templates = [claim_template(), claim_template("logs")]
-    subject = stateful_set(volumeClaimTemplates=templates)
-    assert has_its_claims(subject, pod(1, claims=("logs-web-1", "data-web-1")))
-    assert not has_its_claims(subject, pod(1, claims=("data-web-1",)))
-    assert not has_its_claims(subject, pod(1, claims=("data-web-0", "logs-web-1")))
+    subject = stateful_set(created=LATER, volumeClaimTemplates=templates)
+    both = pod(1, claims=("logs-web-1", "data-web-1"))
+    assert not lacks_new_claims(subject, both)
+    assert lacks_new_claims(subject, pod(1, claims=("data-web-1",)))
+    assert lacks_new_claims(subject, pod(1, claims=("data-web-0", "logs-web-1")))
     leaving = claim("data-web-1", deletionTimestamp="2026-01-01T00:00:00Z")
     claims = {"data-web-1": leaving, "logs-web-1": claim("logs-web-1")}
-    assert deleting_claims(subject, 1, claims) == ("data-web-1",)
+    assert claim_changes(subject, 1, claims, both).deleting == ("data-web-1",)
+    assert claim_changes(subject, 1, claims, None).deleting == ("data-web-1",)
     assert set(claim_prefixes(subject)) == {"default/data-web", "default/logs-web"}

@@ -19,15 +19,13 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import labels_of
-from controller_manager.api.selectors import Selector
 from controller_manager.cli.flags import make_config as config_from_flags
 from controller_manager.client.client import DeleteOptions, PropagationPolicy
 from controller_manager.client.transport import Request, Response
-from controller_manager.controllers.apps.statefulset import reconciler
-from controller_manager.controllers.apps.statefulset.pods import FoundPods, find_pods
-from controller_manager.controllers.apps.statefulset.reconciler import (
+from controller_manager.controllers.apps.statefulset.controller import (
     StatefulSetMetrics,
 )
+from controller_manager.controllers.apps.statefulset.replicas import FoundPods
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, RecordingTransport, make_config
@@ -335,18 +333,18 @@ async def test_a_pod_that_comes_while_a_sync_lists_pods_is_adopted_by_the_next(
     """An event would report a pod of another owner as a name in use."""
     finished = []
 
-    def find_later(
-        subject: StatefulSet, selector: Selector, owned: Any, orphans: Any
-    ) -> FoundPods:
-        found = find_pods(subject, selector, owned, orphans)
+    find = FoundPods.among
+
+    def find_later(*arguments: Any) -> FoundPods:
+        found = find(*arguments)
         finished.append(len(found.named))
         if len(finished) > 1:
             return found
-        return FoundPods(subject, selector, (), (), frozenset())
+        return FoundPods(found.stateful_set, found.selector, (), (), frozenset())
 
     body = {"metadata": {"name": "web-0", "labels": {"app": "web"}}}
     await sets.create(PODS, {**body, "spec": template()["spec"]})
-    with mock.patch.object(reconciler, "find_pods", find_later):
+    with mock.patch.object(FoundPods, "among", find_later):
         async with manager(cluster):
             await sets.make(replicas=1)
             await settle(5)
@@ -481,6 +479,34 @@ async def test_claims_of_a_pending_pod_that_cannot_be_changed_are_reported(
         "Update Pod web-0 in StatefulSet web failed error: could not update claim "
         "data-web-0 for delete policy ownerRefs: no"
     )
+
+
+async def test_a_failure_ends_the_sync_after_the_status(
+    cluster: Cluster, sets: Sets
+) -> None:
+    """The status shows what is known; the key is retried."""
+    handle = cluster.server.handle
+    refused = []
+
+    async def refuse(request: Request) -> Response | StreamingResponse:
+        if (request.method, request.path.rpartition("/")[2]) == ("POST", "pods"):
+            refused.append(request.path)
+            status = {"kind": "Status", "code": 403, "reason": "Forbidden"}
+            return Response(403, {}, msgspec.json.encode({**status, "message": "no"}))
+        return await handle(request)
+
+    cluster.server.handle = refuse  # type: ignore[method-assign]
+    async with manager(cluster) as recording:
+        await sets.make(replicas=1)
+        await settle(10)
+        (message,) = await sets.messages("FailedCreate")
+    assert message == "Create Pod web-0 in StatefulSet web failed error: no"
+    assert len(refused) > 2
+    stored = await sets.stateful_set()
+    assert stored.status.observed_generation == stored.metadata.generation
+    assert stored.status.update_revision
+    statuses = [each for each in recording.writes if each.path.endswith("/status")]
+    assert len(statuses) == 1
 
 
 async def test_a_lost_label_with_the_name_is_restored(

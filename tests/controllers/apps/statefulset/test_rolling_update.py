@@ -5,19 +5,19 @@ from typing import Any
 import pytest
 
 from controller_manager.api.core.v1 import Pod
+from controller_manager.controllers.apps.statefulset.replicas import Settings
 from controller_manager.controllers.apps.statefulset.rolling_update import (
     allowed_unavailable,
     outdated_pods,
 )
-from controller_manager.controllers.apps.statefulset.view import Settings
 from tests.controllers.apps.statefulset.builders import (
     UPDATING,
     pod,
+    replicas_of,
     rolling,
     stateful_set,
-    view,
 )
-from tests.controllers.apps.statefulset.test_decide import NOW, steps
+from tests.controllers.apps.statefulset.test_ordering import NOW, steps
 
 GATE = Settings(max_unavailable=True)
 AS_UPSTREAM = Settings(replaces_stuck_pods=False, max_unavailable=True)
@@ -44,7 +44,7 @@ def test_a_percentage_is_rounded_down_to_one_at_least(
     """As upstream's getStatefulSetMaxUnavailable."""
     given = {} if value is None else {"maxUnavailable": value}
     subject = stateful_set(replicas, updateStrategy=rolling(**given))
-    assert allowed_unavailable(view(subject)) == allowed
+    assert allowed_unavailable(replicas_of(subject)) == allowed
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_gate_allows_several_pods_to_be_unavailable(
     """Old pods that are broken need no budget here."""
     strategy = rolling(maxUnavailable=2)
     subject = stateful_set(4, updateStrategy=strategy, **PARALLEL)
-    seen = view(subject, *pods, revisions=UPDATING, settings=settings)
+    seen = replicas_of(subject, *pods, revisions=UPDATING, settings=settings)
     assert steps(seen) == expected
 
 
@@ -96,9 +96,9 @@ def test_thousands_of_broken_pods_are_found_without_comparing_pods(
     strategy = rolling(maxUnavailable=102)
     subject = stateful_set(200, updateStrategy=strategy, **PARALLEL)
     pods = [old(each, **(BROKEN if each < 100 else {})) for each in range(200)]
-    seen = view(subject, *pods, revisions=UPDATING, settings=GATE)
+    seen = replicas_of(subject, *pods, revisions=UPDATING, settings=GATE)
     monkeypatch.setattr(Pod, "__eq__", count)
-    replaced = outdated_pods(seen, seen.slots(), NOW)
+    replaced = outdated_pods(seen, NOW)
     names = [f"web-{each}" for each in (*range(99, -1, -1), 199, 198)]
     assert [each.metadata.name for each in replaced] == names
     assert compared == 0
@@ -108,12 +108,12 @@ def test_without_the_gate_it_is_one_at_a_time() -> None:
     """The field maxUnavailable has no effect."""
     subject = stateful_set(3, updateStrategy=rolling(maxUnavailable=2), **PARALLEL)
     pods = [old(0), old(1), old(2)]
-    assert steps(view(subject, *pods, revisions=UPDATING)) == ["replace web-2"]
+    assert steps(replicas_of(subject, *pods, revisions=UPDATING)) == ["replace web-2"]
 
 
 def test_the_partition_holds_for_several_pods_too() -> None:
     """Nothing below it is replaced."""
     subject = stateful_set(3, updateStrategy=rolling(2, maxUnavailable=3))
     pods = [old(0), old(1), old(2)]
-    seen = view(subject, *pods, revisions=UPDATING, settings=GATE)
+    seen = replicas_of(subject, *pods, revisions=UPDATING, settings=GATE)
     assert steps(seen) == ["replace web-2"]

@@ -8,16 +8,13 @@ from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import StatefulSetStatus
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.apps.statefulset.status import (
-    calculate_status,
-    is_same,
-)
+from controller_manager.controllers.apps.statefulset.replicas import is_same
 from tests.controllers.apps.statefulset.builders import (
     NEW,
     UPDATING,
     pod,
+    replicas_of,
     stateful_set,
-    view,
 )
 
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
@@ -57,17 +54,17 @@ def test_pods_are_counted_by_state_and_revision(
     pods: list[Pod], expected: tuple[int, ...]
 ) -> None:
     """As in upstream's computeReplicaStatus."""
-    seen = view(stateful_set(3, minReadySeconds=9), *pods, revisions=UPDATING)
-    assert numbers(calculate_status(seen, NOW)) == expected
+    seen = replicas_of(stateful_set(3, minReadySeconds=9), *pods, revisions=UPDATING)
+    assert numbers(seen.status(NOW)) == expected
 
 
 def test_a_pod_that_was_just_replaced_is_no_current_one() -> None:
     """Only pods of the current revision are subtracted, so nothing is negative."""
-    seen = view(stateful_set(2), old(0), old(1), revisions=UPDATING)
-    replaced = calculate_status(replace(seen, replaced=(old(1),)), NOW)
+    seen = replicas_of(stateful_set(2), old(0), old(1), revisions=UPDATING)
+    replaced = seen.status(NOW, (old(1),))
     assert numbers(replaced) == (2, 2, 2, 1, 0)
-    adopted = view(stateful_set(1), pod(0, ""), revisions=NEW)
-    replaced = calculate_status(replace(adopted, replaced=(pod(0, ""),)), NOW)
+    adopted = replicas_of(stateful_set(1), pod(0, ""), revisions=NEW)
+    replaced = adopted.status(NOW, (pod(0, ""),))
     assert numbers(replaced) == (1, 1, 1, 0, 0)
 
 
@@ -87,7 +84,7 @@ def test_the_update_revision_becomes_current_once_all_pods_have_it(
 ) -> None:
     """With any partition; never with OnDelete."""
     subject = stateful_set(replicas, updateStrategy={"type": strategy})
-    status = calculate_status(view(subject, *pods, revisions=UPDATING), NOW)
+    status = replicas_of(subject, *pods, revisions=UPDATING).status(NOW)
     assert status.current_revision == current
     assert status.update_revision == "web-new"
 

@@ -6,17 +6,18 @@ from typing import Any, Final
 import pytest
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.control.decision import Decision
-from controller_manager.controllers.apps.statefulset.decide import decide
-from controller_manager.controllers.apps.statefulset.view import Settings, View
+from controller_manager.controllers.apps.statefulset.ordering import (
+    seconds_until_change,
+)
+from controller_manager.controllers.apps.statefulset.replicas import Replicas, Settings
 from tests.controllers.apps.statefulset.builders import (
     UPDATING,
     pod,
+    replicas_of,
     rolling,
     stateful_set,
-    view,
 )
-from tests.controllers.apps.statefulset.test_decide import steps
+from tests.controllers.apps.statefulset.test_ordering import steps
 
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 TEN_MINUTES_AGO: Final = "2025-12-31T23:51:00Z"
@@ -40,9 +41,9 @@ def broken(ordinal: int, **fields: Any) -> Pod:
     return pod(ordinal, "web-broken", **{**PULL, **fields})
 
 
-def seen(*pods: Pod, strategy: dict[str, Any] | None = None, **more: Any) -> View:
+def seen(*pods: Pod, strategy: dict[str, Any] | None = None, **more: Any) -> Replicas:
     subject = stateful_set(updateStrategy=strategy or rolling(), **more)
-    return view(subject, *pods, revisions=UPDATING)
+    return replicas_of(subject, *pods, revisions=UPDATING)
 
 
 @pytest.mark.parametrize(
@@ -119,9 +120,10 @@ def test_a_pod_that_starts_for_half_an_hour_is_not_broken_by_a_crash_a_moment_ag
 
     def decided(seconds: float) -> tuple[list[str], float | None]:
         failing_since = {"web-0": NOW - timedelta(seconds=seconds)}
-        found = view(subject, crashed, revisions=UPDATING, failing_since=failing_since)
-        step = decide(found, NOW)
-        return steps(found), step.requeue_after if isinstance(step, Decision) else None
+        found = replicas_of(
+            subject, crashed, revisions=UPDATING, failing_since=failing_since
+        )
+        return steps(found), seconds_until_change(found, NOW)
 
     assert decided(5) == ([], 595)
     assert decided(599) == ([], 1)
@@ -136,12 +138,9 @@ def test_a_longer_min_ready_seconds_is_waited_for() -> None:
 
 def test_the_set_is_synced_again_when_a_pod_begins_to_count_as_broken() -> None:
     """No event comes when ten minutes have passed."""
-    decided = decide(seen(broken(0, since="2026-01-01T00:00:30Z"), old(1)), NOW)
-    assert isinstance(decided, Decision)
-    assert decided.requeue_after == 570
-    decided = decide(seen(pod(0, **PULL)), NOW)
-    assert isinstance(decided, Decision)
-    assert decided.requeue_after is None
+    soon = seen(broken(0, since="2026-01-01T00:00:30Z"), old(1))
+    assert seconds_until_change(soon, NOW) == 570
+    assert seconds_until_change(seen(pod(0, **PULL)), NOW) is None
 
 
 def test_a_pod_that_is_ready_but_not_yet_available_is_waited_for() -> None:
@@ -163,5 +162,5 @@ def test_the_flag_waits_as_upstream_does() -> None:
     waiting = Settings(replaces_stuck_pods=False)
     subject = stateful_set()
     for pods in ([old(0), old(1), broken(2)], [old(0, **PULL)]):
-        stuck = view(subject, *pods, revisions=UPDATING, settings=waiting)
+        stuck = replicas_of(subject, *pods, revisions=UPDATING, settings=waiting)
         assert steps(stuck) == []

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.apps.statefulset.tracker import StartFailureTracker
+from controller_manager.controllers.apps.statefulset.failures import StartFailures
 
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 KEY: Final = "default/web"
@@ -131,7 +131,7 @@ def test_a_start_failure_counts_from_the_first_sync_that_sees_it(
 ) -> None:
     """An interruption begins the time anew: a database may begin its replay again."""
     clock = Ticking()
-    memory = StartFailureTracker(clock)
+    memory = StartFailures(clock)
     found: object = None
     for clock.seconds, each in seen:
         found = memory.observe(KEY, [each])
@@ -149,7 +149,7 @@ def test_a_start_failure_counts_from_the_first_sync_that_sees_it(
 )
 def test_a_pod_that_can_start_has_no_start_failure(state: Pod) -> None:
     """Also a pod whose container crashed a moment ago and runs again."""
-    memory = StartFailureTracker(Ticking())
+    memory = StartFailures(Ticking())
     memory.observe(KEY, [pod(container(1, CRASHED))])
     assert memory.observe(KEY, [state]) == {}
 
@@ -157,7 +157,7 @@ def test_a_pod_that_can_start_has_no_start_failure(state: Pod) -> None:
 @pytest.mark.parametrize("left", [[], [pod(uid="v")], [pod(container(0), uid="u")]])
 def test_no_failures_are_kept_of_pods_that_are_gone_or_work(left: list[Pod]) -> None:
     """Nor of the pods of sets that are gone."""
-    memory = StartFailureTracker(Ticking())
+    memory = StartFailures(Ticking())
     memory.observe(KEY, [pod(container(0, PULL))])
     memory.observe(KEY, left)
     assert memory._pods == {}

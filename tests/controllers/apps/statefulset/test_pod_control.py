@@ -8,14 +8,17 @@ from controller_manager.api.apps.v1 import STATEFUL_SETS
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.apps.statefulset.actions import ClaimChanges
-from controller_manager.controllers.apps.statefulset.claim_control import (
-    ClaimControl,
+from controller_manager.controllers.apps.statefulset.identity import (
+    ClaimChanges,
+    missing_claims,
+)
+from controller_manager.controllers.apps.statefulset.pod_control import (
     ClaimProblem,
     Outdated,
+    StatefulPodControl,
+    UnseenDeletions,
 )
-from controller_manager.controllers.apps.statefulset.claims import missing_claims
-from controller_manager.controllers.apps.statefulset.events import StatefulSetEvents
+from controller_manager.controllers.apps.statefulset.replicas import Revisions
 from tests.controllers.apps.statefulset.builders import (
     claim_template,
     stateful_set_json,
@@ -46,7 +49,7 @@ class Setting:
         self.client = user.client
         self.recorder = Recorder()
 
-    async def prepare(self, replicas: int = 1) -> ClaimControl:
+    async def prepare(self, replicas: int = 1) -> StatefulPodControl:
         policy = {"whenDeleted": "Delete", "whenScaled": "Delete"}
         self.obj = stateful_set_json(
             replicas=replicas,
@@ -58,8 +61,13 @@ class Setting:
         self.pod = await self.user.create(PODS, pod)
         claim = {**claim_template(), "metadata": {"name": "data-web-0"}}
         await self.user.create(CLAIMS, claim)
-        events = StatefulSetEvents(self.recorder, self.set)
-        return ClaimControl(self.client, self.set, events)
+        return StatefulPodControl(
+            self.client,
+            self.recorder,
+            UnseenDeletions(lambda *_: None),
+            self.set,
+            Revisions.recorded(self.set),
+        )
 
     async def owners(self) -> list[str]:
         claim = await self.client.get(CLAIMS, "default", "data-web-0")
@@ -121,18 +129,18 @@ async def test_a_claim_that_the_cache_does_not_show_is_used(setting: Setting) ->
     """Unless it is being deleted: then its pod must wait."""
     control = await setting.prepare()
     work = ClaimChanges(missing=missing_claims(setting.set, 0, {}))
-    await control.create("web-0", work)
+    await control.create_claims("web-0", work)
     assert setting.recorder.messages == []
     hold = {"metadata": {"finalizers": ["example.com/hold"]}}
     await setting.user.patch(CLAIMS, "data-web-0", hold)
     await setting.client.delete(CLAIMS, "default", "data-web-0")
     with pytest.raises(ClaimProblem, match=r"^pvc data-web-0 is being deleted$"):
-        await control.create("web-0", work)
+        await control.create_claims("web-0", work)
 
 
 async def test_all_problems_of_claims_are_in_one_error(setting: Setting) -> None:
     """As in upstream's aggregated errors."""
     control = await setting.prepare()
     with pytest.raises(ClaimProblem) as raised:
-        await control.create("web-0", ClaimChanges(deleting=("a", "b")))
+        await control.create_claims("web-0", ClaimChanges(deleting=("a", "b")))
     assert str(raised.value) == "[pvc a is being deleted, pvc b is being deleted]"

@@ -1,14 +1,14 @@
-"""The watches and the reconcile of the stateful set controller.
+"""The stateful set controller: its watches, and the sync of one set.
 
-Upstream: pkg/controller/statefulset of v1.36 (stateful_set.go). `decide` makes the
-decision of a sync, and `apply` carries it out.
-
-Metrics of stateful sets, with upstream's names.
+Upstream: stateful_set.go and stateful_set_control.go of pkg/controller/statefulset.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import Final, TypeVar
 
+from msgspec import Raw
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, Gauge
 
 from controller_manager.api.apps.v1 import (
@@ -16,44 +16,63 @@ from controller_manager.api.apps.v1 import (
     STATEFUL_SETS,
     ControllerRevision,
     StatefulSet,
+    StatefulSetStatus,
 )
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import KubeObject, is_deleting, key_of, split_key
 from controller_manager.api.owners import is_controlled_by
+from controller_manager.api.pods import is_terminal
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
+from controller_manager.client.errors import (
+    Conflict,
+    NotFound,
+    is_about,
+    is_namespace_terminating,
+)
 from controller_manager.client.events import WARNING
 from controller_manager.control.claims import Claimer
-from controller_manager.control.decision import decide_and_apply
+from controller_manager.control.decision import log_reasons
+from controller_manager.control.history.names import HASH_LABEL, data_hash
+from controller_manager.control.history.order import next_number
 from controller_manager.control.history.revisions import History
+from controller_manager.control.history.template import (
+    find_equal,
+    is_equal_with_defaults,
+    template_data,
+)
 from controller_manager.control.mutations import REVISION_MUTATED, Mutation, Mutations
 from controller_manager.control.owner_reads import OwnerReads
+from controller_manager.control.slow_start import slow_start
 from controller_manager.control.stale_syncs import StaleSyncs
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Outcome, Requeue
+from controller_manager.runtime.outcome import (
+    DONE,
+    Done,
+    Failed,
+    Outcome,
+    Requeue,
+    failure_of,
+)
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps, Owns
 
-from .apply import StatefulSetApplier
-from .backoff import FailedPods
-from .claims import Claims, claim_names
-from .decide import decide
-from .expectations import UnseenDeletions
-from .identity import claim_prefixes, ordinal_of, ordinals, parent_and_ordinal, pod_name
-from .options import (
+from . import (
     MAX_UNAVAILABLE,
     READS_OWN_WRITES,
     SEMANTIC_REVISION_COMPARISON,
     StatefulSetOptions,
+    identity,
 )
-from .pods import FoundPods, find_pods
-from .revisions import Revisions, recorded, sync_revisions
+from .failures import FailedPods, StartFailures
+from .ordering import Plan, PodWork, plan_sync, seconds_until_change
+from .pod_control import StatefulPodControl, UnseenDeletions
+from .replicas import FoundPods, Replicas, Revisions, Settings, is_same
 from .rolling_update import allowed_unavailable, unavailable
-from .tracker import StartFailureTracker
-from .view import Settings, View
 
+_ItemT = TypeVar("_ItemT")
 _LABELS: Final = ("statefulset_namespace", "statefulset_name", "pod_management_policy")
 
 
@@ -115,7 +134,7 @@ claim sees that it is gone.
 
 PODS_BY_CLAIM: Final = Index(
     "claimPrefix",
-    claim_prefixes,
+    identity.claim_prefixes,
     lambda old, new: old.spec.volume_claim_templates == new.spec.volume_claim_templates,
 )
 """Stateful sets by the names of their claims without ordinals."""
@@ -151,17 +170,10 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         )
         self._pod_claimer = Claimer(context.client, STATEFUL_SETS, PODS)
         self._deletions = UnseenDeletions(self._pods.get)
-        self._start_failures = StartFailureTracker(context.clock)
+        self._start_failures = StartFailures(context.clock)
         self._failed_pods = FailedPods(context.clock, context.server_clock)
         self._reads = OwnerReads(
             context.client, STATEFUL_SETS, self.objects, context.consistency
-        )
-        self._applier = StatefulSetApplier(
-            context.client,
-            context.recorder,
-            self._history,
-            self._reads,
-            self._deletions,
         )
 
     # Watches, and the state that they keep.
@@ -187,17 +199,17 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
 
     def _sets_of(self, claim: PersistentVolumeClaim) -> Iterable[tuple[str, bool]]:
         """Yield the keys of the sets of a claim, and whether they have its pod."""
-        found = parent_and_ordinal(claim.metadata.name)
+        found = identity.parent_and_ordinal(claim.metadata.name)
         if found is None:
             return
         namespace, (prefix, ordinal) = claim.metadata.namespace, found
         for each in self._by_claim.by_index(PODS_BY_CLAIM, f"{namespace}/{prefix}"):
-            pod = self._pods.get(namespace, pod_name(each, ordinal))
+            pod = self._pods.get(namespace, identity.pod_name(each, ordinal))
             yield key_of(each), pod is not None
 
     def _wants_name(self, pod: Pod) -> Iterable[str]:
         """Return the key of the set that may need the name of a deleted pod."""
-        found = parent_and_ordinal(pod.metadata.name)
+        found = identity.parent_and_ordinal(pod.metadata.name)
         if found is None:
             return ()
         stateful_set = self.objects.get(pod.metadata.namespace, found[0])
@@ -251,7 +263,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     # The sync.
 
     async def reconcile(self, stateful_set: StatefulSet) -> Outcome:
-        """Bring pods, claims, revisions and status closer to the spec."""
+        """Bring pods, claims, revisions and status closer to the spec (sync)."""
         if self._deletions.are_unseen(key_of(stateful_set)):
             return Requeue(_UNSEEN_RECHECK, "the cache does not show all deletions")
         try:
@@ -259,46 +271,36 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         except SelectorError as error:
             self.logger.error("The selector of the set cannot be used", err=str(error))
             return DONE
-        if is_deleting(stateful_set):
-            found = self._find_pods(stateful_set, selector)
-            pods = await self._claim_pods(stateful_set, selector, found)
-            revisions = recorded(stateful_set)
-        else:
-            stored = await self._history.claim(stateful_set, selector)
-            found = self._find_pods(stateful_set, selector)
-            pods = await self._claim_pods(stateful_set, selector, found)
-            revisions = await sync_revisions(
-                self._history, stateful_set, stored, adds_defaults=self._adds_defaults
-            )
-        view = self._view(stateful_set, found, pods, revisions)
-        if view is None:
-            return Requeue(0.0, "the cache shows another pod of the set now")
+        stored: list[ControllerRevision] = []
         if not is_deleting(stateful_set):
-            self._show_availability(view)
-        return await decide_and_apply(
-            view, decide, self._applier, self.clock, self.logger
+            stored = await self._history.claim(stateful_set, selector)
+        found = self._find_pods(stateful_set, selector)
+        pods = await self._claim_pods(stateful_set, selector, found)
+        if is_deleting(stateful_set):
+            revisions = Revisions.recorded(stateful_set)
+        else:
+            revisions = await self._sync_revisions(stateful_set, stored)
+        foreign = self._foreign_pods(stateful_set, found, pods)
+        if foreign is None:
+            return Requeue(0.0, "the cache shows another pod of the set now")
+        replicas = Replicas(
+            stateful_set=stateful_set,
+            pods=pods,
+            revisions=revisions,
+            claims=self._claims_of(stateful_set, pods),
+            foreign=foreign,
+            failing_since=self._start_failures.observe(key_of(stateful_set), pods),
+            held=self._failed_pods.observe(stateful_set, pods),
+            settings=self._settings,
         )
-
-    def _show_availability(self, view: View) -> None:
-        """Update the metrics of unavailable pods, for each strategy of updates."""
-        if not self._settings.max_unavailable:
-            return
-        metadata = view.stateful_set.metadata
-        slots = view.slots()
-        now = self.clock.now()
-        self._metrics.availability(
-            metadata.namespace,
-            metadata.name,
-            view.stateful_set.spec.pod_management_policy,
-            allowed_unavailable(view),
-            unavailable(view, slots, now),
-        )
+        self._show_availability(replicas)
+        return await self._update(replicas)
 
     def _find_pods(self, stateful_set: StatefulSet, selector: Selector) -> FoundPods:
         """Return the pods of a set that are cached at this instant."""
         owned = self._pods.controlled_by(stateful_set)
         orphans = self._pods.orphans(stateful_set.metadata.namespace, selector)
-        return find_pods(stateful_set, selector, owned, orphans)
+        return FoundPods.among((*owned, *orphans), stateful_set, selector)
 
     async def _claim_pods(
         self, stateful_set: StatefulSet, selector: Selector, found: FoundPods
@@ -313,52 +315,198 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
                 await self._pod_claimer.release(stateful_set, pod)
         return tuple(claimed)
 
-    def _view(
-        self,
-        stateful_set: StatefulSet,
-        found: FoundPods,
-        pods: tuple[Pod, ...],
-        revisions: Revisions,
-    ) -> View | None:
-        """Return the view of a sync; only the caches are read.
+    async def _sync_revisions(
+        self, stateful_set: StatefulSet, stored: Sequence[ControllerRevision]
+    ) -> Revisions:
+        """Create or renumber the revision of the present template if necessary.
 
-        The caches may change in the meantime. Returns `None` if a pod of the set has
-        appeared since its pods were `found`. The claims of one pod are read at one
-        instant; the claims of other pods do not matter for it.
+        `stored` are the revisions of the set, in order. Raises the errors of the
+        client. Upstream: getStatefulSetRevisions.
+        """
+        data = template_data(stateful_set.spec.template)
+        collisions = stateful_set.status.collision_count or 0
+        found = self._find_update_revision(stored, data)
+        if found is None:
+            hash_text = data_hash(data, collisions)
+            template_labels = stateful_set.spec.template.metadata.labels or {}
+            labels = {**template_labels, HASH_LABEL: hash_text}
+            new = self._history.new(
+                stateful_set, data, next_number(stored), hash_text, labels
+            )
+            created = await self._history.create_renamed(new, stateful_set, collisions)
+            update, collisions = created.revision, created.collision_count
+        else:
+            self._history.has_current(stateful_set)
+            update = found
+            if update is not stored[-1]:  # its template is in use again
+                update = await self._history.renumber(update, next_number(stored))
+        current = stateful_set.status.current_revision
+        if current not in {each.metadata.name for each in stored}:
+            current = update.metadata.name
+        return Revisions(current, update.metadata.name, collisions, tuple(stored))
+
+    def _find_update_revision(
+        self, stored: Sequence[ControllerRevision], data: Raw
+    ) -> ControllerRevision | None:
+        """Return the revision of the present template, `None` if there is none yet.
+
+        By the feature gate, the newest revision also matches a template that differs
+        from it only by defaults. Older revisions must be equal to the template, as
+        upstream.
+        """
+        if stored and find_equal(stored[-1:], data) is None:
+            if self._adds_defaults and is_equal_with_defaults(stored[-1].data, data):
+                return stored[-1]
+            return find_equal(stored[:-1], data)
+        return stored[-1] if stored else None
+
+    def _foreign_pods(
+        self, stateful_set: StatefulSet, found: FoundPods, pods: Sequence[Pod]
+    ) -> dict[str, Pod] | None:
+        """Return the pods of other owners that have the names of wanted pods.
+
+        The cache may have changed in the meantime: returns `None` if it shows a pod of
+        the set that was not `found`.
         """
         namespace = stateful_set.metadata.namespace
         own = {pod.metadata.name for pod in pods}
         foreign: dict[str, Pod] = {}
-        for ordinal in ordinals(stateful_set):
-            name = pod_name(stateful_set, ordinal)
+        for ordinal in identity.ordinals(stateful_set):
+            name = identity.pod_name(stateful_set, ordinal)
             pod = None if name in own else self._pods.get(namespace, name)
             if pod is None:
                 continue
             if found.lacks(pod):
                 return None
             foreign[name] = pod
-        return View(
-            stateful_set=stateful_set,
-            pods=pods,
-            revisions=revisions,
-            claims=(self._claims_of(stateful_set, pods)),
-            foreign=foreign,
-            failing_since=(self._start_failures.observe(key_of(stateful_set), pods)),
-            held=(self._failed_pods.observe(stateful_set, pods)),
-            settings=self._settings,
-        )
+        return foreign
 
-    def _claims_of(self, stateful_set: StatefulSet, pods: Sequence[Pod]) -> Claims:
+    def _claims_of(
+        self, stateful_set: StatefulSet, pods: Sequence[Pod]
+    ) -> identity.Claims:
         """Return the cached claims of wanted and of present pods, by name."""
         claims: dict[str, KubeObject] = {}
         if not stateful_set.spec.volume_claim_templates:
             return claims
-        wanted, namespace = ordinals(stateful_set), stateful_set.metadata.namespace
-        present = (ordinal_of(stateful_set, pod) for pod in pods)
+        wanted = identity.ordinals(stateful_set)
+        present = (identity.ordinal_of(stateful_set, pod) for pod in pods)
         others = (each for each in present if each is not None and each not in wanted)
         for number in (*wanted, *others):
-            for name in claim_names(stateful_set, number):
-                claim = self._claims.get(namespace, name)
+            for name in identity.claim_names(stateful_set, number):
+                claim = self._claims.get(stateful_set.metadata.namespace, name)
                 if claim is not None:
-                    claims.setdefault(name, claim)
+                    claims[name] = claim
         return claims
+
+    def _show_availability(self, replicas: Replicas) -> None:
+        """Update the metrics of unavailable pods, for each strategy of updates."""
+        stateful_set = replicas.stateful_set
+        if is_deleting(stateful_set) or not self._settings.max_unavailable:
+            return
+        self._metrics.availability(
+            stateful_set.metadata.namespace,
+            stateful_set.metadata.name,
+            stateful_set.spec.pod_management_policy,
+            allowed_unavailable(replicas),
+            unavailable(replicas, self.clock.now()),
+        )
+
+    async def _update(self, replicas: Replicas) -> Outcome:
+        """Write pods and claims, then the status (performUpdate).
+
+        A failure of a pod is raised after the status is written.
+        """
+        plan = plan_sync(replicas, self.clock.now())
+        replaced: list[Pod] = []
+        failure = await self._write_pods(replicas, plan, replaced)
+        now = self.clock.now()
+        log_reasons(plan.reasons, self.logger)
+        requeue_after = seconds_until_change(replicas, now)
+        status = replicas.status(now, replaced)
+        unreported = await failure_of(self._report(replicas, status), requeue_after)
+        if unreported is not None:
+            return unreported
+        if failure is not None:
+            return Failed(failure, requeue_after)
+        return Done(requeue_after, plan.reasons)
+
+    async def _write_pods(
+        self, replicas: Replicas, plan: Plan, replaced: list[Pod]
+    ) -> Exception | None:
+        """Make the writes of a plan; return the failure that has ended them.
+
+        In a namespace that is being deleted no object can be created. This ends the
+        writes, too, but is no failure. `replaced` gets the pods that were deleted for
+        the update.
+        """
+        control = StatefulPodControl(
+            self.client,
+            self.recorder,
+            self._deletions,
+            replicas.stateful_set,
+            replicas.revisions,
+        )
+        run_for_all = partial(_run_for_all, at_once=replicas.is_parallel)
+        try:
+            await run_for_all(plan.wanted, partial(_process_replica, control))
+            await run_for_all(
+                plan.corrections, lambda each: control.correct_owners(*each)
+            )
+            await run_for_all(plan.condemned, control.delete_pod)
+            for pod in plan.replaced:
+                await control.delete_pod(pod)
+                replaced.append(pod)
+            for name in plan.refused:
+                control.refuse_name(name)
+        except Exception as error:  # noqa: BLE001 - raised after the report
+            return None if is_namespace_terminating(error) else error
+        return None
+
+    async def _report(self, replicas: Replicas, status: StatefulSetStatus) -> None:
+        """Write the status, if it has changed, then delete old revisions."""
+        stateful_set = replicas.stateful_set
+        if not is_same(stateful_set.status, status):
+            reported = replace(stateful_set, status=status)
+            try:
+                await self.client.update_for_metadata(STATEFUL_SETS, reported, "status")
+            except NotFound as error:
+                if not is_about(error, stateful_set.metadata.name):
+                    raise
+                self._reads.mark_gone(stateful_set)
+                return
+            except Conflict:
+                await self._reads.wait_for_cache(stateful_set)
+                raise
+        for revision in replicas.revisions_beyond_limit():
+            await self._history.delete(revision)
+
+
+async def _process_replica(control: StatefulPodControl, work: PodWork) -> None:
+    """Make the writes for one wanted ordinal (processReplica)."""
+    pod = work.slot.pod
+    if pod is None:
+        await control.create_pod(work)
+    elif is_terminal(pod):
+        await control.delete_pod(pod)
+    else:
+        await control.update_pod(pod, work)
+
+
+async def _run_for_all(
+    items: Sequence[_ItemT],
+    write: Callable[[_ItemT], Awaitable[None]],
+    *,
+    at_once: bool,
+) -> None:
+    """Write one item after the other until one fails, or all with a slow start.
+
+    At once, a namespace that is being deleted is no failure.
+    """
+    if not at_once:
+        for item in items:
+            await write(item)
+        return
+    waiting = iter(items)
+    _, failure = await slow_start(len(items), lambda: write(next(waiting)))
+    if failure is not None and not is_namespace_terminating(failure):
+        raise failure

@@ -1,40 +1,33 @@
-"""The decision of a sync, for views of every kind."""
+"""The plan of a sync, for pods in every state."""
 
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.control.decision import Decision, Step
-from controller_manager.controllers.apps.statefulset.actions import (
-    Change,
-    ClaimChanges,
-    CompleteClaims,
-    CorrectOwners,
-    CreatePod,
-    DeletePod,
-    InTurn,
-    RefusePod,
-    Together,
-    UpdatePod,
+from controller_manager.api.pods import is_terminal
+from controller_manager.controllers.apps.statefulset.identity import ClaimChanges
+from controller_manager.controllers.apps.statefulset.ordering import (
+    Plan,
+    PodWork,
+    plan_sync,
+    seconds_until_change,
 )
-from controller_manager.controllers.apps.statefulset.decide import decide
-from controller_manager.controllers.apps.statefulset.status import calculate_status
-from controller_manager.controllers.apps.statefulset.view import View
+from controller_manager.controllers.apps.statefulset.replicas import Replicas
 from tests.controllers.apps.statefulset.builders import (
     LATER,
-    NEW,
     SINCE,
     UPDATING,
     claim,
     claim_template,
     owner,
     pod,
+    replicas_of,
     rolling,
     stateful_set,
-    view,
 )
 
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
@@ -49,39 +42,34 @@ SCALED_DELETE: dict[str, Any] = {
 }
 
 
-def steps(seen: View) -> list[str]:
-    """Return the changes of a sync in words; ``|`` separates simultaneous ones."""
-    decided = decide(seen, NOW)
-    if isinstance(decided, Decision):
-        return []
-    words = []
-    for action in decided.actions:
-        match action:
-            case InTurn(changes):
-                words += [_word(each) for each in changes]
-            case Together(groups):
-                words.append(" | ".join(" ".join(map(_word, each)) for each in groups))
-    return words
+def steps(seen: Replicas) -> list[str]:
+    """Return the writes of a sync in words; ``|`` separates simultaneous ones."""
+    plan = plan_sync(seen, NOW)
+    together = [
+        list(map(_word, plan.wanted)),
+        [f"owners for {pod.metadata.name}" for pod, _ in plan.corrections],
+        [f"delete {pod.metadata.name}" for pod in plan.condemned],
+    ]
+    last = [f"replace {pod.metadata.name}" for pod in plan.replaced]
+    last += [f"refuse {name}" for name in plan.refused]
+    if not seen.is_parallel:
+        return [*chain.from_iterable(together), *last]
+    return [*(" | ".join(each) for each in together if each), *last]
 
 
-def _word(change: Change) -> str:
-    match change:
-        case CreatePod(name, _, revision):
-            return f"create {name} {revision}"
-        case RefusePod(name):
-            return f"refuse {name}"
-        case DeletePod(each, for_update):
-            return f"{'replace' if for_update else 'delete'} {each.metadata.name}"
-        case UpdatePod(each):
-            return f"update {each.metadata.name}"
-        case CompleteClaims(each):
-            return f"claims of {each.metadata.name}"
-        case CorrectOwners(each):
-            return f"owners for {each.metadata.name}"
+def _word(work: PodWork) -> str:
+    pod, name = work.slot.pod, work.slot.name
+    if pod is None:
+        return f"create {name} {work.revision}"
+    if is_terminal(pod):
+        return f"delete {name}"
+    if work.claims.missing or work.claims.deleting:
+        return f"claims of {name}"
+    return f"update {name}"
 
 
-def waits_for(seen: View) -> list[str]:
-    reasons = decide(seen, NOW).reasons
+def waits_for(seen: Replicas) -> list[str]:
+    reasons = plan_sync(seen, NOW).reasons
     return [f"{each.object.name}: {each.waiting_for}" for each in reasons]
 
 
@@ -92,29 +80,32 @@ def old(ordinal: int, **fields: Any) -> Pod:
 @pytest.mark.parametrize(
     ("seen", "expected"),
     [
-        (view(stateful_set()), ["create web-0 web-new"]),
-        (view(stateful_set(), pod(0)), ["create web-1 web-new"]),
-        (view(stateful_set(), pod(0), pod(1), pod(2)), []),
-        (view(stateful_set(), pod(0, ready=False)), []),
-        (view(stateful_set(), pod(0, terminating=True)), []),
-        (view(stateful_set(minReadySeconds=9), pod(0, since=RECENT)), []),
+        (replicas_of(stateful_set()), ["create web-0 web-new"]),
+        (replicas_of(stateful_set(), pod(0)), ["create web-1 web-new"]),
+        (replicas_of(stateful_set(), pod(0), pod(1), pod(2)), []),
+        (replicas_of(stateful_set(), pod(0, ready=False)), []),
+        (replicas_of(stateful_set(), pod(0, terminating=True)), []),
+        (replicas_of(stateful_set(minReadySeconds=9), pod(0, since=RECENT)), []),
         (
-            view(stateful_set(minReadySeconds=2), pod(0, since=RECENT)),
+            replicas_of(stateful_set(minReadySeconds=2), pod(0, since=RECENT)),
             ["create web-1 web-new"],
         ),
         # A hole is filled before anything else.
-        (view(stateful_set(), pod(0), pod(2)), ["create web-1 web-new"]),
-        (view(stateful_set(), pod(1), pod(2)), ["create web-0 web-new"]),
+        (replicas_of(stateful_set(), pod(0), pod(2)), ["create web-1 web-new"]),
+        (replicas_of(stateful_set(), pod(1), pod(2)), ["create web-0 web-new"]),
         # Ended pods go first, even if they are already terminating.
-        (view(stateful_set(), pod(0), pod(1, phase="Failed")), ["delete web-1"]),
-        (view(stateful_set(), pod(0, phase="Succeeded"), pod(1)), ["delete web-0"]),
-        (view(stateful_set(), pod(0, phase="Failed", terminating=True)), []),
+        (replicas_of(stateful_set(), pod(0), pod(1, phase="Failed")), ["delete web-1"]),
+        (
+            replicas_of(stateful_set(), pod(0, phase="Succeeded"), pod(1)),
+            ["delete web-0"],
+        ),
+        (replicas_of(stateful_set(), pod(0, phase="Failed", terminating=True)), []),
         # Ordinals may begin anywhere.
-        (view(stateful_set(2, ordinals={"start": 5})), ["create web-5 web-new"]),
-        (view(stateful_set(0)), []),
+        (replicas_of(stateful_set(2, ordinals={"start": 5})), ["create web-5 web-new"]),
+        (replicas_of(stateful_set(0)), []),
     ],
 )
-def test_pods_are_created_in_order(seen: View, expected: list[str]) -> None:
+def test_pods_are_created_in_order(seen: Replicas, expected: list[str]) -> None:
     """One at a time, each when all before it are available."""
     assert steps(seen) == expected
 
@@ -143,15 +134,15 @@ def test_condemned_pods_go_from_the_highest_on(
     pods: list[Pod], expected: list[str]
 ) -> None:
     """Each when the one before it has terminated, and only beside available ones."""
-    assert steps(view(stateful_set(1), *pods)) == expected
+    assert steps(replicas_of(stateful_set(1), *pods)) == expected
 
 
 def test_ordinals_below_the_start_are_condemned_too() -> None:
     """After those above the end, and after the new range is complete."""
     moved = stateful_set(2, ordinals={"start": 1})
-    assert steps(view(moved, pod(0), pod(1))) == ["create web-2 web-new"]
-    assert steps(view(moved, pod(0), pod(1), pod(2))) == ["delete web-0"]
-    assert steps(view(moved, pod(0), pod(1), pod(2), pod(7))) == ["delete web-7"]
+    assert steps(replicas_of(moved, pod(0), pod(1))) == ["create web-2 web-new"]
+    assert steps(replicas_of(moved, pod(0), pod(1), pod(2))) == ["delete web-0"]
+    assert steps(replicas_of(moved, pod(0), pod(1), pod(2), pod(7))) == ["delete web-7"]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +171,7 @@ def test_an_update_goes_from_the_highest_pod_to_the_partition(
 ) -> None:
     """One pod at a time, each when those above it are available again."""
     subject = stateful_set(updateStrategy=strategy)
-    assert steps(view(subject, *pods, revisions=UPDATING)) == expected
+    assert steps(replicas_of(subject, *pods, revisions=UPDATING)) == expected
 
 
 def test_without_parameters_of_the_update_the_current_pods_keep_their_revision() -> (
@@ -190,23 +181,27 @@ def test_without_parameters_of_the_update_the_current_pods_keep_their_revision()
     strategy = {"type": "RollingUpdate"}
     status = {"currentReplicas": 1}
     subject = stateful_set(2, updateStrategy=strategy, status=status)
-    assert steps(view(subject, revisions=UPDATING)) == ["create web-0 web-old"]
-    assert steps(view(subject, old(0), revisions=UPDATING)) == ["create web-1 web-new"]
+    assert steps(replicas_of(subject, revisions=UPDATING)) == ["create web-0 web-old"]
+    assert steps(replicas_of(subject, old(0), revisions=UPDATING)) == [
+        "create web-1 web-new"
+    ]
 
 
 @pytest.mark.parametrize(
     ("seen", "expected"),
     [
         (
-            view(stateful_set(**PARALLEL)),
+            replicas_of(stateful_set(**PARALLEL)),
             ["create web-0 web-new | create web-1 web-new | create web-2 web-new"],
         ),
         (
-            view(stateful_set(1, **PARALLEL), pod(1, ready=False), pod(3), pod(2)),
+            replicas_of(
+                stateful_set(1, **PARALLEL), pod(1, ready=False), pod(3), pod(2)
+            ),
             ["create web-0 web-new", "delete web-3 | delete web-2 | delete web-1"],
         ),
         (
-            view(
+            replicas_of(
                 stateful_set(**PARALLEL),
                 pod(0, terminating=True),
                 pod(1, phase="Failed"),
@@ -214,12 +209,14 @@ def test_without_parameters_of_the_update_the_current_pods_keep_their_revision()
             ["delete web-1 | create web-2 web-new"],
         ),
         (
-            view(stateful_set(**PARALLEL), old(0), old(1), old(2), revisions=UPDATING),
+            replicas_of(
+                stateful_set(**PARALLEL), old(0), old(1), old(2), revisions=UPDATING
+            ),
             ["replace web-2"],
         ),
         # The update does not wait for the broken pod, but for the new pod.
         (
-            view(
+            replicas_of(
                 stateful_set(**PARALLEL),
                 *(old(0), old(1), pod(2, "web-broken", ready=False)),
                 revisions=UPDATING,
@@ -227,7 +224,7 @@ def test_without_parameters_of_the_update_the_current_pods_keep_their_revision()
             ["replace web-2"],
         ),
         (
-            view(
+            replicas_of(
                 stateful_set(**PARALLEL),
                 *(old(0, ready=False), old(1), pod(2, ready=False)),
                 revisions=UPDATING,
@@ -237,7 +234,7 @@ def test_without_parameters_of_the_update_the_current_pods_keep_their_revision()
     ],
 )
 def test_parallel_pods_do_not_wait_for_each_other(
-    seen: View, expected: list[str]
+    seen: Replicas, expected: list[str]
 ) -> None:
     """Except that an update replaces one pod at a time."""
     assert steps(seen) == expected
@@ -246,12 +243,10 @@ def test_parallel_pods_do_not_wait_for_each_other(
 def test_a_set_that_is_being_deleted_only_reports() -> None:
     """The garbage collector deletes its pods, unless they are orphaned."""
     subject = stateful_set()
-    obj = view(_deleted(subject), pod(0, phase="Failed"))
-    decided = decide(obj, NOW)
-    assert isinstance(decided, Decision)
-    assert decided.actions == ()
-    assert decided.status is not None
-    assert decided.status.replicas == 1
+    obj = replicas_of(_deleted(subject), pod(0, phase="Failed"))
+    assert plan_sync(obj, NOW) == Plan()
+    assert seconds_until_change(obj, NOW) is None
+    assert obj.status(NOW).replicas == 1
 
 
 def _deleted(subject: Any) -> Any:
@@ -263,37 +258,39 @@ def _deleted(subject: Any) -> Any:
     ("seen", "expected"),
     [
         (
-            view(stateful_set(), pod(0, terminating=True)),
+            replicas_of(stateful_set(), pod(0, terminating=True)),
             ["web-0: this pod to terminate"],
         ),
         (
-            view(stateful_set(), pod(0, ready=False)),
+            replicas_of(stateful_set(), pod(0, ready=False)),
             ["web-0: this pod to become ready"],
         ),
         (
-            view(stateful_set(minReadySeconds=9), pod(0, since=RECENT)),
+            replicas_of(stateful_set(minReadySeconds=9), pod(0, since=RECENT)),
             ["web-0: this pod to become available"],
         ),
         (
-            view(stateful_set(1), pod(0), pod(1, ready=False), pod(2, ready=False)),
+            replicas_of(
+                stateful_set(1), pod(0), pod(1, ready=False), pod(2, ready=False)
+            ),
             ["web-1: this pod to become available"],
         ),
         (
-            view(stateful_set(1), foreign=(_foreign := pod(0, uid="other"),)),
+            replicas_of(stateful_set(1), foreign=(_foreign := pod(0, uid="other"),)),
             ["web-0: this pod, which is not the set's, to be deleted"],
         ),
         (
-            view(
+            replicas_of(
                 stateful_set(1, **CLAIMS),
                 claims=(claim("data-web-0", owner("StatefulSet", "web", "former")),),
             ),
             ["data-web-0: this claim to be deleted with its owner"],
         ),
-        (view(stateful_set(1), pod(0)), []),
+        (replicas_of(stateful_set(1), pod(0)), []),
     ],
 )
 def test_the_reason_names_the_object_that_the_set_waits_for(
-    seen: View, expected: list[str]
+    seen: Replicas, expected: list[str]
 ) -> None:
     """So the log has the reason why a rollout does not continue."""
     assert waits_for(seen) == expected
@@ -301,49 +298,46 @@ def test_the_reason_names_the_object_that_the_set_waits_for(
 
 def test_the_next_sync_is_when_the_next_pod_becomes_available() -> None:
     """No event comes when minReadySeconds are over."""
-    seen = view(stateful_set(2, minReadySeconds=9), pod(0, since=RECENT))
-    decided = decide(seen, NOW)
-    assert isinstance(decided, Decision)
-    assert decided.requeue_after == 7
+    seen = replicas_of(stateful_set(2, minReadySeconds=9), pod(0, since=RECENT))
+    assert plan_sync(seen, NOW).reasons
+    assert seconds_until_change(seen, NOW) == 7
 
 
 def test_a_name_that_a_foreign_pod_has_is_refused() -> None:
     """Unless the pod is being deleted, or the set has released it."""
     labels = {"statefulset.kubernetes.io/pod-name": ""}
     stranger = pod(0, uid="other", labels=labels)
-    assert steps(view(stateful_set(), foreign=(stranger,))) == ["refuse web-0"]
+    assert steps(replicas_of(stateful_set(), foreign=(stranger,))) == ["refuse web-0"]
     leaving = pod(0, uid="other", labels=labels, terminating=True)
-    assert steps(view(stateful_set(), foreign=(leaving,))) == []
-    together = view(stateful_set(2, **PARALLEL), foreign=(stranger,))
+    assert steps(replicas_of(stateful_set(), foreign=(leaving,))) == []
+    together = replicas_of(stateful_set(2, **PARALLEL), foreign=(stranger,))
     assert steps(together) == ["create web-1 web-new", "refuse web-0"]
     released = pod(0, uid="other")
-    assert steps(view(stateful_set(), foreign=(released,))) == []
+    assert steps(replicas_of(stateful_set(), foreign=(released,))) == []
 
 
 def test_a_lost_name_label_is_restored() -> None:
     """And the sync continues; a missing index alone is not restored."""
     bare = pod(0, labels={"statefulset.kubernetes.io/pod-name": "other"})
-    assert steps(view(stateful_set(2), bare)) == [
+    assert steps(replicas_of(stateful_set(2), bare)) == [
         "update web-0",
         "create web-1 web-new",
     ]
-    assert steps(view(stateful_set(1), pod(0))) == []
+    assert steps(replicas_of(stateful_set(1), pod(0))) == []
 
 
 def test_missing_claims_are_created_with_their_pod() -> None:
     """Also those of a pod that is still pending."""
     subject = stateful_set(1, **CLAIMS)
-    (step,) = _changes(view(subject))
-    assert isinstance(step, CreatePod)
-    assert [each.metadata.name for each in step.claims.missing] == ["data-web-0"]
-    (step,) = _changes(view(subject, claims=(claim("data-web-0"),)))
-    assert isinstance(step, CreatePod)
-    assert step.claims == ClaimChanges()
+    (work,) = _works(replicas_of(subject))
+    assert [each.metadata.name for each in work.claims.missing] == ["data-web-0"]
+    (work,) = _works(replicas_of(subject, claims=(claim("data-web-0"),)))
+    assert work.claims == ClaimChanges()
     pending = pod(0, phase="Pending", ready=False, claims=("data-web-0",))
-    assert steps(view(subject, pending)) == ["claims of web-0"]
-    assert steps(view(subject, pending, claims=(claim("data-web-0"),))) == []
+    assert steps(replicas_of(subject, pending)) == ["claims of web-0"]
+    assert steps(replicas_of(subject, pending, claims=(claim("data-web-0"),))) == []
     running = pod(0, claims=("data-web-0",))
-    assert steps(view(subject, running)) == []
+    assert steps(replicas_of(subject, running)) == []
 
 
 def test_a_new_claim_of_another_controller_is_reported() -> None:
@@ -354,41 +348,33 @@ def test_a_new_claim_of_another_controller_is_reported() -> None:
         volumeClaimTemplates=[claim_template(ownerReferences=[other])],
         persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete"},
     )
-    (step,) = _changes(view(subject))
-    assert isinstance(step, CreatePod)
-    assert step.claims.conflicts == ("data-web-0",)
+    (work,) = _works(replicas_of(subject))
+    assert work.claims.conflicts == ("data-web-0",)
 
 
-def _changes(seen: View) -> list[Change]:
-    decided = decide(seen, NOW)
-    assert isinstance(decided, Step)
-    return [
-        change
-        for action in decided.actions
-        if isinstance(action, InTurn)
-        for change in action.changes
-    ]
+def _works(seen: Replicas) -> tuple[PodWork, ...]:
+    return plan_sync(seen, NOW).wanted
 
 
 def test_a_pod_does_not_start_with_a_claim_that_will_be_deleted() -> None:
     """It belongs to a pod that was scaled away, or to a deleted set."""
     doomed = claim("data-web-0", owner("Pod", "web-0", "earlier"))
     subject = stateful_set(1, **CLAIMS, **SCALED_DELETE)
-    assert steps(view(subject, claims=(doomed,))) == []
+    assert steps(replicas_of(subject, claims=(doomed,))) == []
     kept = stateful_set(1, **CLAIMS)
-    assert steps(view(kept, claims=(doomed,))) == ["create web-0 web-new"]
+    assert steps(replicas_of(kept, claims=(doomed,))) == ["create web-0 web-new"]
     of_earlier_set = claim("data-web-0", owner("StatefulSet", "web", "earlier"))
-    assert steps(view(kept, claims=(of_earlier_set,))) == []
+    assert steps(replicas_of(kept, claims=(of_earlier_set,))) == []
 
 
 def test_a_pod_with_the_claims_of_an_earlier_set_is_replaced() -> None:
     """Its label has the update revision; it was created before the set."""
     subject = stateful_set(1, created=LATER, **CLAIMS)
     former = pod(0, created=SINCE)
-    seen = view(subject, former, claims=(claim("data-web-0"),))
-    assert _changes(seen) == [DeletePod(former, for_update=True)]
+    seen = replicas_of(subject, former, claims=(claim("data-web-0"),))
+    assert plan_sync(seen, NOW) == Plan(replaced=(former,))
     assert _numbers(seen) == (1, 1, 0, 0)
-    assert _numbers(replace(seen, replaced=(former,))) == (1, 1, 0, 0)
+    assert _numbers(seen, former) == (1, 1, 0, 0)
     left = stateful_set(1, updateStrategy={"type": "OnDelete"}, **CLAIMS)
     assert steps(replace(seen, stateful_set=left)) == []
     partition = stateful_set(1, updateStrategy=rolling(1), **CLAIMS)
@@ -401,7 +387,7 @@ def test_a_pod_of_the_set_that_lacks_a_claim_stays() -> None:
     Upstream tries to give it the volume, which the API server refuses.
     """
     subject = stateful_set(1, created=SINCE, **CLAIMS)
-    seen = view(subject, pod(0, created=LATER), claims=(claim("data-web-0"),))
+    seen = replicas_of(subject, pod(0, created=LATER), claims=(claim("data-web-0"),))
     assert steps(seen) == []
     assert _numbers(seen) == (1, 1, 1, 1)
 
@@ -412,24 +398,25 @@ def test_claims_that_a_pending_pod_does_not_use_are_not_created_for_it() -> None
     subject = stateful_set(1, created=LATER, volumeClaimTemplates=templates)
     former = pod(0, phase="Pending", ready=False, claims=("data-web-0",))
     leaving = claim("wal-web-0", deletionTimestamp=SINCE)
-    assert steps(view(subject, former, claims=(claim("data-web-0"), leaving))) == []
-    (step,) = _changes(view(subject, former))
-    assert isinstance(step, CompleteClaims)
-    assert [each.metadata.name for each in step.claims.missing] == ["data-web-0"]
+    assert (
+        steps(replicas_of(subject, former, claims=(claim("data-web-0"), leaving))) == []
+    )
+    (work,) = _works(replicas_of(subject, former))
+    assert [each.metadata.name for each in work.claims.missing] == ["data-web-0"]
 
 
 def test_a_broken_pod_with_the_claims_of_an_earlier_set_is_replaced() -> None:
     """Its revision is neither the current nor the update revision."""
     subject = stateful_set(2, created=LATER, **CLAIMS)
     former = [pod(0), pod(1, waiting="CrashLoopBackOff", since="2025-12-31T00:00:00Z")]
-    assert steps(view(subject, *former)) == ["replace web-1"]
+    assert steps(replicas_of(subject, *former)) == ["replace web-1"]
     starting = [pod(0), pod(1, ready=False)]
-    assert steps(view(subject, *starting)) == []
+    assert steps(replicas_of(subject, *starting)) == []
 
 
-def _numbers(seen: View) -> tuple[int, int, int, int]:
+def _numbers(seen: Replicas, *replaced: Pod) -> tuple[int, int, int, int]:
     """Return the replicas, ready, current and updated replicas of the status."""
-    status = calculate_status(seen, NOW)
+    status = seen.status(NOW, replaced)
     return (
         status.replicas,
         status.ready_replicas,
@@ -444,7 +431,7 @@ def test_owners_follow_a_changed_policy() -> None:
     subject = stateful_set(1, **CLAIMS, persistentVolumeClaimRetentionPolicy=policy)
     claims = (claim("data-web-0"), claim("data-web-1"))
     pods = [pod(each, claims=(f"data-web-{each}",)) for each in (0, 1)]
-    assert steps(view(subject, *pods, claims=claims)) == [
+    assert steps(replicas_of(subject, *pods, claims=claims)) == [
         "update web-0",
         "owners for web-1",
         "delete web-1",
@@ -453,14 +440,4 @@ def test_owners_follow_a_changed_policy() -> None:
         claim("data-web-0", owner("StatefulSet", "web")),
         claim("data-web-1", owner("Pod", "web-1")),
     )
-    assert steps(view(subject, *pods, claims=owned)) == ["delete web-1"]
-
-
-def test_a_failure_ends_the_sync_after_the_status() -> None:
-    """It is raised, so that the key is retried."""
-    error = OSError("away")
-    seen = view(stateful_set(1), pod(0), revisions=NEW)
-    decided = decide(replace(seen, acted=True, failure=error), NOW)
-    assert isinstance(decided, Decision)
-    assert (decided.retry, decided.actions) == (error, ())
-    assert decided.status is not None
+    assert steps(replicas_of(subject, *pods, claims=owned)) == ["delete web-1"]

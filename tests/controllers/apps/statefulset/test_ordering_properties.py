@@ -1,4 +1,4 @@
-"""Properties of the stateful set controller's decisions for every view."""
+"""Properties of the plan of a sync, for pods in every state."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -8,30 +8,25 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.control.decision import Decision, Step
-from controller_manager.controllers.apps.statefulset.actions import (
-    Change,
-    CreatePod,
-    DeletePod,
-    InTurn,
-)
-from controller_manager.controllers.apps.statefulset.decide import (
-    Plan,
-    decide,
-    plan_sync,
-)
+from controller_manager.controllers.apps.statefulset.failures import start_failures
 from controller_manager.controllers.apps.statefulset.identity import ordinals
-from controller_manager.controllers.apps.statefulset.pods import start_failures
-from controller_manager.controllers.apps.statefulset.revisions import Revisions
-from controller_manager.controllers.apps.statefulset.status import calculate_status
-from controller_manager.controllers.apps.statefulset.view import Settings, View
+from controller_manager.controllers.apps.statefulset.ordering import Plan, plan_sync
+from controller_manager.controllers.apps.statefulset.replicas import (
+    Replicas,
+    Revisions,
+    Settings,
+)
 from tests.controllers.apps.statefulset.builders import (
     pod,
+    replicas_of,
     rolling,
     stateful_set,
-    view,
 )
-from tests.controllers.apps.statefulset.properties import plan_problems
+from tests.controllers.apps.statefulset.properties import (
+    created_by,
+    deleted_by,
+    plan_problems,
+)
 
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 TEN_MINUTES_AGO = "2025-12-31T23:51:00Z"
@@ -57,7 +52,7 @@ def pods(draw: st.DrawFn, ordinal: int) -> Pod:
 
 
 @st.composite
-def views(draw: st.DrawFn, /, **fixed: Any) -> View:
+def sets(draw: st.DrawFn, /, **fixed: Any) -> Replicas:
     """Draw a set with any pods, in any phase of an update."""
     spec: dict[str, Any] = {
         "podManagementPolicy": draw(st.sampled_from(("OrderedReady", "Parallel"))),
@@ -70,7 +65,7 @@ def views(draw: st.DrawFn, /, **fixed: Any) -> View:
     }
     present = draw(st.sets(st.integers(0, 6)))
     current = draw(st.sampled_from(("web-new", "web-old")))
-    return view(
+    return replicas_of(
         stateful_set(draw(st.integers(0, 4)), **spec),
         *(draw(pods(each)) for each in sorted(present)),
         revisions=Revisions(current, "web-new"),
@@ -78,58 +73,40 @@ def views(draw: st.DrawFn, /, **fixed: Any) -> View:
     )
 
 
-def planned(seen: View) -> Plan:
-    return plan_sync(seen, seen.slots(), NOW)
-
-
-def changes(seen: View) -> list[Change]:
-    found: list[Change] = []
-    for action in planned(seen).actions:
-        if isinstance(action, InTurn):
-            found += action.changes
-        else:
-            found += [change for group in action.groups for change in group]
-    return found
+@unhurried
+@given(sets())
+def test_every_set_has_a_plan(seen: Replicas) -> None:
+    """And the same set has the same one: it keeps no state."""
+    assert plan_sync(seen, NOW) == plan_sync(seen, NOW)
 
 
 @unhurried
-@given(views())
-def test_every_view_has_a_decision_after_one_step(seen: View) -> None:
-    """And the same view has the same one: it keeps no state."""
-    decided = decide(seen, NOW)
-    assert decided == decide(seen, NOW)
-    if isinstance(decided, Step):
-        decided = decide(replace(seen, acted=True), NOW)
-    assert isinstance(decided, Decision)
+@given(sets())
+def test_no_plan_breaks_the_order_of_pods(seen: Replicas) -> None:
+    """The properties of the simulation hold for sets that it never reaches."""
+    assert list(plan_problems(seen, plan_sync(seen, NOW), NOW)) == []
 
 
 @unhurried
-@given(views())
-def test_no_plan_breaks_the_order_of_pods(seen: View) -> None:
-    """The properties of the simulation hold for views that it never reaches."""
-    assert list(plan_problems(seen, planned(seen), NOW)) == []
-
-
-@unhurried
-@given(views())
-def test_no_plan_touches_a_pod_twice_or_one_that_is_terminating(seen: View) -> None:
+@given(sets())
+def test_no_plan_touches_a_pod_twice_or_one_that_is_terminating(
+    seen: Replicas,
+) -> None:
     """A name is created or deleted once, and not both."""
-    names = []
-    for each in changes(seen):
-        if isinstance(each, DeletePod):
-            assert each.pod.metadata.deletion_timestamp is None
-            names.append(each.pod.metadata.name)
-        if isinstance(each, CreatePod):
-            names.append(each.name)
+    plan = plan_sync(seen, NOW)
+    deleted = deleted_by(plan)
+    assert all(each.metadata.deletion_timestamp is None for each in deleted)
+    names = [each.metadata.name for each in deleted]
+    names += [each.name for each in created_by(plan)]
     assert len(names) == len(set(names))
 
 
 @unhurried
-@given(views(), st.integers(0, 127))
-def test_no_status_has_a_negative_number(seen: View, mask: int) -> None:
+@given(sets(), st.integers(0, 127))
+def test_no_status_has_a_negative_number(seen: Replicas, mask: int) -> None:
     """Whichever pods were replaced in the sync."""
     replaced = [each for at, each in enumerate(seen.pods) if mask & 1 << at]
-    status = calculate_status(replace(seen, replaced=tuple(replaced)), NOW)
+    status = seen.status(NOW, replaced)
     counts = (
         status.replicas,
         status.ready_replicas,
@@ -142,8 +119,8 @@ def test_no_status_has_a_negative_number(seen: View, mask: int) -> None:
 
 
 @unhurried
-@given(views(updateStrategy=rolling()))
-def test_a_rolling_update_comes_to_its_end(seen: View) -> None:
+@given(sets(updateStrategy=rolling()))
+def test_a_rolling_update_comes_to_its_end(seen: Replicas) -> None:
     """If pods go when they are deleted and new ones become ready at once.
 
     In the end each wanted ordinal has a pod of the update revision, and no other pod
@@ -151,20 +128,20 @@ def test_a_rolling_update_comes_to_its_end(seen: View) -> None:
     """
     seen = replace(seen, settings=Settings(replaces_stuck_pods=True))
     for _ in range(40):
-        todo = changes(_recovered(seen))
-        if not todo:
+        plan = plan_sync(_recovered(seen), NOW)
+        if not plan.has_writes:
             break
-        seen = _carried_out(_recovered(seen), todo)
+        seen = _carried_out(_recovered(seen), plan)
     end = _recovered(seen)
-    assert not end.condemned()
-    for slot in end.slots():
+    assert not end.condemned
+    for slot in end.slots:
         assert slot.pod is not None
         assert slot.pod.metadata.labels is not None
         assert slot.pod.metadata.labels["controller-revision-hash"] == "web-new"
 
 
-def _recovered(seen: View) -> View:
-    """Return the view when terminating pods are gone, and pods that work are ready."""
+def _recovered(seen: Replicas) -> Replicas:
+    """Return the set when terminating pods are gone, and pods that work are ready."""
     kept = []
     for each in seen.pods:
         if each.metadata.deletion_timestamp is not None:
@@ -184,10 +161,12 @@ def _recovered(seen: View) -> View:
     return replace(seen, pods=tuple(kept), failing_since=failing)
 
 
-def _carried_out(seen: View, todo: list[Change]) -> View:
-    deleted = {each.pod.metadata.name for each in todo if isinstance(each, DeletePod)}
+def _carried_out(seen: Replicas, plan: Plan) -> Replicas:
+    deleted = {each.metadata.name for each in deleted_by(plan)}
     left = [each for each in seen.pods if each.metadata.name not in deleted]
     new = [
-        pod(each.ordinal, each.revision) for each in todo if isinstance(each, CreatePod)
+        pod(each.slot.ordinal, each.revision)
+        for each in plan.wanted
+        if each.slot.pod is None
     ]
     return replace(seen, pods=(*left, *new))

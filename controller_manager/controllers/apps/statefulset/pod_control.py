@@ -1,0 +1,376 @@
+"""Writes the pods of a stateful set and their claims (stateful_pod_control.go).
+
+The role does not allow to patch claims. So their owners are changed by PUT, from a
+copy that was just read.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec.structs import replace
+
+from controller_manager.api.apps.v1 import STATEFUL_SETS, StatefulSet
+from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
+from controller_manager.api.core.v1 import PODS, Pod, PodTemplateSpec
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.meta import is_deleting, key_of, split_key
+from controller_manager.api.owners import controller_reference
+from controller_manager.api.resource import metadata_of
+from controller_manager.client.client import Client, DeleteOptions, PatchType
+from controller_manager.client.errors import (
+    AlreadyExists,
+    APIError,
+    Conflict,
+    NotFound,
+    TransportError,
+    gravest,
+    is_about,
+    is_namespace_terminating,
+)
+from controller_manager.client.events import NORMAL, WARNING, EventRecorder
+from controller_manager.control.history.names import POD_REVISION_LABEL
+from controller_manager.runtime.outcome import SyncError
+
+from .identity import (
+    ClaimChanges,
+    References,
+    claim_name,
+    claim_templates,
+    corrected_owners,
+    identity_labels,
+    pod_name,
+)
+from .ordering import PodWork
+from .replicas import Revisions
+
+
+class NameInUse(SyncError):
+    """A pod that the set does not control has the name of a wanted pod."""
+
+
+class ClaimProblem(SyncError):
+    """A claim cannot be created or corrected; its pod must wait."""
+
+
+class Outdated(SyncError):
+    """The set has changed since it was cached; its claims keep their owners."""
+
+
+class UnseenDeletions:
+    """The pods that were deleted for each key, as long as the cache shows them.
+
+    A deletion has no version that a sync could wait for, so the uids of the pods are
+    kept. A set is not synced while the cache shows one of these pods as not being
+    deleted: each sync would delete it again.
+    """
+
+    def __init__(self, pods: Callable[[str, str], Pod | None]) -> None:
+        self._pods = pods
+        self._names: dict[str, dict[str, str]] = {}
+        """The names of the pods by uid, for each key."""
+
+    def sent(self, key: str, pod: Pod) -> None:
+        """Expect the deletion of a pod, which is about to be sent."""
+        self._names.setdefault(key, {})[pod.metadata.uid] = pod.metadata.name
+
+    def failed(self, key: str, pod: Pod) -> None:
+        """Stop expecting the deletion of a pod; a second deletion does no harm."""
+        self._names.get(key, {}).pop(pod.metadata.uid, None)
+
+    def are_unseen(self, key: str) -> bool:
+        """Tell whether the cache shows fewer deletions than were sent for a key."""
+        namespace, unseen = split_key(key)[0], {}
+        for uid, name in self._names.pop(key, {}).items():
+            pod = self._pods(namespace, name)
+            if pod is not None and pod.metadata.uid == uid and not is_deleting(pod):
+                unseen[uid] = name
+        if unseen:
+            self._names[key] = unseen
+        return bool(unseen)
+
+    def forget(self, key: str) -> None:
+        """Drop the deletions of a key that is gone."""
+        self._names.pop(key, None)
+
+
+class StatefulPodControl:
+    """Writes the pods of one set and their claims, in one sync.
+
+    A claim is deleted with its owner, so a wrong owner may cost data. Before the first
+    change of an owner the set is read again from the API server: it must be the same
+    set with the same spec, and not be deleted. A pod must exist to become an owner.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        recorder: EventRecorder,
+        deletions: UnseenDeletions,
+        stateful_set: StatefulSet,
+        revisions: Revisions,
+    ) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._deletions = deletions
+        self._set = stateful_set
+        self._revisions = revisions
+        self._is_set_checked = False
+
+    # Pods.
+
+    async def create_pod(self, work: PodWork) -> None:
+        """Create the claims of a pod that do not exist, then the pod."""
+        slot, namespace = work.slot, self._set.metadata.namespace
+        try:
+            await self.create_claims(slot.name, work.claims)
+            template = self._revisions.template(self._set, work.revision)
+            body = pod_body(self._set, template, work.revision, slot.ordinal)
+            await self._client.create_json(metadata_of(PODS), namespace, body)
+        except AlreadyExists:
+            # The cache will show the pod, which this set or another owner controls.
+            raise
+        except (APIError, TransportError, ClaimProblem) as error:
+            if not is_namespace_terminating(error):
+                self._pod_event("Create", slot.name, error)
+            raise
+        self._report_conflicts(work.claims)
+        self._pod_event("Create", slot.name)
+
+    def refuse_name(self, name: str) -> None:
+        """Report that a pod of another owner has a wanted name; raise NameInUse."""
+        error = NameInUse(f'pods "{name}" already exists')
+        self._pod_event("Create", name, error)
+        raise error
+
+    async def update_pod(self, pod: Pod, work: PodWork) -> None:
+        """Give a pod its identity back, and its claims the right owners.
+
+        The volumes of the pod stay: the API server refuses to change them, also for
+        upstream, which tries.
+        """
+        metadata, claims = pod.metadata, work.claims
+        if pod.status.phase == "Pending" and claims.is_needed:
+            await self.create_claims(metadata.name, claims)
+            try:
+                await self.correct_owners(pod, claims)
+            except ClaimProblem as error:
+                self._pod_event("Update", metadata.name, error)
+                raise
+            claims = ClaimChanges()
+        if not (claims.owners or work.restores_identity):
+            return
+        try:
+            await self.correct_owners(pod, claims)
+            if work.restores_identity:
+                labels = identity_labels(metadata.name, work.slot.ordinal)
+                await self._client.patch(
+                    metadata_of(PODS),
+                    metadata.namespace,
+                    metadata.name,
+                    {"metadata": {"uid": metadata.uid, "labels": labels}},
+                    PatchType.STRATEGIC,
+                )
+        except (APIError, TransportError, ClaimProblem) as error:
+            self._pod_event("Update", metadata.name, error)
+            raise
+        self._pod_event("Update", metadata.name)
+
+    async def delete_pod(self, pod: Pod) -> None:
+        """Delete exactly this pod; a pod that is gone already is no error."""
+        metadata, key = pod.metadata, key_of(self._set)
+        self._deletions.sent(key, pod)
+        try:
+            options = DeleteOptions(uid=metadata.uid)
+            await self._client.delete(PODS, metadata.namespace, metadata.name, options)
+        except (APIError, TransportError) as error:
+            if isinstance(error, NotFound) and is_about(error, metadata.name):
+                return
+            self._deletions.failed(key, pod)
+            if not isinstance(error, Conflict):  # another pod has the name
+                self._pod_event("Delete", metadata.name, error)
+            raise
+        self._pod_event("Delete", metadata.name)
+
+    # Claims.
+
+    async def create_claims(self, pod: str, work: ClaimChanges) -> None:
+        """Create the missing claims of the pod of that name.
+
+        Tries all of them. Raises ClaimProblem with the problems of all claims that
+        cannot be created or are being deleted. If the namespace is being deleted,
+        raises the error of the API server at once.
+        """
+        problems = [_being_deleted(name) for name in work.deleting]
+        for claim in work.missing:
+            try:
+                await self._create_claim(pod, claim)
+            except ClaimProblem as problem:
+                problems.append(problem)
+        if problems:
+            text = ", ".join(map(str, problems))
+            text = text if len(problems) == 1 else f"[{text}]"
+            raise ClaimProblem(text) from gravest(problems)
+
+    async def _create_claim(self, pod: str, claim: PersistentVolumeClaim) -> None:
+        name, namespace = claim.metadata.name, self._set.metadata.namespace
+        about = f"Pod {pod} in StatefulSet {self._set.metadata.name}"
+        try:
+            await self._client.create_for_metadata(CLAIMS, claim)
+        except AlreadyExists:
+            # The cache does not show the claim yet.
+            existing = await self._client.get(CLAIMS, namespace, name)
+            if is_deleting(existing):
+                raise _being_deleted(name) from None
+        except (APIError, TransportError) as error:
+            if is_namespace_terminating(error):
+                raise
+            message = f"Create Claim {name} for {about} failed error: {error}"
+            self._event(WARNING, "FailedCreate", message)
+            msg = f"failed to create PVC {name}: {error}"
+            raise ClaimProblem(msg) from error
+        else:
+            message = f"Create Claim {name} {about} success"
+            self._event(NORMAL, "SuccessfulCreate", message)
+
+    async def correct_owners(self, pod: Pod, work: ClaimChanges) -> None:
+        """Give claims the owners that the retention policy requires.
+
+        Raises ClaimProblem for the first claim that cannot be changed, and Outdated if
+        the API server has another version of the set.
+        """
+        self._report_conflicts(work)
+        for name in work.owners:
+            try:
+                await self._correct_owner(pod, name)
+            except (APIError, TransportError) as error:
+                msg = f"could not update claim {name} for delete policy ownerRefs: "
+                raise ClaimProblem(msg + str(error)) from error
+
+    async def _correct_owner(self, pod: Pod, name: str) -> None:
+        namespace = self._set.metadata.namespace
+        try:
+            claim = await self._client.get(CLAIMS, namespace, name)
+        except NotFound as error:
+            if not is_about(error, name):
+                raise
+            return
+        owners = corrected_owners(claim, self._set, pod)
+        if owners is None or not await self._may_own(pod, owners):
+            return
+        metadata = replace(claim.metadata, owner_references=owners or None)
+        await self._client.update_for_metadata(
+            CLAIMS, replace(claim, metadata=metadata)
+        )
+
+    async def _may_own(self, pod: Pod, owners: References) -> bool:
+        """Tell whether the pod exists, if it is among the owners."""
+        await self._check_set()
+        metadata = pod.metadata
+        if all(each.uid != metadata.uid for each in owners):
+            return True
+        try:
+            fresh = await self._client.get(PODS, metadata.namespace, metadata.name)
+        except NotFound as error:
+            if not is_about(error, metadata.name):
+                raise
+            return False
+        return fresh.metadata.uid == metadata.uid
+
+    async def _check_set(self) -> None:
+        """Read the set again, once in a sync."""
+        if self._is_set_checked:
+            return
+        cached = self._set.metadata
+        fresh = await self._client.get(STATEFUL_SETS, cached.namespace, cached.name)
+        seen = (cached.uid, cached.generation)
+        stored = (fresh.metadata.uid, fresh.metadata.generation)
+        if stored != seen or is_deleting(fresh):
+            msg = f"StatefulSet {cached.namespace}/{cached.name} has just changed"
+            raise Outdated(msg)
+        self._is_set_checked = True
+
+    # Events.
+
+    def _report_conflicts(self, work: ClaimChanges) -> None:
+        """Record the claims that have another controller; upstream's spelling."""
+        for claim in work.conflicts:
+            message = (
+                f"PersistentVolumeClaim {claim} has a conflicting OwnerReference that "
+                "acts as a manging controller, the retention policy is ignored for "
+                "this claim"
+            )
+            self._event(WARNING, "ConflictingController", message)
+
+    def _pod_event(self, verb: str, pod: str, error: Exception | None = None) -> None:
+        """Record that a pod was created, updated or deleted, or the failure of it."""
+        about = f"{verb} Pod {pod} in StatefulSet {self._set.metadata.name}"
+        if error is None:
+            self._event(NORMAL, f"Successful{verb}", f"{about} successful")
+        else:
+            self._event(WARNING, f"Failed{verb}", f"{about} failed error: {error}")
+
+    def _event(self, event_type: str, reason: str, message: str) -> None:
+        self._recorder.event(STATEFUL_SETS, self._set, event_type, reason, message)
+
+
+def _being_deleted(claim: str) -> ClaimProblem:
+    return ClaimProblem(f"pvc {claim} is being deleted")
+
+
+def pod_body(
+    stateful_set: StatefulSet, template: PodTemplateSpec, revision: str, ordinal: int
+) -> bytes:
+    """Return the request body of the pod with an ordinal (newStatefulSetPod).
+
+    `revision` is the name of the revision that records `template`.
+    """
+    name = pod_name(stateful_set, ordinal)
+    made_from, owner = template.metadata, stateful_set.metadata
+    metadata: JSON = {
+        "name": name,
+        "generateName": f"{owner.name}-",
+        "namespace": owner.namespace,
+        "labels": {
+            **(made_from.labels or {}),
+            **identity_labels(name, ordinal),
+            POD_REVISION_LABEL: revision,
+        },
+        "ownerReferences": [
+            controller_reference(
+                stateful_set, STATEFUL_SETS.api_version, STATEFUL_SETS.kind
+            )
+        ],
+    }
+    if made_from.annotations:
+        metadata["annotations"] = made_from.annotations
+    if made_from.finalizers:
+        metadata["finalizers"] = made_from.finalizers
+    spec: JSON = msgspec.json.decode(template.spec)
+    spec["hostname"] = name
+    spec.pop("subdomain", None)  # the template's subdomain never counts, as upstream
+    if stateful_set.spec.service_name:
+        spec["subdomain"] = stateful_set.spec.service_name
+    if claims := claim_volumes(stateful_set, ordinal):
+        spec["volumes"] = _with_claims(spec.get("volumes") or [], claims)
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return msgspec.json.encode(body)
+
+
+def claim_volumes(stateful_set: StatefulSet, ordinal: int) -> list[JSON]:
+    """Return the volumes of a pod for its claims, with the names of the templates."""
+    names = [template.metadata.name for template in claim_templates(stateful_set)]
+    return [
+        {
+            "name": name,
+            "persistentVolumeClaim": {
+                "claimName": claim_name(stateful_set, name, ordinal)
+            },
+        }
+        for name in names
+    ]
+
+
+def _with_claims(volumes: list[JSON], claims: list[JSON]) -> list[JSON]:
+    """Return the claims, then the volumes whose names no claim has."""
+    claimed = {each["name"] for each in claims}
+    return [*claims, *(each for each in volumes if each.get("name") not in claimed)]
