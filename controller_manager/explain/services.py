@@ -13,9 +13,12 @@ from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.json_objects import object_at, objects_at
 from controller_manager.api.pods import is_ready, is_terminal
 from controller_manager.api.resource import AnyResource
-from controller_manager.control.endpoints.addresses import belongs_in_endpoints
-from controller_manager.control.endpoints.ports import find_port
-from controller_manager.control.endpoints.selectors import is_selected, selects_pods
+from controller_manager.control.endpoints.pods import (
+    belongs_in_endpoints,
+    find_port,
+    is_selected,
+    selects_pods,
+)
 
 from .cause import Cause, State, counted, symptom, worst_first, worst_of
 from .daemon_sets import explain_daemon_set

@@ -1,1 +1,1 @@
-"""The endpoints of services: their pods, addresses, ports and slices."""
+"""The endpoints of services: the pods behind them, and the slices that show them."""

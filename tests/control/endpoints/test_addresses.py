@@ -5,18 +5,16 @@ from typing import Any
 import pytest
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.control.endpoints.addresses import (
+from controller_manager.control.endpoints.pods import (
     address_types_of,
     addresses_of,
     belongs_in_endpoints,
-    has_hostname,
-    is_headless,
-    takes_traffic,
-)
-from controller_manager.control.endpoints.ports import (
     depends_on_pod,
     endpoint_ports,
+    has_hostname,
     has_no_ports,
+    is_headless,
+    takes_traffic,
 )
 from tests.control.endpoints.objects import pod, service
 

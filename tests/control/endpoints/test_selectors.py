@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.services import Service
 from controller_manager.api.core.v1 import Pod
-from controller_manager.control.endpoints.selectors import (
+from controller_manager.control.endpoints.pods import (
     POD_INDEXES,
     SERVICE_INDEXES,
     ServicesOfPods,

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from controller_manager.api.discovery.v1 import EndpointSlice
-from controller_manager.control.endpoints.slices.tracker import SliceTracker
+from controller_manager.control.endpoints.slice_writes import SliceTracker
 from controller_manager.informers.lister import Lister
 from controller_manager.informers.store import Store
 from tests.control.endpoints.objects import endpoint_slice

@@ -23,7 +23,7 @@ from controller_manager.api.core.services import (
     Service,
 )
 from controller_manager.api.meta import ObjectMeta, annotations_of, labels_of
-from controller_manager.control.endpoints.addresses import is_headless
+from controller_manager.control.endpoints.pods import is_headless
 from controller_manager.control.endpoints.subsets import repack
 
 MANAGER: Final = "endpoint-controller"

@@ -29,22 +29,21 @@ from controller_manager.client.errors import (
     is_namespace_terminating,
 )
 from controller_manager.client.events import WARNING
-from controller_manager.control.endpoints.addresses import (
-    address_types_of,
-    addresses_of,
-    belongs_in_endpoints,
-    has_hostname,
-    takes_traffic,
-)
 from controller_manager.control.endpoints.live import live
-from controller_manager.control.endpoints.ports import find_port, has_no_ports
-from controller_manager.control.endpoints.selectors import (
+from controller_manager.control.endpoints.pods import (
     POD_INDEXES,
     SERVICE_INDEXES,
     ServicesOfPods,
+    address_types_of,
+    addresses_of,
+    belongs_in_endpoints,
+    find_port,
+    has_hostname,
+    has_no_ports,
     pod_handler,
     pods_of,
     selects_pods,
+    takes_traffic,
 )
 from controller_manager.control.endpoints.subsets import Offers
 from controller_manager.control.endpoints.trigger_time import TriggerTimes

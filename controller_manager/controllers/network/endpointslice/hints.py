@@ -1,46 +1,85 @@
-"""Replaces the hints of slices."""
+"""The hints of endpoints: which clients should use them (trafficdist.go)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.discovery.v1 import Endpoint, EndpointHints, EndpointSlice
-from controller_manager.control.endpoints.slices.actions import SliceActions
+from controller_manager.api.core.services import Service
+from controller_manager.api.discovery.v1 import (
+    Endpoint,
+    EndpointHints,
+    EndpointSlice,
+    ForNode,
+    ForZone,
+)
+from controller_manager.control.endpoints.slices import SliceActions
 
 Hint = Callable[[Endpoint], EndpointHints | None]
 
+PREFER_CLOSE: Final = "PreferClose"
+PREFER_SAME_ZONE: Final = "PreferSameZone"
+PREFER_SAME_NODE: Final = "PreferSameNode"
 
-def is_ready(endpoint: Endpoint) -> bool:
-    """Tell whether an endpoint is ready; an unknown condition counts as not ready."""
-    return endpoint.conditions.ready is True
-
-
-def hinted(existing: EndpointSlice, hint: Hint) -> EndpointSlice:
-    """Return a slice whose endpoints have the hints that `hint` returns."""
-    endpoints = tuple(
-        each if each.hints == (wanted := hint(each)) else replace(each, hints=wanted)
-        for each in existing.endpoints or ()
-    )
-    return replace(existing, endpoints=endpoints)
+DISTRIBUTIONS: Final = (PREFER_CLOSE, PREFER_SAME_ZONE, PREFER_SAME_NODE)
+"""The values that are known."""
+_AUTO: Final = ("Auto", "auto")
 
 
-def rehinted(
-    changes: SliceActions, hint: Hint, must_change: Callable[[EndpointSlice], bool]
-) -> SliceActions:
-    """Return actions with new hints in all slices that are written.
+def is_by_topology(service: Service) -> bool:
+    """Tell whether an annotation asks for a share of the endpoints for each zone.
 
-    An unchanged slice is written if `must_change` returns True for it.
+    The annotation wins over ``spec.trafficDistribution``, and the deprecated annotation
+    wins over the other one (hintsEnabled).
     """
-    moved = [each for each in changes.unchanged if must_change(each)]
-    unchanged = changes.unchanged
-    if moved:
-        unchanged = tuple(each for each in unchanged if each not in moved)
-    return replace(
-        changes,
-        create=_all_hinted(changes.create, hint),
-        update=_all_hinted((*changes.update, *moved), hint),
-        unchanged=unchanged,
-    )
+    annotations = service.metadata.annotations
+    if annotations is None:
+        return False
+    deprecated = annotations.topology_aware_hints
+    mode = annotations.topology_mode if deprecated is None else deprecated
+    return mode in _AUTO
+
+
+def distribution_of(service: Service) -> str:
+    """Return the valid traffic distribution of a service, empty for none."""
+    distribution = service.spec.traffic_distribution
+    if distribution not in DISTRIBUTIONS or is_by_topology(service):
+        return ""
+    return distribution
+
+
+def with_traffic_hints(
+    changes: SliceActions, distribution: str, checked: frozenset[str]
+) -> SliceActions:
+    """Return actions with the hints of a traffic distribution.
+
+    Each ready endpoint is for the clients of its zone; with PreferSameNode also for
+    those of its node. The slices with the names `checked` are known to have these
+    hints.
+    """
+    hint = _hint_for_node if distribution == PREFER_SAME_NODE else _hint_for_zone
+    wrong = [
+        each
+        for each in changes.unchanged
+        if each.metadata.name not in checked
+        and any(
+            is_ready(one) and one.hints != hint(one) for one in each.endpoints or ()
+        )
+    ]
+    return rehinted(changes, hint, wrong)
+
+
+def _hint_for_zone(endpoint: Endpoint) -> EndpointHints | None:
+    if not is_ready(endpoint) or endpoint.zone is None:
+        return None
+    return EndpointHints(for_zones=(ForZone(name=endpoint.zone),))
+
+
+def _hint_for_node(endpoint: Endpoint) -> EndpointHints | None:
+    if not is_ready(endpoint) or endpoint.node_name is None:
+        return _hint_for_zone(endpoint)
+    zones = None if endpoint.zone is None else (ForZone(name=endpoint.zone),)
+    return EndpointHints(for_zones=zones, for_nodes=(ForNode(name=endpoint.node_name),))
 
 
 def without_hints(
@@ -50,18 +89,41 @@ def without_hints(
 
     The slices with the names `checked` are known to have no hints.
     """
-    return rehinted(
+    hinted = [
+        each
+        for each in changes.unchanged
+        if each.metadata.name not in checked
+        and any(one.hints is not None for one in each.endpoints or ())
+    ]
+    return rehinted(changes, lambda _: None, hinted)
+
+
+def is_ready(endpoint: Endpoint) -> bool:
+    """Tell whether an endpoint is ready; an unknown condition counts as not ready."""
+    return endpoint.conditions.ready is True
+
+
+def rehinted(
+    changes: SliceActions, hint: Hint, wrong: Sequence[EndpointSlice]
+) -> SliceActions:
+    """Return actions with new hints in all slices that are written.
+
+    The unchanged slices that are `wrong` are written, too.
+    """
+    unchanged = changes.unchanged
+    if wrong:
+        unchanged = tuple(each for each in unchanged if each not in wrong)
+    return replace(
         changes,
-        lambda _: None,
-        lambda each: each.metadata.name not in checked and _has_hints(each),
+        create=tuple(_hinted(each, hint) for each in changes.create),
+        update=tuple(_hinted(each, hint) for each in (*changes.update, *wrong)),
+        unchanged=unchanged,
     )
 
 
-def _has_hints(existing: EndpointSlice) -> bool:
-    return any(each.hints is not None for each in existing.endpoints or ())
-
-
-def _all_hinted(
-    slices: Iterable[EndpointSlice], hint: Hint
-) -> tuple[EndpointSlice, ...]:
-    return tuple(hinted(each, hint) for each in slices)
+def _hinted(existing: EndpointSlice, hint: Hint) -> EndpointSlice:
+    endpoints = tuple(
+        each if each.hints == (wanted := hint(each)) else replace(each, hints=wanted)
+        for each in existing.endpoints or ()
+    )
+    return replace(existing, endpoints=endpoints)

@@ -1,14 +1,11 @@
-"""Keeps the shares of zones, and the services with hints (topologycache.go).
-
-Hints that give each zone its share of the endpoints (AddHints).
-"""
+"""Hints that give each zone its share of the endpoints (topologycache.go)."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import Node
 from controller_manager.api.discovery.v1 import (
@@ -20,11 +17,10 @@ from controller_manager.api.discovery.v1 import (
 from controller_manager.api.meta import labels_of
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.client.events import NORMAL, WARNING
-from controller_manager.control.endpoints.slices.actions import SliceActions
-from controller_manager.control.endpoints.slices.identity import key_of_endpoint
+from controller_manager.control.endpoints.slices import SliceActions, key_of_endpoint
 
-from .desired import zone_of
-from .hints import hinted, is_ready, without_hints
+from .hints import is_ready, rehinted, without_hints
+from .slices import zone_of
 
 OVERLOAD: Final = 0.2
 """The largest part by which the traffic of an endpoint may exceed its share."""
@@ -148,14 +144,14 @@ def with_zone_hints(
     clients of its own zone, unless that zone has too many endpoints and another zone
     has too few. Unchanged slices are not written if their hints still fit.
     """
-    slices = (*changes.create, *changes.update, *changes.unchanged)
+    written = (*changes.create, *changes.update)
     try:
-        wanted = allocations(shares, sum(map(_ready_in, slices)))
+        wanted = allocations(shares, len(_ready((*written, *changes.unchanged))))
     except TooFewEndpoints as error:
         return ZoneHints(without_hints(changes), {}, str(error))
-    kept, moved, allocated = _kept(changes.unchanged, wanted)
-    writing = (*changes.create, *changes.update, *moved)
-    ready = [one for each in writing for one in each.endpoints or () if is_ready(one)]
+    allocated: Counter[str] = Counter()
+    wrong = _outdated(changes.unchanged, wanted, allocated)
+    ready = _ready((*written, *wrong))
     if not all(each.zone for each in ready):
         problem = "One or more endpoints do not have a zone specified"
         return ZoneHints(without_hints(changes), {}, problem)
@@ -170,71 +166,49 @@ def with_zone_hints(
         zone = zones[key_of_endpoint(endpoint)]
         return EndpointHints(for_zones=(ForZone(name=zone),))
 
-    written = replace(
-        changes,
-        create=tuple(hinted(each, hint) for each in changes.create),
-        update=tuple(hinted(each, hint) for each in (*changes.update, *moved)),
-        unchanged=tuple(kept),
-    )
-    return ZoneHints(written, allocated)
+    return ZoneHints(rehinted(changes, hint, wrong), dict(allocated))
 
 
-def _ready_in(existing: EndpointSlice) -> int:
-    return sum(map(is_ready, existing.endpoints or ()))
+def _ready(slices: Iterable[EndpointSlice]) -> list[Endpoint]:
+    return [one for each in slices for one in each.endpoints or () if is_ready(one)]
 
 
-def _kept(
-    unchanged: Sequence[EndpointSlice], wanted: Mapping[str, Allocation]
-) -> tuple[list[EndpointSlice], list[EndpointSlice], dict[str, int]]:
-    """Return the slices whose hints still fit, the others, and counts of kept hints."""
-    kept: list[EndpointSlice] = []
-    moved: list[EndpointSlice] = []
-    allocated: dict[str, int] = {}
+def _outdated(
+    unchanged: Sequence[EndpointSlice],
+    wanted: Mapping[str, Allocation],
+    allocated: Counter[str],
+) -> list[EndpointSlice]:
+    """Return the slices whose hints do not fit; count the others in `allocated`."""
+    found = []
     for each in unchanged:
         hints = _hints_by_zone(each)
-        if hints is None or not _fit(hints, allocated, wanted):
-            moved.append(each)
-            continue
-        kept.append(each)
-        for zone, count in hints.items():
-            allocated[zone] = allocated.get(zone, 0) + count
-    return kept, moved, allocated
-
-
-def _hints_by_zone(existing: EndpointSlice) -> dict[str, int] | None:
-    """Return how many hints each zone has; `None` if a ready endpoint has none."""
-    found: dict[str, int] = {}
-    for endpoint in existing.endpoints or ():
-        if not is_ready(endpoint):
-            continue
-        if endpoint.hints is None or not endpoint.hints.for_zones:
-            return None
-        for zone in endpoint.hints.for_zones:
-            found[zone.name] = found.get(zone.name, 0) + 1
+        if hints is not None and all(
+            zone in wanted and allocated[zone] + count <= wanted[zone].maximum
+            for zone, count in hints.items()
+        ):
+            allocated += hints
+        else:
+            found.append(each)
     return found
 
 
-def _fit(
-    hints: Mapping[str, int],
-    allocated: Mapping[str, int],
-    wanted: Mapping[str, Allocation],
-) -> bool:
-    """Tell whether these hints leave enough endpoints for each zone."""
-    return all(
-        zone in wanted and allocated.get(zone, 0) + count <= wanted[zone].maximum
-        for zone, count in hints.items()
-    )
+def _hints_by_zone(existing: EndpointSlice) -> Counter[str] | None:
+    """Return how many hints each zone has; `None` if a ready endpoint has none."""
+    found: Counter[str] = Counter()
+    for endpoint in filter(is_ready, existing.endpoints or ()):
+        if endpoint.hints is None or not endpoint.hints.for_zones:
+            return None
+        found.update(zone.name for zone in endpoint.hints.for_zones)
+    return found
 
 
 def _zones_of(
     ready: Sequence[Endpoint],
     wanted: Mapping[str, Allocation],
-    allocated: dict[str, int],
+    allocated: Counter[str],
 ) -> dict[object, str]:
     """Return the zone of the hint of each endpoint; count the zones in `allocated`."""
-    for each in ready:
-        zone = each.zone or ""
-        allocated[zone] = allocated.get(zone, 0) + 1
+    allocated.update(each.zone or "" for each in ready)
     giving, receiving = transfers(allocated, wanted)
     receivers = [
         zone for zone, count in sorted(receiving.items()) for _ in range(count)
@@ -246,7 +220,7 @@ def _zones_of(
             giving[zone] -= 1
             allocated[zone] -= 1
             zone = receivers.pop(0)
-            allocated[zone] = allocated.get(zone, 0) + 1
+            allocated[zone] += 1
         zones[key_of_endpoint(each)] = zone
     return zones
 
@@ -265,14 +239,14 @@ def zone_shares(nodes: Iterable[Node]) -> Mapping[str, float] | None:
     Only ready nodes count. The result is `None` if one of them has no zone or no CPUs,
     or if there are fewer than two zones: then no hints are given.
     """
-    millis: dict[str, int] = {}
+    millis: Counter[str] = Counter()
     for node in nodes:
         if not is_ready_node(node) or not _EXCLUDED.isdisjoint(labels_of(node)):
             continue
         zone, cpu = zone_of(node), _milli_cpus(node)
         if not zone or not cpu:
             return None
-        millis[zone] = millis.get(zone, 0) + cpu
+        millis[zone] += cpu
     if len(millis) < _FEWEST_ZONES:
         return None
     total = sum(millis.values())

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from controller_manager.api.core.services import Service
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.clock import Clock
-from controller_manager.control.endpoints.slices.actions import SliceActions
+from controller_manager.control.endpoints.slices import SliceActions
 
 
 class SettledSlices:

@@ -25,14 +25,16 @@ from controller_manager.api.discovery.v1 import (
 )
 from controller_manager.api.meta import OwnerReference, annotations_of, labels_of
 from controller_manager.api.owners import controller_reference
-from controller_manager.control.endpoints.slices.actions import SliceActions, recycled
-from controller_manager.control.endpoints.slices.identity import (
+from controller_manager.control.endpoints.slice_writes import SliceUsage
+from controller_manager.control.endpoints.slices import (
     EndpointKey,
+    SliceActions,
+    SliceTemplate,
+    is_owned,
     is_up_to_date,
     key_of_endpoint,
+    recycled,
 )
-from controller_manager.control.endpoints.slices.packing import SliceUsage
-from controller_manager.control.endpoints.slices.template import SliceTemplate, is_owned
 
 from .desired import Desired, Group, desired_endpoints
 

@@ -13,8 +13,8 @@ from controller_manager.api.discovery.v1 import (
     EndpointConditions,
     EndpointPort,
 )
-from controller_manager.control.endpoints.addresses import parse_address
-from controller_manager.control.endpoints.slices.identity import (
+from controller_manager.control.endpoints.pods import parse_address
+from controller_manager.control.endpoints.slices import (
     EndpointKey,
     key_of_endpoint,
 )

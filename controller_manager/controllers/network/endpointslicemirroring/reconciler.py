@@ -28,19 +28,17 @@ from controller_manager.api.meta import (
 from controller_manager.client.errors import gravest
 from controller_manager.client.events import WARNING
 from controller_manager.control.endpoints.live import live
-from controller_manager.control.endpoints.slices.apply import (
+from controller_manager.control.endpoints.slice_writes import (
+    SliceMetrics,
+    SliceTotals,
+    SliceTracker,
     SliceWriteError,
     SliceWriter,
 )
-from controller_manager.control.endpoints.slices.indexes import (
+from controller_manager.control.endpoints.slices import (
     BY_SERVICE,
     service_key_of,
 )
-from controller_manager.control.endpoints.slices.metrics import (
-    SliceMetrics,
-    SliceTotals,
-)
-from controller_manager.control.endpoints.slices.tracker import SliceTracker
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from controller_manager.api.discovery.v1 import EndpointSlice
-from controller_manager.control.endpoints import selectors
-from controller_manager.control.endpoints.slices.actions import SliceActions
-from controller_manager.controllers.network.endpointslice import desired, reconciler
+from controller_manager.control.endpoints import pods
+from controller_manager.control.endpoints.slices import SliceActions
+from controller_manager.controllers.network.endpointslice import controller, slices
 from controller_manager.controllers.network.endpointslice.tracker import SettledSlices
 from tests.simulation.planted import Bug
 
@@ -37,13 +37,13 @@ BUGS: Final[Mapping[str, Bug]] = {
         "slice-deleted-before-it-is-seen",
     ),
     "send traffic to pods that end": Bug(
-        0, desired, "is_deleting", lambda _: False, "pod-that-ends-for-long"
+        0, slices, "is_deleting", lambda _: False, "pod-that-ends-for-long"
     ),
     "leave edited slices as they are": Bug(
-        0, reconciler, "_differ", lambda _, __: False, "slice-that-a-user-empties"
+        0, controller, "_differ", lambda _, __: False, "slice-that-a-user-empties"
     ),
     "select pods by one label": Bug(
-        0, desired, "is_selected", lambda _, __: True, "pod-that-leaves-a-service"
+        0, controller, "is_selected", lambda _, __: True, "pod-that-leaves-a-service"
     ),
-    "miss that a pod is ready": Bug(1, selectors, "has_changed", lambda _, __: False),
+    "miss that a pod is ready": Bug(1, pods, "has_changed", lambda _, __: False),
 }

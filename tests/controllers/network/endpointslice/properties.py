@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.network.endpointslice.options import (
+from controller_manager.controllers.network.endpointslice import (
     EndpointSliceOptions,
 )
 from controller_manager.options.config import Config

@@ -7,17 +7,16 @@ import pytest
 from msgspec.structs import replace
 
 from controller_manager.api.discovery.v1 import EndpointSlice
-from controller_manager.control.endpoints.slices.actions import SliceActions, recycled
-from controller_manager.controllers.network.endpointslice.decide import (
-    AddressTypeView,
-    decide,
+from controller_manager.control.endpoints.slices import SliceActions, recycled
+from controller_manager.controllers.network.endpointslice.slices import (
+    Backend,
+    plan,
 )
-from controller_manager.controllers.network.endpointslice.desired import Backend
 from controller_manager.controllers.network.endpointslice.tracker import SettledSlices
-from tests.controllers.network.endpointslice.test_decide import (
+from tests.controllers.network.endpointslice.test_slices import (
     HTTP,
-    METADATA,
     METRICS,
+    TEMPLATE,
     backend,
 )
 
@@ -79,8 +78,8 @@ class World:
         known = {each.metadata.name for each in settled}
         others = tuple(each for each in cached if each.metadata.name not in known)
         backends = tuple(self.pods[name] for name in sorted(names) if name in self.pods)
-        view = AddressTypeView("IPv4", others, settled, backends)
-        changes = recycled(decide(view, METADATA, LIMIT).changes, METADATA.owner)
+        planned = plan(TEMPLATE, others, settled, backends, LIMIT)
+        changes = recycled(planned.changes, TEMPLATE.owner)
         self.write(changes)
         self.settled_slices.finish_sync(changes)
         return changes
@@ -132,7 +131,7 @@ def test_after_random_changes_the_slices_have_exactly_the_pods(seed: int) -> Non
         assert sorted(world.held()) == world.wanted()
         assert all(len(each.endpoints or ()) <= LIMIT for each in world.stored.values())
         labels = {str(each.metadata.labels) for each in world.stored.values()}
-        assert labels == {str(METADATA.labels)}
+        assert labels == {str(TEMPLATE.labels)}
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -15,8 +15,11 @@ from controller_manager.api.discovery.v1 import (
     ForZone,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.endpoints.slices.actions import SliceActions
+from controller_manager.control.endpoints.slices import SliceActions
 from controller_manager.controllers.network.endpointslice.hints import (
+    distribution_of,
+    is_by_topology,
+    with_traffic_hints,
     without_hints,
 )
 from controller_manager.controllers.network.endpointslice.topology_cache import (
@@ -29,11 +32,6 @@ from controller_manager.controllers.network.endpointslice.topology_cache import 
     transfers,
     with_zone_hints,
     zone_shares,
-)
-from controller_manager.controllers.network.endpointslice.traffic_distribution import (
-    distribution_of,
-    is_by_topology,
-    with_traffic_hints,
 )
 from tests.control.endpoints.objects import endpoint, endpoint_slice, service
 

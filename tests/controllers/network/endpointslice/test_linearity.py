@@ -4,18 +4,18 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 from unittest import mock
 
 import pytest
 
-from controller_manager.api.core.v1 import Pod
 from controller_manager.api.discovery.v1 import Endpoint, EndpointSlice
-from controller_manager.control.endpoints.slices import packing
-from controller_manager.control.endpoints.slices.identity import key_of_endpoint
-from controller_manager.controllers.network.endpointslice.desired import (
-    Backend,
-    DesiredEndpoints,
+from controller_manager.control.endpoints.slices import key_of_endpoint
+from controller_manager.controllers.network.endpointslice import slices
+from controller_manager.controllers.network.endpointslice.controller import (
+    EndpointSliceReconciler,
 )
+from controller_manager.controllers.network.endpointslice.slices import Backend
 from controller_manager.controllers.network.endpointslice.tracker import SettledSlices
 from tests.clusters import Cluster
 from tests.controllers.network.endpointslice.user import ServiceUser, slice_config
@@ -33,15 +33,15 @@ def address(number: int) -> str:
 def counting() -> Iterator[Counter[str]]:
     """Count the pods, the endpoints and the slices that syncs check."""
     counted: Counter[str] = Counter()
-    backends, start_sync = DesiredEndpoints.backends, SettledSlices.start_sync
+    start_sync = SettledSlices.start_sync
+    backends = EndpointSliceReconciler._backends
     key_of = key_of_endpoint
 
     def count_pods(
-        self: DesiredEndpoints, pods: Iterable[Pod], address_type: str
+        self: EndpointSliceReconciler, sync: Any, names: tuple[str, ...], *args: str
     ) -> list[Backend]:
-        found = list(pods)
-        counted["pods"] += len(found)
-        return backends(self, found, address_type)
+        counted["pods"] += len(names)
+        return backends(self, sync, names, *args)
 
     def count_endpoints(endpoint: Endpoint) -> object:
         counted["endpoints"] += 1
@@ -55,8 +55,8 @@ def counting() -> Iterator[Counter[str]]:
         return start_sync(self, cached, changed)
 
     with (
-        mock.patch.object(DesiredEndpoints, "backends", count_pods),
-        mock.patch.object(packing, "key_of_endpoint", count_endpoints),
+        mock.patch.object(EndpointSliceReconciler, "_backends", count_pods),
+        mock.patch.object(slices, "key_of_endpoint", count_endpoints),
         mock.patch.object(SettledSlices, "start_sync", count_slices),
     ):
         yield counted

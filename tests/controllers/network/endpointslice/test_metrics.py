@@ -2,8 +2,8 @@
 
 from prometheus_client import CollectorRegistry
 
-from controller_manager.control.endpoints.slices.packing import SliceUsage
-from controller_manager.controllers.network.endpointslice.metrics import (
+from controller_manager.control.endpoints.slice_writes import SliceUsage
+from controller_manager.controllers.network.endpointslice.controller import (
     EndpointSliceMetrics,
 )
 from controller_manager.observability.exposition import expose

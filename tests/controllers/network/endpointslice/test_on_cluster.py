@@ -19,10 +19,10 @@ from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.transport import Request, Response
-from controller_manager.controllers.network.endpointslice.options import (
+from controller_manager.controllers.network.endpointslice import (
     EndpointSliceOptions,
 )
-from controller_manager.controllers.network.endpointslice.reconciler import (
+from controller_manager.controllers.network.endpointslice.controller import (
     EndpointSliceReconciler,
 )
 from controller_manager.devcluster.inmemory import StreamingResponse

@@ -14,7 +14,7 @@ from controller_manager.api.discovery.v1 import ENDPOINT_SLICES
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.errors import AlreadyExists, Conflict, NotFound
-from controller_manager.controllers.network.endpointslice.options import (
+from controller_manager.controllers.network.endpointslice import (
     EndpointSliceOptions,
 )
 from tests.clusters import Cluster

@@ -8,7 +8,7 @@ import pytest
 from controller_manager.api.core.endpoints import Endpoints
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.endpoints.slices.packing import SliceUsage
+from controller_manager.control.endpoints.slice_writes import SliceUsage
 from controller_manager.controllers.network.endpointslicemirroring.decide import (
     Decision,
     Totals,

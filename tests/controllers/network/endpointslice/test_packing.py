@@ -8,13 +8,15 @@ from msgspec.structs import replace
 
 from controller_manager.api.discovery.v1 import Endpoint, EndpointSlice
 from controller_manager.api.meta import OwnerReference
-from controller_manager.control.endpoints.slices.actions import combined, recycled
-from controller_manager.control.endpoints.slices.identity import key_of_endpoint
-from controller_manager.control.endpoints.slices.packing import Packing, pack
-from controller_manager.control.endpoints.slices.template import (
+from controller_manager.control.endpoints.slices import (
+    SliceActions,
     SliceTemplate,
+    joined,
+    key_of_endpoint,
+    recycled,
     with_trigger_time,
 )
+from controller_manager.controllers.network.endpointslice.slices import pack
 from tests.control.endpoints.objects import NAMESPACE, endpoint, endpoint_slice
 
 OWNER = OwnerReference(api_version="v1", kind="Service", name="web", uid="web-uid")
@@ -24,9 +26,9 @@ LIMIT = 3
 
 def packed(
     slices: Iterable[EndpointSlice], desired: Iterable[Endpoint], limit: int = LIMIT
-) -> Packing:
+) -> SliceActions:
     by_key = {key_of_endpoint(each): each for each in desired}
-    return pack(list(slices), by_key, TEMPLATE, limit)
+    return pack(list(slices), by_key, TEMPLATE, limit).changes
 
 
 def numbered(*numbers: int) -> list[Endpoint]:
@@ -37,16 +39,16 @@ def of(*numbers: int) -> EndpointSlice:
     return endpoint_slice("-".join(map(str, numbers)) or "empty", *numbered(*numbers))
 
 
-def shape(packing: Packing) -> dict[str, list[str]]:
+def shape(changes: SliceActions) -> dict[str, list[str]]:
     def text(each: EndpointSlice) -> str:
         last = [(one.addresses or ("",))[0][7:] for one in each.endpoints or ()]
         return f"{each.metadata.name}: {' '.join(last)}".strip()
 
     return {
-        "create": [text(each) for each in packing.create],
-        "update": [text(each) for each in packing.update],
-        "delete": [each.metadata.name for each in packing.delete],
-        "unchanged": [each.metadata.name for each in packing.unchanged],
+        "create": [text(each) for each in changes.create],
+        "update": [text(each) for each in changes.update],
+        "delete": [each.metadata.name for each in changes.delete],
+        "unchanged": [each.metadata.name for each in changes.unchanged],
     }
 
 
@@ -129,8 +131,10 @@ def test_a_change_apart_from_the_address_is_an_update_in_place() -> None:
     """Readiness, node, zone and the target's uid."""
     old = endpoint_slice("s", *numbered(1, 2))
     new = [endpoint("10.1.0.1", ready=False), endpoint("10.1.0.2", zone="z")]
-    packing = packed([old], new)
-    assert [each.endpoints for each in packing.update] == [tuple(new)]
+    packing = pack(
+        [old], {key_of_endpoint(each): each for each in new}, TEMPLATE, LIMIT
+    )
+    assert [each.endpoints for each in packing.changes.update] == [tuple(new)]
     assert (packing.added, packing.removed) == (0, 0)
 
 
@@ -167,7 +171,7 @@ def test_settled_slices_are_filled_but_not_read() -> None:
     """Their endpoints are not desired again."""
     by_key = {key_of_endpoint(each): each for each in numbered(5)}
     packing = pack([of(4)], by_key, TEMPLATE, LIMIT, settled=[of(1, 2), of(3)])
-    assert shape(packing) == {
+    assert shape(packing.changes) == {
         "create": [],
         "update": ["1-2: 1 2 5"],
         "delete": ["4"],
@@ -211,7 +215,7 @@ def test_a_slice_is_updated_where_one_would_be_deleted_and_one_created() -> None
         owned("six", addressType="IPv6"),
         owned("s"),
     ]
-    changes = combined([packed([], numbered(2))], unwanted)
+    changes = joined([packed([], numbered(2))], unwanted)
     used = recycled(changes, OWNER)
     assert [each.metadata.name for each in used.update] == ["s"]
     assert used.update[0].endpoints == tuple(numbered(2))

@@ -8,24 +8,21 @@ from controller_manager.api.core.services import Service
 from controller_manager.api.core.v1 import Node
 from controller_manager.api.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.endpoints.slices.packing import SliceUsage
-from controller_manager.controllers.network.endpointslice.decide import (
-    AddressTypePlan,
-    AddressTypeView,
-    SliceMetadata,
-    decide,
-    slice_labels,
-)
-from controller_manager.controllers.network.endpointslice.desired import (
+from controller_manager.control.endpoints.slice_writes import SliceUsage
+from controller_manager.controllers.network.endpointslice.slices import (
     Backend,
+    Plan,
     Ports,
     ServicePorts,
     endpoint_of,
     in_order,
+    plan,
+    slice_labels,
+    template_of,
 )
 from tests.control.endpoints.objects import endpoint, endpoint_slice, pod, service
 
-METADATA = SliceMetadata.of(service())
+TEMPLATE = template_of(service(), "IPv4")
 HTTP = (EndpointPort(name="http", port=8080, protocol="TCP"),)
 METRICS = (EndpointPort(name="metrics", port=9100, protocol="TCP"),)
 LIMIT = 3
@@ -40,13 +37,13 @@ def backend(number: int, ports: Ports = HTTP, *, ready: bool = True) -> Backend:
 def owned(
     name: str, *backends: Backend, ports: Ports = HTTP, **metadata: object
 ) -> EndpointSlice:
-    made = METADATA.template("IPv4", ports).make(tuple(b.endpoint for b in backends))
+    made = replace(TEMPLATE, ports=ports).make(tuple(b.endpoint for b in backends))
     named = replace(made.metadata, name=name, uid=f"{name}-uid", **metadata)
     return replace(made, metadata=named)
 
 
-def planned(slices: list[EndpointSlice], *backends: Backend) -> AddressTypePlan:
-    return decide(AddressTypeView("IPv4", tuple(slices), (), backends), METADATA, LIMIT)
+def planned(slices: list[EndpointSlice], *backends: Backend) -> Plan:
+    return plan(TEMPLATE, slices, (), backends, LIMIT)
 
 
 def names(slices: tuple[EndpointSlice, ...]) -> list[str]:
@@ -56,7 +53,7 @@ def names(slices: tuple[EndpointSlice, ...]) -> list[str]:
 def test_a_service_without_backends_has_a_placeholder() -> None:
     """Clients see that it has no endpoints; it has no ports either."""
     (made,) = planned([]).changes.create
-    assert made == METADATA.template("IPv4", ()).make(())
+    assert made == TEMPLATE.make(())
     assert (made.endpoints, made.ports) == ((), ())
     assert planned([]).usage == (SliceUsage(0, 1),)
 

@@ -1,0 +1,404 @@
+"""The slices that a service should have, and how the stored ones change; pure.
+
+Upstream: k8s.io/endpointslice: podToEndpoint, getEndpointPorts, setEndpointSliceLabels
+(utils.go), reconcileByAddressType and reconcileByPortMapping (reconciler.go).
+
+Endpoints never move from one slice to another, and half-empty slices are never merged:
+every slice that changes is sent to every node.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, product
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from controller_manager.api.core.services import HEADLESS, SERVICES, Service
+from controller_manager.api.core.v1 import PODS, Node, ObjectReference, Pod
+from controller_manager.api.discovery.v1 import (
+    MANAGED_BY,
+    SERVICE_NAME,
+    Endpoint,
+    EndpointConditions,
+    EndpointPort,
+    EndpointSlice,
+)
+from controller_manager.api.meta import is_deleting, labels_of
+from controller_manager.api.owners import controller_reference
+from controller_manager.api.pods import is_ready
+from controller_manager.control.endpoints.pods import (
+    addresses_of,
+    depends_on_pod,
+    endpoint_ports,
+    has_hostname,
+    is_headless,
+)
+from controller_manager.control.endpoints.slice_writes import SliceUsage
+from controller_manager.control.endpoints.slices import (
+    EndpointKey,
+    SliceActions,
+    SliceTemplate,
+    is_owned,
+    is_up_to_date,
+    joined,
+    key_of_endpoint,
+)
+
+MANAGER: Final = "endpointslice-controller.k8s.io"
+"""The value of the label ``endpointslice.kubernetes.io/managed-by``."""
+
+ZONE: Final = "topology.kubernetes.io/zone"
+"""The label of a node that names its zone."""
+
+_RESERVED: Final = frozenset((HEADLESS, MANAGED_BY, SERVICE_NAME))
+"""Labels that slices do not copy from their service."""
+
+Ports = tuple[EndpointPort, ...]
+"""The ports of a slice, in the order of their names."""
+
+_BOTH: Final = (False, True)
+_CONDITIONS: Final = {
+    (ready, serving, terminating): EndpointConditions(
+        ready=ready, serving=serving, terminating=terminating
+    )
+    for ready, serving, terminating in product(_BOTH, repeat=3)
+}
+"""All conditions that an endpoint may have; endpoints share them."""
+
+
+class Backend(Struct, frozen=True):
+    """The endpoint of a pod, for one type of address, and the ports that it serves."""
+
+    ports: Ports
+    endpoint: Endpoint
+
+
+def in_order(ports: Ports | None) -> Ports:
+    """Return ports in a fixed order, so that equal sets of ports compare equal."""
+    return tuple(
+        sorted(
+            ports or (),
+            key=lambda each: (
+                each.name or "",
+                each.port or 0,
+                each.protocol or "",
+                each.app_protocol or "",
+            ),
+        )
+    )
+
+
+class ServicePorts:
+    """The ports of a service on its pods."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._same: Ports | None = None
+        """The ports of every pod, if they do not depend on the pod."""
+
+    def of(self, pod: Pod) -> Ports:
+        """Return the ports of the service on a pod, in order."""
+        if self._same is not None:
+            return self._same
+        ports = in_order(endpoint_ports(self._service, pod))
+        if not depends_on_pod(self._service):
+            self._same = ports
+        return ports
+
+
+def endpoint_of(
+    service: Service, pod: Pod, node: Node | None, address_type: str
+) -> Endpoint | None:
+    """Return the endpoint of a pod; `None` if it has no address of this type."""
+    addresses = addresses_of(pod, address_type)
+    if not addresses:
+        return None
+    metadata = pod.metadata
+    serving, terminating = is_ready(pod), is_deleting(pod)
+    published = service.spec.publish_not_ready_addresses
+    ready = published or (serving and not terminating)
+    return Endpoint(
+        addresses=addresses,
+        conditions=_CONDITIONS[ready, serving, terminating],
+        hostname=pod.spec.hostname if has_hostname(pod, service) else None,
+        target_ref=ObjectReference(
+            kind=PODS.kind,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+        ),
+        node_name=pod.spec.node_name or None,
+        zone=zone_of(node) or None,
+    )
+
+
+def zone_of(node: Node | None) -> str:
+    """Return the zone of a node, empty if it is not known."""
+    return "" if node is None else labels_of(node).get(ZONE, "")
+
+
+def is_managed(each: EndpointSlice) -> bool:
+    """Tell whether this controller manages a slice."""
+    return labels_of(each).get(MANAGED_BY) == MANAGER
+
+
+def slice_labels(service: Service) -> dict[str, str]:
+    """Return the labels of the slices of a service: its own, and the reserved ones."""
+    labels = {
+        key: value for key, value in labels_of(service).items() if key not in _RESERVED
+    }
+    if is_headless(service):
+        labels[HEADLESS] = ""
+    return {**labels, SERVICE_NAME: service.metadata.name, MANAGED_BY: MANAGER}
+
+
+def template_of(service: Service, address_type: str) -> SliceTemplate:
+    """Return the template of the slices of a service that have no ports yet."""
+    return SliceTemplate(
+        service.metadata.namespace,
+        controller_reference(service, SERVICES.api_version, SERVICES.kind),
+        slice_labels(service),
+        address_type,
+        (),
+    )
+
+
+class Plan(Struct, frozen=True):
+    """The changes of the slices of one address type, without hints."""
+
+    changes: SliceActions
+    usage: tuple[SliceUsage, ...]
+    added: int
+    removed: int
+
+
+class _Group(Struct):
+    """Slices and backends with the same ports."""
+
+    slices: list[EndpointSlice]
+    settled: list[EndpointSlice]
+    desired: dict[EndpointKey, Endpoint]
+
+    @property
+    def count(self) -> int:
+        """The number of endpoints that the slices should have."""
+        settled = sum(len(each.endpoints or ()) for each in self.settled)
+        return len(self.desired) + settled
+
+
+def plan(
+    template: SliceTemplate,
+    slices: Iterable[EndpointSlice],
+    settled: Iterable[EndpointSlice],
+    backends: Iterable[Backend],
+    limit: int,
+) -> Plan:
+    """Return how the slices of one address type change, to have all backends.
+
+    `settled` are slices that are right; the backends in them are not in `backends`.
+    `limit` is the largest number of endpoints of a slice. Slices of a former service of
+    the same name are deleted, and so are slices with ports that no backend has. If no
+    slice is left, an empty one is created, the placeholder.
+    """
+    slices = tuple(slices)
+    owned = [each for each in slices if is_owned(each, template.owner)]
+    foreign = [each for each in slices if not is_owned(each, template.owner)]
+    groups = _groups(owned, settled, backends)
+    wanted = {ports: group for ports, group in groups.items() if group.count}
+    packings = {
+        ports: pack(
+            group.slices,
+            group.desired,
+            replace(template, ports=ports),
+            limit,
+            group.settled,
+        )
+        for ports, group in wanted.items()
+    }
+    unwanted = [
+        each
+        for ports, group in groups.items()
+        if ports not in wanted
+        for each in group.slices
+    ]
+    changes = joined(
+        (each.changes for each in packings.values()), [*foreign, *unwanted]
+    )
+    usage = tuple(
+        SliceUsage(group.count, packings[ports].changes.left)
+        for ports, group in wanted.items()
+    )
+    return Plan(
+        _with_placeholder(changes, template),
+        usage or (SliceUsage(0, 1),),
+        added=sum(each.added for each in packings.values()),
+        removed=sum(each.removed for each in packings.values()),
+    )
+
+
+def _groups(
+    owned: Iterable[EndpointSlice],
+    settled: Iterable[EndpointSlice],
+    backends: Iterable[Backend],
+) -> dict[Ports, _Group]:
+    groups: dict[Ports, _Group] = {}
+
+    def group(ports: Ports) -> _Group:
+        if ports not in groups:
+            groups[ports] = _Group([], [], {})
+        return groups[ports]
+
+    for each in owned:
+        group(in_order(each.ports)).slices.append(each)
+    for each in settled:
+        group(in_order(each.ports)).settled.append(each)
+    for backend in backends:
+        desired = group(backend.ports).desired
+        desired[key_of_endpoint(backend.endpoint)] = backend.endpoint
+    return groups
+
+
+def _with_placeholder(changes: SliceActions, template: SliceTemplate) -> SliceActions:
+    """Return actions that leave at least one slice: clients see that it is complete."""
+    if changes.left:
+        return changes
+    match changes.delete:
+        case (only,) if _is_placeholder(only, template):
+            return replace(changes, delete=(), unchanged=(only,))
+    return replace(changes, create=(template.make(()),))
+
+
+def _is_placeholder(existing: EndpointSlice, template: SliceTemplate) -> bool:
+    return (
+        not existing.endpoints
+        and not existing.ports
+        and template.has_metadata(existing)
+        and is_owned(existing, template.owner)
+    )
+
+
+class Packing(Struct, frozen=True):
+    """The writes of slices, and the numbers of added and removed endpoints."""
+
+    changes: SliceActions
+    added: int
+    removed: int
+
+
+class _Draft(Struct):
+    """A slice, and the endpoints that it is to have."""
+
+    existing: EndpointSlice
+    endpoints: Sequence[Endpoint]
+    has_changed: bool = False
+    lost: int = 0
+
+    @property
+    def is_emptied(self) -> bool:
+        """True if the slice has lost all its endpoints; it gets no others."""
+        return not self.endpoints and bool(self.lost)
+
+
+def pack(
+    existing: Sequence[EndpointSlice],
+    desired: Mapping[EndpointKey, Endpoint],
+    template: SliceTemplate,
+    limit: int,
+    settled: Sequence[EndpointSlice] = (),
+) -> Packing:
+    """Return the changes by which slices with the same ports get the desired endpoints.
+
+    `limit` is the largest number of endpoints of a slice. `settled` are slices that are
+    known to have the template's metadata and only desired endpoints, all of them up to
+    date; `desired` must not have their endpoints. Endpoints that no slice has yet go,
+    in this order:
+
+    1. into slices that change anyway, the fullest first;
+    2. all of them into one other slice: the one that they fill best;
+    3. into new slices.
+
+    A slice without endpoints is deleted, even if a user emptied it.
+    """
+    missing = dict(desired)
+    drafts = [_draft(each, missing, template) for each in existing]
+    drafts += [_Draft(each, each.endpoints or ()) for each in settled]
+    added = len(missing)
+    _fill_changed(drafts, missing, limit)
+    created = _place(drafts, missing, limit)
+    filled = [each for each in drafts if each.endpoints]
+    changes = SliceActions(
+        create=tuple(template.make(each) for each in created),
+        update=tuple(
+            template.refill(each.existing, tuple(each.endpoints))
+            for each in filled
+            if each.has_changed
+        ),
+        delete=tuple(each.existing for each in drafts if not each.endpoints),
+        unchanged=tuple(each.existing for each in filled if not each.has_changed),
+    )
+    return Packing(changes, added, removed=sum(each.lost for each in drafts))
+
+
+def _draft(
+    existing: EndpointSlice,
+    missing: dict[EndpointKey, Endpoint],
+    template: SliceTemplate,
+) -> _Draft:
+    """Return the endpoints that a slice keeps; remove them from the missing ones."""
+    kept: list[Endpoint] = []
+    has_changed = not template.has_metadata(existing)
+    before = existing.endpoints or ()
+    for endpoint in before:
+        wanted = missing.pop(key_of_endpoint(endpoint), None)
+        if wanted is not None:
+            kept.append(wanted)
+            has_changed = has_changed or not is_up_to_date(endpoint, wanted)
+    lost = len(before) - len(kept)
+    return _Draft(existing, kept, has_changed or lost > 0, lost)
+
+
+def _fill_changed(
+    drafts: Sequence[_Draft], missing: dict[EndpointKey, Endpoint], limit: int
+) -> None:
+    """Put missing endpoints into slices that change anyway, the fullest first."""
+    changed = [each for each in drafts if each.has_changed and not each.is_emptied]
+    for draft in sorted(changed, key=lambda each: -len(each.endpoints)):
+        more = _take(missing, limit - len(draft.endpoints))
+        draft.endpoints = (*draft.endpoints, *more)
+
+
+def _place(
+    drafts: Sequence[_Draft],
+    missing: dict[EndpointKey, Endpoint],
+    limit: int,
+) -> list[tuple[Endpoint, ...]]:
+    """Put the other endpoints into one unchanged slice; return those for new slices."""
+    created: list[tuple[Endpoint, ...]] = []
+    quiet = [each for each in drafts if not each.has_changed]
+    while missing:
+        draft = _best(quiet, len(missing), limit)
+        if draft is None:
+            created.append(tuple(_take(missing, limit)))
+        else:
+            more = _take(missing, len(missing))
+            draft.endpoints = (*draft.endpoints, *more)
+            draft.has_changed = True
+    return created
+
+
+def _best(quiet: Sequence[_Draft], count: int, limit: int) -> _Draft | None:
+    """Return the slice that `count` more endpoints fill best (getSliceToFill).
+
+    Return `None` if they fit into no slice, or if they fill a new one.
+    """
+    if count >= limit:
+        return None
+    room = [each for each in quiet if len(each.endpoints) + count <= limit]
+    return max(room, key=lambda each: len(each.endpoints), default=None)
+
+
+def _take(missing: dict[EndpointKey, Endpoint], count: int) -> list[Endpoint]:
+    """Remove up to `count` endpoints from the missing ones, and return them."""
+    keys = list(islice(missing, max(count, 0)))
+    return [missing.pop(key) for key in keys]
