@@ -9,14 +9,14 @@ from controller_manager.api.core.endpoints import Endpoints
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.control.endpoints.slices import SliceActions
 from controller_manager.controllers.network.endpointslicemirroring import (
-    decide,
-    reconciler,
+    controller,
+    slices,
 )
-from controller_manager.controllers.network.endpointslicemirroring.decide import (
-    recycled_without_gaps,
-)
-from controller_manager.controllers.network.endpointslicemirroring.reconciler import (
+from controller_manager.controllers.network.endpointslicemirroring.controller import (
     MirroringReconciler,
+)
+from controller_manager.controllers.network.endpointslicemirroring.slices import (
+    recycled_without_gaps,
 )
 from tests.simulation.planted import Bug
 
@@ -42,6 +42,6 @@ BUGS: Final[Mapping[str, Bug]] = {
         _miss_a_change,
         "mirrored-slice-is-taken-away",
     ),
-    "mirror what is skipped": Bug(2, reconciler, "may_be_mirrored", _skip_nothing),
-    "leave mirrored slices": Bug(4, decide, "recycled_without_gaps", _delete_nothing),
+    "mirror what is skipped": Bug(2, controller, "may_be_mirrored", _skip_nothing),
+    "leave mirrored slices": Bug(4, slices, "recycled_without_gaps", _delete_nothing),
 }

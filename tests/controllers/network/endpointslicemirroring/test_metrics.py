@@ -2,10 +2,10 @@
 
 from prometheus_client import CollectorRegistry
 
-from controller_manager.controllers.network.endpointslicemirroring.reconciler import (
+from controller_manager.controllers.network.endpointslicemirroring.controller import (
     MirroringMetrics,
 )
-from tests.controllers.network.endpointslicemirroring.test_decide import (
+from tests.controllers.network.endpointslicemirroring.test_slices import (
     WEB,
     endpoint,
     endpoints,

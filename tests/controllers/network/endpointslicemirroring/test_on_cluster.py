@@ -13,10 +13,10 @@ from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import labels_of
 from controller_manager.api.resource import Resource
-from controller_manager.controllers.network.endpointslicemirroring.decide import MANAGER
-from controller_manager.controllers.network.endpointslicemirroring.options import (
+from controller_manager.controllers.network.endpointslicemirroring import (
     MirroringOptions,
 )
+from controller_manager.controllers.network.endpointslicemirroring.slices import MANAGER
 from tests.clusters import Cluster, make_config
 from tests.controllers.network.backends import (
     Refusing,

@@ -12,11 +12,10 @@ from msgspec.structs import replace
 from controller_manager.api.core.endpoints import Endpoints
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.network.endpointslicemirroring.decide import (
-    View,
-    decide,
+from controller_manager.controllers.network.endpointslicemirroring.slices import (
+    plan,
 )
-from tests.controllers.network.endpointslicemirroring.test_decide import (
+from tests.controllers.network.endpointslicemirroring.test_slices import (
     endpoints,
     mirrored,
     subset,
@@ -136,7 +135,7 @@ def calls_of_a_change(count: int, first: int) -> int:
     before = sync(many_ports(count, 0))[-1]
     after = many_ports(count, first)
     with counted_calls() as calls:
-        found = decide(View(after, tuple(before), 1000))
+        found = plan(after, before, 1000)
     assert found.changes.count > 0
     return calls.count
 

@@ -1,12 +1,10 @@
-"""Watches and caches of the mirroring controller, its events and writes.
+"""The mirroring controller: copies hand-made Endpoints into slices.
 
-Upstream: pkg/controller/endpointslicemirroring of v1.36. `decide` decides how the
-slices of Endpoints change.
-
-The metrics of the mirroring controller, with upstream's names (metrics/).
+Upstream: pkg/controller/endpointslicemirroring/endpointslicemirroring_controller.go and
+finalize of its reconciler.go.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Histogram
@@ -46,57 +44,8 @@ from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
 
-from .decide import MANAGER, Decision, View, decide
-from .options import MirroringOptions
-
-_PREFIX: Final = "endpoint_slice_mirroring_controller"
-_COUNTS: Final = tuple(2.0 * 2**power for power in range(15))
-_SECONDS: Final = tuple(0.001 * 2**power for power in range(15))
-
-
-class MirroringMetrics(SliceMetrics):
-    """The ``endpoint_slice_mirroring_controller_*`` metrics."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
-        super().__init__(registry, _PREFIX)
-
-        def histogram(name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
-            return Histogram(
-                f"{_PREFIX}_{name}", text, buckets=buckets, registry=registry
-            )
-
-        def of_endpoints(verb: str) -> Histogram:
-            text = f"Number of endpoints {verb} on each Endpoints sync"
-            return histogram(f"endpoints_{verb}_per_sync", text, _COUNTS)
-
-        self._added = of_endpoints("added")
-        self._updated = of_endpoints("updated")
-        self._removed = of_endpoints("removed")
-        self._skipped = histogram(
-            "addresses_skipped_per_sync",
-            "Number of addresses skipped on each Endpoints sync due to being invalid "
-            "or exceeding MaxEndpointsPerSubset",
-            _COUNTS,
-        )
-        self._duration = histogram(
-            "endpoints_sync_duration",
-            "Duration of syncEndpoints() in seconds",
-            _SECONDS,
-        )
-
-    def mirrored(self, key: str, found: Decision, limit: int) -> None:
-        """Observe a sync of the Endpoints of `key`; `limit` is that of a slice."""
-        self._added.observe(found.totals.added)
-        self._updated.observe(found.totals.updated)
-        self._removed.observe(found.totals.removed)
-        self._skipped.observe(found.desired.skipped)
-        self.show(key, SliceTotals.of(found.usage, limit))
-
-    def synced(self, seconds: float) -> None:
-        """Observe how long a sync took."""
-        self._duration.observe(seconds)
-
+from . import MirroringOptions
+from .slices import MANAGER, Plan, plan
 
 SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 """The label of Endpoints that are not mirrored if its value is "true"."""
@@ -164,110 +113,6 @@ class MirroringReconciler(Reconciler[Endpoints]):
         """Return the delays between retries: 1 s, 2 s, 4 s … 100 s, as upstream's."""
         return ExponentialBackoff(_FIRST_RETRY, _LAST_RETRY)
 
-    async def reconcile(self, endpoints: Endpoints) -> Outcome:
-        """Mirror Endpoints, or delete their slices if they must not be mirrored."""
-        begin = self.clock.monotonic()
-        try:
-            if is_for(self._services.by_key(key_of(endpoints)), endpoints):
-                return await self._mirror(endpoints)
-            return await self._clean_up(key_of(endpoints))
-        finally:
-            self._metrics.synced(self.clock.monotonic() - begin)
-
-    async def reconcile_absent(self, key: str) -> Outcome:
-        """Delete the slices of Endpoints that are gone."""
-        begin = self.clock.monotonic()
-        try:
-            return await self._clean_up(key)
-        finally:
-            self._metrics.synced(self.clock.monotonic() - begin)
-
-    def enqueue_all(self) -> Iterator[None]:
-        """Add all Endpoints, and those of slices whose Endpoints are gone."""
-        yield from super().enqueue_all()
-        for each in self._slices.all():
-            if is_mirrored(each) and (key := service_key_of(each)):
-                self.queue.add(key)
-            yield
-
-    async def _mirror(self, endpoints: Endpoints) -> Outcome:
-        key = key_of(endpoints)
-        found = decide(View(endpoints, tuple(self._slices_of(key)), self._limit))
-        self._metrics.mirrored(key, found, self._limit)
-        self._report(endpoints, found)
-        try:
-            await self._writer.write(
-                f"Endpoints {key}",
-                found.changes,
-                "",
-                may_create=not is_deleting(endpoints),
-            )
-        except SliceWriteError as error:
-            raise SyncError(str(error)) from error
-        return DONE
-
-    async def _clean_up(self, key: str) -> Outcome:
-        """Delete all mirrored slices of Endpoints; those that fail are tried again.
-
-        Endpoints and service are read from the API server first. The cache of slices
-        may be newer than theirs: it shows slices that the former leader has written. A
-        change that their caches do not show yet comes as an event, which adds the key
-        again.
-        """
-        slices = list(self._slices_of(key))
-        if slices and await self._is_to_be_mirrored(key):
-            return DONE
-        self._metrics.forget(key)
-        failures = []
-        for each in slices:
-            try:
-                await self._writer.delete(f"Endpoints {key}", each)
-            except SliceWriteError as error:
-                failures.append(error)
-        if failures:
-            msg = (
-                f"error(s) deleting {len(failures)}/{len(slices)} EndpointSlices for "
-                f"{key} Endpoints, including: {failures[0]}"
-            )
-            raise SyncError(msg) from gravest(failures)
-        return DONE
-
-    async def _is_to_be_mirrored(self, key: str) -> bool:
-        """Tell whether Endpoints must be mirrored, by the objects of the API server."""
-        namespace, name = split_key(key)
-        endpoints = await live(self.client, ENDPOINTS, namespace, name)
-        if endpoints is None:
-            return False
-        return is_for(await live(self.client, SERVICES, namespace, name), endpoints)
-
-    def _slices_of(self, key: str) -> Iterable[EndpointSlice]:
-        """Yield the mirrored slices of Endpoints that are not being deleted."""
-        for each in self._slices.by_index(BY_SERVICE, key):
-            is_going = is_deleting(each) or self._tracker.is_deleted(each)
-            if is_mirrored(each) and not is_going:
-                yield each
-
-    def _report(self, endpoints: Endpoints, found: Decision) -> None:
-        """Record events about addresses that are left out."""
-        invalid, skipped = len(found.desired.invalid), found.desired.skipped
-        if invalid:
-            self._warn(
-                endpoints,
-                "InvalidIPAddress",
-                f"Skipped {invalid} invalid IP addresses when mirroring to "
-                "EndpointSlices",
-            )
-        if skipped > invalid:
-            self._warn(
-                endpoints,
-                "TooManyAddressesToMirror",
-                f"A max of {self._limit} addresses can be mirrored to EndpointSlices "
-                f"per Endpoints subset. {skipped} addresses were skipped",
-            )
-
-    def _warn(self, endpoints: Endpoints, reason: str, message: str) -> None:
-        self.recorder.event(ENDPOINTS, endpoints, WARNING, reason, message)
-
     # Handlers.
 
     def _service_changed(self, service: Service) -> None:
@@ -307,3 +152,156 @@ class MirroringReconciler(Reconciler[Endpoints]):
             self.queue.add_after(key, self._batch_period)
         elif key:
             self.queue.add(key)
+
+    # The sync.
+
+    async def reconcile(self, endpoints: Endpoints) -> Outcome:
+        """Mirror Endpoints, or delete their slices if they must not be mirrored."""
+        begin = self.clock.monotonic()
+        try:
+            if is_for(self._services.by_key(key_of(endpoints)), endpoints):
+                return await self._mirror(endpoints)
+            return await self._clean_up(key_of(endpoints))
+        finally:
+            self._metrics.synced(self.clock.monotonic() - begin)
+
+    async def reconcile_absent(self, key: str) -> Outcome:
+        """Delete the slices of Endpoints that are gone."""
+        begin = self.clock.monotonic()
+        try:
+            return await self._clean_up(key)
+        finally:
+            self._metrics.synced(self.clock.monotonic() - begin)
+
+    def enqueue_all(self) -> Iterator[None]:
+        """Add all Endpoints, and those of slices whose Endpoints are gone."""
+        yield from super().enqueue_all()
+        for each in self._slices.all():
+            if is_mirrored(each) and (key := service_key_of(each)):
+                self.queue.add(key)
+            yield
+
+    async def _mirror(self, endpoints: Endpoints) -> Outcome:
+        key = key_of(endpoints)
+        found = plan(endpoints, self._slices_of(key), self._limit)
+        self._metrics.mirrored(key, found, self._limit)
+        self._report_skipped(endpoints, found)
+        about, may_create = f"Endpoints {key}", not is_deleting(endpoints)
+        try:
+            await self._writer.write(about, found.changes, "", may_create=may_create)
+        except SliceWriteError as error:
+            raise SyncError(str(error)) from error
+        return DONE
+
+    async def _clean_up(self, key: str) -> Outcome:
+        """Delete all mirrored slices of Endpoints; those that fail are tried again.
+
+        Endpoints and service are read from the API server first. The cache of slices
+        may be newer than theirs: it shows slices that the former leader has written. A
+        change that their caches do not show yet comes as an event, which adds the key
+        again.
+        """
+        slices = self._slices_of(key)
+        if slices and await self._is_to_be_mirrored(key):
+            return DONE
+        self._metrics.forget(key)
+        failures = []
+        for each in slices:
+            try:
+                await self._writer.delete(f"Endpoints {key}", each)
+            except SliceWriteError as error:
+                failures.append(error)
+        if failures:
+            msg = (
+                f"error(s) deleting {len(failures)}/{len(slices)} EndpointSlices for "
+                f"{key} Endpoints, including: {failures[0]}"
+            )
+            raise SyncError(msg) from gravest(failures)
+        return DONE
+
+    async def _is_to_be_mirrored(self, key: str) -> bool:
+        """Tell whether Endpoints must be mirrored, by the objects of the API server."""
+        namespace, name = split_key(key)
+        endpoints = await live(self.client, ENDPOINTS, namespace, name)
+        if endpoints is None:
+            return False
+        return is_for(await live(self.client, SERVICES, namespace, name), endpoints)
+
+    def _slices_of(self, key: str) -> Sequence[EndpointSlice]:
+        """Return the mirrored slices of Endpoints that are not being deleted."""
+        return [
+            each
+            for each in self._slices.by_index(BY_SERVICE, key)
+            if is_mirrored(each)
+            and not is_deleting(each)
+            and not self._tracker.is_deleted(each)
+        ]
+
+    def _report_skipped(self, endpoints: Endpoints, found: Plan) -> None:
+        """Record events about addresses that are left out."""
+        invalid, skipped = len(found.desired.invalid), found.desired.skipped
+        if invalid:
+            message = (
+                f"Skipped {invalid} invalid IP addresses when mirroring to "
+                "EndpointSlices"
+            )
+            self.recorder.event(
+                ENDPOINTS, endpoints, WARNING, "InvalidIPAddress", message
+            )
+        if skipped > invalid:
+            message = (
+                f"A max of {self._limit} addresses can be mirrored to EndpointSlices "
+                f"per Endpoints subset. {skipped} addresses were skipped"
+            )
+            self.recorder.event(
+                ENDPOINTS, endpoints, WARNING, "TooManyAddressesToMirror", message
+            )
+
+
+_PREFIX: Final = "endpoint_slice_mirroring_controller"
+_COUNTS: Final = tuple(2.0 * 2**power for power in range(15))
+_SECONDS: Final = tuple(0.001 * 2**power for power in range(15))
+
+
+class MirroringMetrics(SliceMetrics):
+    """The ``endpoint_slice_mirroring_controller_*`` metrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        super().__init__(registry, _PREFIX)
+
+        def histogram(name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
+            return Histogram(
+                f"{_PREFIX}_{name}", text, buckets=buckets, registry=registry
+            )
+
+        def of_endpoints(verb: str) -> Histogram:
+            text = f"Number of endpoints {verb} on each Endpoints sync"
+            return histogram(f"endpoints_{verb}_per_sync", text, _COUNTS)
+
+        self._added = of_endpoints("added")
+        self._updated = of_endpoints("updated")
+        self._removed = of_endpoints("removed")
+        self._skipped = histogram(
+            "addresses_skipped_per_sync",
+            "Number of addresses skipped on each Endpoints sync due to being invalid "
+            "or exceeding MaxEndpointsPerSubset",
+            _COUNTS,
+        )
+        self._duration = histogram(
+            "endpoints_sync_duration",
+            "Duration of syncEndpoints() in seconds",
+            _SECONDS,
+        )
+
+    def mirrored(self, key: str, found: Plan, limit: int) -> None:
+        """Observe a sync of the Endpoints of `key`; `limit` is that of a slice."""
+        self._added.observe(found.totals.added)
+        self._updated.observe(found.totals.updated)
+        self._removed.observe(found.totals.removed)
+        self._skipped.observe(found.desired.skipped)
+        self.show(key, SliceTotals.of(found.usage, limit))
+
+    def synced(self, seconds: float) -> None:
+        """Observe how long a sync took."""
+        self._duration.observe(seconds)

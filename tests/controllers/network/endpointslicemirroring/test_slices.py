@@ -9,14 +9,11 @@ from controller_manager.api.core.endpoints import Endpoints
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.endpoints.slice_writes import SliceUsage
-from controller_manager.controllers.network.endpointslicemirroring.decide import (
-    Decision,
+from controller_manager.controllers.network.endpointslicemirroring.slices import (
+    Plan,
     Totals,
-    View,
-    decide,
-)
-from controller_manager.controllers.network.endpointslicemirroring.desired import (
     desired_endpoints,
+    plan,
 )
 
 MANAGED = {
@@ -80,13 +77,13 @@ def slice_json(
     }
 
 
-def mirrored(given: Endpoints, *slices: JSON, limit: int = 1000) -> Decision:
-    """Return the decision of a sync."""
+def mirrored(given: Endpoints, *slices: JSON, limit: int = 1000) -> Plan:
+    """Return the plan of a sync."""
     existing = tuple(msgspec.convert(each, EndpointSlice) for each in slices)
-    return decide(View(given, existing, limit))
+    return plan(given, existing, limit)
 
 
-def written(found: Decision) -> JSON:
+def written(found: Plan) -> JSON:
     """Return the writes: name (none for new slices) and content of the slice."""
 
     def content(each: EndpointSlice) -> JSON:
