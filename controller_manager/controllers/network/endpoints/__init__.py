@@ -4,15 +4,39 @@ from controller_manager.api.core.endpoints import ENDPOINTS
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS
 from controller_manager.informers.reads import Reads
+from controller_manager.options.controller_options import ControllerOptions, option
+from controller_manager.options.flag import Flag, concurrency
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
-from .options import EndpointsOptions
+
+class EndpointsOptions(ControllerOptions):
+    """The number of concurrent syncs, and the time for which changes are collected."""
+
+    concurrent_syncs: int = option(
+        concurrency(
+            "concurrent-endpoint-syncs",
+            5,
+            "EndpointController.ConcurrentEndpointSyncs",
+            "endpoints",
+        )
+    )
+    batch_period: float = option(
+        Flag(
+            "endpoint-updates-batch-period",
+            "duration",
+            "0s",
+            "The time for which changes of pods are collected before endpoints are "
+            "updated.",
+            "EndpointController.EndpointUpdatesBatchPeriod",
+        )
+    )
+
 
 CONTROLLER = Descriptor(
     name="endpoints-controller",
     aliases=("endpoint",),
-    load=".reconciler:EndpointsReconciler",
+    load=".controller:EndpointsReconciler",
     requires=(SERVICES, PODS, ENDPOINTS),
     reads=(
         Reads(

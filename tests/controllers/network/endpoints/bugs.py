@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from controller_manager.api.core.endpoints import Endpoints
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.network.endpoints import decide
-from controller_manager.controllers.network.endpoints.reconciler import (
+from controller_manager.controllers.network.endpoints import desired
+from controller_manager.controllers.network.endpoints.controller import (
     EndpointsReconciler,
 )
 from controller_manager.runtime.outcome import DONE, Outcome
@@ -54,6 +54,6 @@ BUGS: Final[Mapping[str, Bug]] = {
         _leave_leftovers,
         "endpoints-are-left-over",
     ),
-    "truncate Endpoints too early": Bug(1, decide, "CAPACITY", 2),
-    "write Endpoints once": Bug(1, decide, "_is_same", _are_all_the_same),
+    "truncate Endpoints too early": Bug(1, desired, "CAPACITY", 2),
+    "write Endpoints once": Bug(1, desired, "_is_same", _are_all_the_same),
 }

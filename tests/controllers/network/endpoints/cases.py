@@ -8,9 +8,6 @@ from controller_manager.api.core.endpoints import Endpoints, EndpointSubset
 from controller_manager.api.core.services import Service
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.endpoints.subsets import Offers
-from controller_manager.controllers.network.endpoints.decide import View
-from controller_manager.controllers.network.endpoints.reconciler import gather
 
 HTTP = {"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}
 MANAGED = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
@@ -81,11 +78,9 @@ def endpoints(*subsets: JSON, **metadata: Any) -> Endpoints:
 
 def view(
     backed: Service, *pods: Pod, current: Endpoints | None = None, time: str = ""
-) -> View:
-    """Return the view of a sync."""
-    offers = Offers()
-    gather(offers, backed, pods)
-    return View(backed, offers.subsets(), current, time)
+) -> tuple[Service, tuple[Pod, ...], Endpoints | None, str]:
+    """Return what a sync knows, for `desired_endpoints`."""
+    return backed, pods, current, time
 
 
 def as_json(what: Endpoints | tuple[EndpointSubset, ...] | None) -> Any:

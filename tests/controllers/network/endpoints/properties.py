@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.network.endpoints.decide import CAPACITY
+from controller_manager.controllers.network.endpoints.desired import CAPACITY
 from tests.controllers.network.endpoints.model import expected_offers, offers_of
 from tests.controllers.network.endpoints.workload import BY_HAND, NAMES, ServiceUsers
 from tests.simulation.changes import only

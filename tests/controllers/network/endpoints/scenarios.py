@@ -4,7 +4,7 @@ import asyncio
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.network.endpoints.reconciler import EDIT_DELAY
+from controller_manager.controllers.network.endpoints.controller import EDIT_DELAY
 from tests.controllers.network.endpoints.model import offers_of
 from tests.controllers.network.endpoints.workload import endpoints_json, service_json
 from tests.simulation.environment import Environment, Scenario

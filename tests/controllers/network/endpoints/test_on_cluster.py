@@ -11,8 +11,8 @@ from controller_manager.api.core.services import SERVICES, Service
 from controller_manager.api.core.v1 import EVENTS, NAMESPACES, PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response
-from controller_manager.controllers.network.endpoints.options import EndpointsOptions
-from controller_manager.controllers.network.endpoints.reconciler import (
+from controller_manager.controllers.network.endpoints import EndpointsOptions
+from controller_manager.controllers.network.endpoints.controller import (
     EDIT_DELAY,
     EndpointsReconciler,
 )

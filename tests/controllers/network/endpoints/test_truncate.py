@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from controller_manager.api.core.endpoints import EndpointAddress, EndpointSubset
-from controller_manager.controllers.network.endpoints.decide import truncate
+from controller_manager.controllers.network.endpoints.desired import truncate
 
 Sizes = tuple[int, int]
 

@@ -9,7 +9,7 @@ from controller_manager.api.core.endpoints import Endpoints
 from controller_manager.api.core.services import Service
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.network.endpoints.decide import decide
+from controller_manager.controllers.network.endpoints.desired import desired_endpoints
 from tests.controllers.network.endpoints.cases import (
     HTTP,
     MANAGED,
@@ -135,7 +135,7 @@ def test_subsets_are_those_of_the_pods(
     backed: Service, pods: tuple[Pod, ...], expected: list[JSON] | None
 ) -> None:
     """Each address has its node and its pod."""
-    wanted = decide(view(backed, *pods))
+    wanted = desired_endpoints(*view(backed, *pods))
     assert wanted is not None
     assert as_json(wanted.subsets) == expected
 
@@ -171,7 +171,7 @@ def test_labels_are_the_services_and_the_controllers(
     backed: Service, expected: JSON
 ) -> None:
     """The labels of the controller win."""
-    wanted = decide(view(backed))
+    wanted = desired_endpoints(*view(backed))
     assert wanted is not None
     assert wanted.metadata.labels == expected
 
@@ -240,14 +240,16 @@ def test_endpoints_are_written_only_if_they_differ(
     current: Endpoints | None, is_right: bool
 ) -> None:
     """A new trigger time alone, or a new version of a pod, causes no write."""
-    decided = decide(view(service(), A, current=current, time="2026-01-01T00:00:00Z"))
-    assert (decided is None) == is_right
+    found = desired_endpoints(
+        *view(service(), A, current=current, time="2026-01-01T00:00:00Z")
+    )
+    assert (found is None) == is_right
 
 
 def test_addresses_in_another_order_and_split_subsets_are_no_difference() -> None:
     """The API server stores subsets in an order of its own."""
     backed = service(HTTP, METRICS)
-    wanted = decide(view(backed, A, B, UNREADY))
+    wanted = desired_endpoints(*view(backed, A, B, UNREADY))
     assert wanted is not None
     split = tuple(
         msgspec.structs.replace(each, addresses=addresses, not_ready_addresses=unready)
@@ -258,9 +260,9 @@ def test_addresses_in_another_order_and_split_subsets_are_no_difference() -> Non
         )
     )
     current = msgspec.structs.replace(wanted, subsets=split)
-    assert decide(view(backed, A, B, UNREADY, current=current)) is None
+    assert desired_endpoints(*view(backed, A, B, UNREADY, current=current)) is None
     fewer = msgspec.structs.replace(wanted, subsets=split[1:])
-    assert decide(view(backed, A, B, UNREADY, current=fewer)) is not None
+    assert desired_endpoints(*view(backed, A, B, UNREADY, current=fewer)) is not None
 
 
 @pytest.mark.parametrize(
@@ -275,7 +277,7 @@ def test_a_write_has_the_trigger_time_of_its_change(time: str, expected: JSON) -
     old = {"mine": "1", TRIGGER_TIME: "2020-01-01T00:00:00Z"}
     kept = {"finalizers": ["example.com/kept"], "uid": "u1"}
     current = endpoints(annotations=old, **kept)
-    wanted = decide(view(service(), A, current=current, time=time))
+    wanted = desired_endpoints(*view(service(), A, current=current, time=time))
     assert as_json(wanted) == {
         "metadata": {
             "name": "web",
@@ -292,7 +294,7 @@ def test_a_write_has_the_trigger_time_of_its_change(time: str, expected: JSON) -
 def test_new_endpoints_have_a_name_and_nothing_of_the_services_metadata() -> None:
     """Apart from its labels."""
     metadata = {"annotations": {"x": "1"}, "labels": {"l": "1"}, "uid": "u1"}
-    assert as_json(decide(view(service(metadata=metadata)))) == {
+    assert as_json(desired_endpoints(*view(service(metadata=metadata)))) == {
         "metadata": {
             "name": "web",
             "namespace": "n",
@@ -307,7 +309,7 @@ def test_too_many_addresses_are_truncated_and_written_once() -> None:
         pod(f"p{n:04}", f"10.1.{n // 250}.{n % 250}", ready=n < 600)
         for n in range(1200)
     ]
-    wanted = decide(view(service(), *pods))
+    wanted = desired_endpoints(*view(service(), *pods))
     assert wanted is not None
     assert wanted.metadata.annotations == {OVER_CAPACITY: "truncated"}
     (kept,) = wanted.subsets or ()
@@ -315,7 +317,7 @@ def test_too_many_addresses_are_truncated_and_written_once() -> None:
         600,
         400,
     ]
-    assert decide(view(service(), *pods, current=wanted)) is None
-    fits = decide(view(service(), *pods[:1000], current=wanted))
+    assert desired_endpoints(*view(service(), *pods, current=wanted)) is None
+    fits = desired_endpoints(*view(service(), *pods[:1000], current=wanted))
     assert fits is not None
     assert fits.metadata.annotations is None

@@ -1,19 +1,20 @@
-"""Decides which Endpoints a service should have (endpoints_controller.go).
+"""The Endpoints that a service should have; pure.
 
-Upstream: syncService, and truncateEndpoints, which leaves out addresses beyond 1,000.
+Upstream: syncService, addEndpointSubset and truncateEndpoints of
+pkg/controller/endpoint/endpoints_controller.go.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.core.endpoints import (
     MANAGED_BY,
     OVER_CAPACITY,
     EndpointAddress,
+    EndpointPort,
     Endpoints,
     EndpointSubset,
 )
@@ -22,9 +23,20 @@ from controller_manager.api.core.services import (
     LAST_CHANGE_TRIGGER_TIME,
     Service,
 )
+from controller_manager.api.core.v1 import ObjectReference, Pod
+from controller_manager.api.discovery.v1 import IPV6
 from controller_manager.api.meta import ObjectMeta, annotations_of, labels_of
-from controller_manager.control.endpoints.pods import is_headless
-from controller_manager.control.endpoints.subsets import repack
+from controller_manager.control.endpoints.pods import (
+    address_types_of,
+    addresses_of,
+    belongs_in_endpoints,
+    find_port,
+    has_hostname,
+    has_no_ports,
+    is_headless,
+    takes_traffic,
+)
+from controller_manager.control.endpoints.subsets import Offers, repack
 
 MANAGER: Final = "endpoint-controller"
 """The value of the label `MANAGED_BY`."""
@@ -32,27 +44,22 @@ MANAGER: Final = "endpoint-controller"
 TRUNCATED: Final = "truncated"
 """The value of the annotation `OVER_CAPACITY`."""
 
-
-class View(Struct, frozen=True):
-    """A service, the subsets that its pods make, its Endpoints, and the change's time.
-
-    `current` is `None` if there are no Endpoints yet. `trigger_time` is empty if
-    nothing has a new time.
-    """
-
-    service: Service
-    backends: tuple[EndpointSubset, ...]
-    current: Endpoints | None
-    trigger_time: str = ""
+CAPACITY: Final = 1000
+"""The largest number of addresses of all subsets together; an address in two subsets
+counts twice.
+"""
 
 
-def decide(view: View) -> Endpoints | None:
+def desired_endpoints(
+    service: Service, pods: Iterable[Pod], current: Endpoints | None, trigger_time: str
+) -> Endpoints | None:
     """Return the Endpoints to write, `None` if the stored ones are right.
 
-    A new trigger time alone is not written.
+    `pods` are those of the service, and `current` is `None` if there are no Endpoints
+    yet. `trigger_time` is empty if nothing has a new time. A new one alone is not
+    written.
     """
-    service, current = view.service, view.current
-    subsets, is_truncated = truncate(view.backends)
+    subsets, is_truncated = truncate(subsets_of(service, pods))
     labels = _labels(service)
     if current is not None and (
         _is_same(current.subsets or (), subsets)
@@ -60,16 +67,74 @@ def decide(view: View) -> Endpoints | None:
         and _capacity_of(current) == (TRUNCATED if is_truncated else None)
     ):
         return None
-    metadata = _metadata(service) if current is None else current.metadata
+    metadata = (
+        ObjectMeta(name=service.metadata.name, namespace=service.metadata.namespace)
+        if current is None
+        else current.metadata
+    )
     annotations = dict(annotations_of(metadata))
-    _set(annotations, LAST_CHANGE_TRIGGER_TIME, view.trigger_time)
+    _set(annotations, LAST_CHANGE_TRIGGER_TIME, trigger_time)
     _set(annotations, OVER_CAPACITY, TRUNCATED if is_truncated else "")
     metadata = replace(metadata, labels=labels, annotations=annotations or None)
     return replace(current or Endpoints(), metadata=metadata, subsets=subsets or None)
 
 
-def _metadata(service: Service) -> ObjectMeta:
-    return ObjectMeta(name=service.metadata.name, namespace=service.metadata.namespace)
+def subsets_of(service: Service, pods: Iterable[Pod]) -> tuple[EndpointSubset, ...]:
+    """Return the subsets that pods make; a pod without a port adds no address."""
+    offers = Offers()
+    include_terminating = service.spec.publish_not_ready_addresses
+    without_ports = has_no_ports(service)
+    for pod in pods:
+        if not belongs_in_endpoints(pod, include_terminating=include_terminating):
+            continue
+        ports = tuple(_ports(service, pod))
+        if not ports and not without_ports:
+            continue
+        if (address := _address(service, pod)) is not None:
+            offers.add(address, ports, ready=takes_traffic(pod, service))
+    return offers.subsets()
+
+
+def _ports(service: Service, pod: Pod) -> Iterator[EndpointPort]:
+    for each in service.spec.ports or ():
+        if (number := find_port(pod, each)) is not None:
+            yield EndpointPort(
+                name=each.name,
+                port=number,
+                protocol=each.protocol,
+                app_protocol=each.app_protocol,
+            )
+
+
+def _address(service: Service, pod: Pod) -> EndpointAddress | None:
+    """Return the pod's address of the service's first family, `None` if it has none."""
+    addresses = addresses_of(pod, _address_type(service, pod))
+    if not addresses:
+        return None
+    metadata = pod.metadata
+    return EndpointAddress(
+        ip=addresses[0],
+        hostname=pod.spec.hostname if has_hostname(pod, service) else "",
+        node_name=pod.spec.node_name or None,
+        target_ref=ObjectReference(
+            kind="Pod",
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+        ),
+    )
+
+
+def _address_type(service: Service, pod: Pod) -> str:
+    """Return the type of the addresses in the Endpoints of a service.
+
+    It is the service's first. A headless service that does not say its families has the
+    type of the pod's first address (podToEndpointAddressForService).
+    """
+    types = address_types_of(service)
+    if not service.spec.ip_families and len(types) > 1 and ":" in pod.status.pod_ip:
+        return IPV6
+    return types[0]
 
 
 def _set(annotations: dict[str, str], name: str, value: str) -> None:
@@ -137,12 +202,6 @@ def _unversioned(
         )
         or None
     )
-
-
-CAPACITY: Final = 1000
-"""The largest number of addresses of all subsets together; an address in two subsets
-counts twice.
-"""
 
 
 def truncate(
