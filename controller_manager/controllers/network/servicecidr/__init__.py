@@ -6,7 +6,7 @@ from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
 CONTROLLER = Descriptor(
     name="service-cidr-controller",
-    load=".reconciler:ServiceCIDRReconciler",
+    load=".controller:ServiceCIDRReconciler",
     requires=(SERVICE_CIDRS, IP_ADDRESS_METADATA),
     permissions=(
         allow(SERVICE_CIDRS, "get", "list", "patch", "update", "watch"),

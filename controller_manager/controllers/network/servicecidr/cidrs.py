@@ -1,6 +1,11 @@
-"""Ranges and addresses (pkg/api/servicecidr/servicecidr.go)."""
+"""Ranges and addresses, and their indexes (pkg/api/servicecidr/servicecidr.go).
+
+Upstream checks all addresses of the cluster for each deleted range, repeatedly while
+its addresses are released. Here the addresses of a range are found by an index.
+"""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from ipaddress import (
     IPv4Address,
     IPv4Network,
@@ -9,33 +14,30 @@ from ipaddress import (
     ip_address,
     ip_network,
 )
+from typing import Final
 
-from controller_manager.api.meta import is_deleting
-from controller_manager.api.networking.v1 import ServiceCIDR
+from controller_manager.api.meta import PartialObject, is_deleting, labels_of
+from controller_manager.api.networking.v1 import ALLOCATOR, MANAGED_BY, ServiceCIDR
+from controller_manager.informers.indexes import Index
 
 Address = IPv4Address | IPv6Address
 Range = IPv4Network | IPv6Network
 
+DELETED: Final = "deleted"
 
-def _parse_range(text: str) -> Range | None:
-    try:
-        return ip_network(text, strict=False)
-    except ValueError:
-        return None
+_BITS: Final = {4: 16, 6: 64}
+"""By IP version: the number of last bits in which the addresses of one entry differ."""
+
+_MOST: Final = 256
 
 
 def ranges_of(service_cidr: ServiceCIDR) -> Sequence[Range]:
     """Return the ranges; an invalid text is left out: the API server refuses it."""
-    found = map(_parse_range, service_cidr.spec.cidrs or ())
-    return [each for each in found if each is not None]
-
-
-def address_of(name: str) -> Address | None:
-    """Return the address that is the name of an IPAddress, `None` if it is invalid."""
-    try:
-        return ip_address(name)
-    except ValueError:
-        return None
+    found: list[Range] = []
+    for text in service_cidr.spec.cidrs or ():
+        with suppress(ValueError):
+            found.append(ip_network(text, strict=False))
+    return found
 
 
 def overlap(one: Range, other: Range) -> bool:
@@ -111,3 +113,51 @@ def uncovered_address(
         ),
         None,
     )
+
+
+def allocated_address(obj: PartialObject) -> Address | None:
+    """Return the address of an IPAddress, `None` if the API server did not make it."""
+    if labels_of(obj).get(MANAGED_BY) != ALLOCATOR:
+        return None
+    try:
+        return ip_address(obj.metadata.name)
+    except ValueError:
+        return None
+
+
+def _entry(address: Address) -> str:
+    bits = address.max_prefixlen - _BITS[address.version]
+    return f"{address.version}/{int(address) >> bits:x}"
+
+
+def entries_of(found: Range) -> list[str]:
+    """Return the index entries that have all addresses of a range.
+
+    A range of more than 256 times 65,536 addresses uses the entry of its version.
+    """
+    bits = found.max_prefixlen - _BITS[found.version]
+    first = int(found.network_address) >> bits
+    last = int(found.broadcast_address) >> bits
+    if last - first >= _MOST:
+        return [str(found.version)]
+    return [f"{found.version}/{each:x}" for each in range(first, last + 1)]
+
+
+def _entries(obj: PartialObject) -> Iterable[str]:
+    address = allocated_address(obj)
+    return () if address is None else (_entry(address), str(address.version))
+
+
+def _deleted(service_cidr: ServiceCIDR) -> Iterable[str]:
+    return (DELETED,) if is_deleting(service_cidr) else ()
+
+
+def _is_as_deleted(old: ServiceCIDR, new: ServiceCIDR) -> bool:
+    return is_deleting(old) == is_deleting(new)
+
+
+BY_ADDRESS: Final = Index("address", _entries)
+"""Addresses that the API server has allocated."""
+
+BY_DELETION: Final = Index("deletion", _deleted, _is_as_deleted)
+"""Ranges that are being deleted."""

@@ -7,14 +7,12 @@ import pytest
 from controller_manager.api.meta import PartialMetadata, PartialObject
 from controller_manager.api.networking.v1 import ALLOCATOR, MANAGED_BY, ServiceCIDR
 from controller_manager.controllers.network.servicecidr.cidrs import (
+    BY_ADDRESS,
+    entries_of,
     holds,
     is_covered,
     successors,
     uncovered_address,
-)
-from controller_manager.controllers.network.servicecidr.reconciler import (
-    BY_ADDRESS,
-    entries_of,
 )
 from tests.controllers.network.servicecidr.builders import service_cidr
 

@@ -1,16 +1,13 @@
-"""Keeps ranges while services use them (servicecidrs_controller.go).
+"""Keeps ranges while services use them.
 
-Indexes of the addresses in a range, and of the ranges that are being deleted.
-
-Upstream checks all addresses of the cluster for each deleted range, repeatedly while
-its addresses are released.
+Upstream: pkg/controller/servicecidrs/servicecidrs_controller.go.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from controller_manager.api.conditions import find_condition
-from controller_manager.api.meta import PartialObject, is_deleting, key_of, labels_of
+from controller_manager.api.meta import PartialObject, is_deleting, key_of
 from controller_manager.api.networking.v1 import (
     ALLOCATOR,
     IP_ADDRESS_METADATA,
@@ -23,16 +20,18 @@ from controller_manager.api.times import format_time, parse_time
 from controller_manager.client.client import ListOptions
 from controller_manager.client.errors import Conflict, NotFound
 from controller_manager.client.events import WARNING
-from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
 from .cidrs import (
+    BY_ADDRESS,
+    BY_DELETION,
+    DELETED,
     Address,
-    Range,
-    address_of,
+    allocated_address,
+    entries_of,
     holds,
     is_covered,
     overlap,
@@ -40,59 +39,6 @@ from .cidrs import (
     successors,
     uncovered_address,
 )
-
-DELETED: Final = "deleted"
-
-_BITS: Final = {4: 16, 6: 64}
-"""By IP version: the number of last bits in which the addresses of one entry differ."""
-
-_MOST: Final = 256
-
-
-def allocated_address(obj: PartialObject) -> Address | None:
-    """Return the address of an IPAddress, `None` if the API server did not make it."""
-    if labels_of(obj).get(MANAGED_BY) != ALLOCATOR:
-        return None
-    return address_of(obj.metadata.name)
-
-
-def _entry(address: Address) -> str:
-    bits = address.max_prefixlen - _BITS[address.version]
-    return f"{address.version}/{int(address) >> bits:x}"
-
-
-def entries_of(found: Range) -> list[str]:
-    """Return the index entries that have all addresses of a range.
-
-    A range of more than 256 times 65,536 addresses uses the entry of its version.
-    """
-    bits = found.max_prefixlen - _BITS[found.version]
-    first = int(found.network_address) >> bits
-    last = int(found.broadcast_address) >> bits
-    if last - first >= _MOST:
-        return [str(found.version)]
-    return [f"{found.version}/{each:x}" for each in range(first, last + 1)]
-
-
-def _entries(obj: PartialObject) -> Iterable[str]:
-    address = allocated_address(obj)
-    return () if address is None else (_entry(address), str(address.version))
-
-
-def _deleted(service_cidr: ServiceCIDR) -> Iterable[str]:
-    return (DELETED,) if is_deleting(service_cidr) else ()
-
-
-def _is_as_deleted(old: ServiceCIDR, new: ServiceCIDR) -> bool:
-    return is_deleting(old) == is_deleting(new)
-
-
-BY_ADDRESS: Final = Index("address", _entries)
-"""Addresses that the API server has allocated."""
-
-BY_DELETION: Final = Index("deletion", _deleted, _is_as_deleted)
-"""Ranges that are being deleted."""
-
 
 FIELD_MANAGER: Final = "service-cidr-controller"
 """The manager of the condition, in managedFields; upstream's."""
@@ -185,7 +131,11 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
         if blocking is None and is_protected(service_cidr):
             blocking = await self._read_blocking_address(service_cidr)
         if blocking is not None:
-            self._log(service_cidr, blocking)
+            self.logger.info(
+                "Deleting ServiceCIDR blocked by IP address",
+                ServiceCIDR=key_of(service_cidr),
+                IPAddress=str(blocking),
+            )
             await self._set_condition(service_cidr, TERMINATING)
         elif is_protected(service_cidr):
             await self._release(service_cidr)
@@ -294,10 +244,3 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
         name = service_cidr.metadata.name
         config = {"metadata": metadata, "status": status}
         await self.client.apply(SERVICE_CIDRS, name, config, FIELD_MANAGER, "status")
-
-    def _log(self, service_cidr: ServiceCIDR, address: Address) -> None:
-        self.logger.info(
-            "Deleting ServiceCIDR blocked by IP address",
-            ServiceCIDR=key_of(service_cidr),
-            IPAddress=str(address),
-        )
