@@ -1,4 +1,8 @@
-"""The scaling rules of a behavior, and the limits of a change of scale."""
+"""The number of replicas that limits, windows and rates allow; pure.
+
+Recent recommendations hold a change back (stabilization), then minimum, maximum and
+rates limit it. Upstream: pkg/controller/podautoscaler/horizontal.go.
+"""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
@@ -9,12 +13,173 @@ from msgspec.structs import replace
 
 from controller_manager.api.autoscaling.v2 import (
     HorizontalPodAutoscalerBehavior,
+    HorizontalPodAutoscalerSpec,
     HPAScalingPolicy,
     HPAScalingRules,
 )
 
-from . import replica_calculator
-from .stabilization import History, ScaleEvent
+from .replica_calculator import rounded_up
+
+_OBJECT: Final = "Object"
+_EXTERNAL: Final = "External"
+
+ABOVE_MAXIMUM: Final = "Current number of replicas above Spec.MaxReplicas"
+BELOW_MINIMUM: Final = "Current number of replicas below Spec.MinReplicas"
+BELOW_TARGET: Final = "All metrics below target"
+
+
+class FirstDecision(Struct, frozen=True):
+    """The first decision: read the metrics of the target, set `desired`, or do nothing.
+
+    If `is_disabled`, the target has zero replicas and stays so. If the number changes,
+    `reason` is the reason in the event.
+    """
+
+    desired: int
+    reason: str = ""
+    needs_metrics: bool = False
+    is_disabled: bool = False
+
+
+def minimum_of(spec: HorizontalPodAutoscalerSpec) -> int:
+    """Return the least number of replicas; 1 if the spec names none."""
+    return 1 if spec.min_replicas is None else spec.min_replicas
+
+
+def can_leave_zero(spec: HorizontalPodAutoscalerSpec) -> bool:
+    """Tell whether a metric has a value also while there are no pods."""
+    return any(each.type in (_OBJECT, _EXTERNAL) for each in spec.metrics or ())
+
+
+def first_decision(
+    spec: HorizontalPodAutoscalerSpec, current: int, *, was_scaled_to_zero: bool
+) -> FirstDecision:
+    """Return the decision about a target that has `current` replicas in its spec.
+
+    `was_scaled_to_zero` is true if an autoscaler, not a user, scaled it to zero.
+    Upstream: reconcileAutoscaler.
+    """
+    minimum = minimum_of(spec)
+    if current == 0:
+        may_leave = minimum != 0 or can_leave_zero(spec)
+        if was_scaled_to_zero and may_leave:
+            return FirstDecision(0, needs_metrics=True)
+        return FirstDecision(0, is_disabled=True)
+    if current > spec.max_replicas:
+        return FirstDecision(spec.max_replicas, ABOVE_MAXIMUM)
+    if current < minimum:
+        return FirstDecision(minimum, BELOW_MINIMUM)
+    return FirstDecision(current, needs_metrics=True)
+
+
+def reason_for(current: int, desired: int, metric: str) -> str:
+    """Return the reason of a change that metrics ask for; empty without a change."""
+    if desired > current:
+        return f"{metric} above target"
+    return BELOW_TARGET if desired < current else ""
+
+
+class Recommendation(Struct, frozen=True):
+    """The number of replicas that the metrics asked for at one time."""
+
+    replicas: int
+    at: datetime
+
+
+class ScaleEvent(Struct, frozen=True):
+    """A change of scale at one time: the number of replicas, never negative."""
+
+    change: int
+    at: datetime
+
+
+class History(Struct, frozen=True):
+    """The recent recommendations and changes of scale of one autoscaler."""
+
+    recommendations: tuple[Recommendation, ...] = ()
+    scale_ups: tuple[ScaleEvent, ...] = ()
+    scale_downs: tuple[ScaleEvent, ...] = ()
+
+
+def started(history: History, replicas: int, now: datetime) -> History:
+    """Return the history, with a first recommendation if it has none.
+
+    The number of replicas that a new manager finds counts as recommended: so a restart
+    does not shorten the stabilization.
+
+    Upstream: recordInitialRecommendation.
+    """
+    if history.recommendations:
+        return history
+    return replace(history, recommendations=(Recommendation(replicas, now),))
+
+
+def recommended(
+    history: History, replicas: int, now: datetime, keep: timedelta
+) -> History:
+    """Return the history with a recommendation, without those older than `keep`."""
+    oldest = now - keep
+    kept = tuple(each for each in history.recommendations if each.at >= oldest)
+    return replace(history, recommendations=(*kept, Recommendation(replicas, now)))
+
+
+def scaled(
+    history: History,
+    before: int,
+    after: int,
+    now: datetime,
+    keep: timedelta,
+) -> History:
+    """Return the history with a change of scale.
+
+    Changes older than `keep` are dropped: that is the longest period of a policy. The
+    policies of one direction count the changes of both.
+
+    Upstream: storeScaleEvent.
+    """
+    oldest = now - keep
+    ups = tuple(each for each in history.scale_ups if each.at >= oldest)
+    downs = tuple(each for each in history.scale_downs if each.at >= oldest)
+    if after > before:
+        ups = (*ups, ScaleEvent(after - before, now))
+    elif after < before:
+        downs = (*downs, ScaleEvent(before - after, now))
+    return replace(history, scale_ups=ups, scale_downs=downs)
+
+
+def stabilized(history: History, desired: int, now: datetime, window: timedelta) -> int:
+    """Return the highest recommendation of the window.
+
+    Upstream: stabilizeRecommendation.
+    """
+    begin = now - window
+    recent = (each.replicas for each in history.recommendations if each.at > begin)
+    return max((desired, *recent))
+
+
+def stabilized_both_ways(
+    history: History,
+    current: int,
+    desired: int,
+    now: datetime,
+    windows: tuple[timedelta, timedelta],
+) -> int:
+    """Return the number nearest to `current` that recent recommendations allow.
+
+    `windows` are the stabilization windows for scaling up and for scaling down. There
+    are more replicas only if all recommendations of the first window ask for more, and
+    fewer only if all recommendations of the second window ask for fewer.
+
+    Upstream: stabilizeRecommendationWithBehaviors.
+    """
+    up_begin, down_begin = (now - each for each in windows)
+    recent = history.recommendations
+    lowest = min((desired, *(each.replicas for each in recent if each.at > up_begin)))
+    highest = max(
+        (desired, *(each.replicas for each in recent if each.at > down_begin))
+    )
+    return min(max(current, lowest), highest)
+
 
 PODS: Final = "Pods"
 PERCENT: Final = "Percent"
@@ -70,7 +235,7 @@ def complete_rules(
 
     Upstream: GenerateHPAScaleUpRules and GenerateHPAScaleDownRules in
     pkg/apis/autoscaling/v2/defaults.go, which the API server applies; and
-    maybeInitScaleDownStabilizationWindow in pkg/controller/podautoscaler/horizontal.go.
+    maybeInitScaleDownStabilizationWindow.
     """
     down = replace(_DOWN, stabilization_window_seconds=downscale_stabilization)
     return ScalingRules(
@@ -94,6 +259,24 @@ def _completed(
 _FACTOR: Final = 2.0
 _AT_LEAST: Final = 4.0
 
+WITHIN_RANGE: Final = "DesiredWithinRange"
+TOO_FEW: Final = "TooFewReplicas"
+TOO_MANY: Final = "TooManyReplicas"
+UP_LIMIT: Final = "ScaleUpLimit"
+DOWN_LIMIT: Final = "ScaleDownLimit"
+
+_MESSAGES: Final = {
+    WITHIN_RANGE: "the desired count is within the acceptable range",
+    TOO_FEW: "the desired replica count is less than the minimum replica count",
+    TOO_MANY: "the desired replica count is more than the maximum replica count",
+    UP_LIMIT: (
+        "the desired replica count is increasing faster than the maximum scale rate"
+    ),
+    DOWN_LIMIT: (
+        "the desired replica count is decreasing faster than the maximum scale rate"
+    ),
+}
+
 
 class Limited(Struct, frozen=True):
     """A number of replicas within the limits, and the limit that decided it.
@@ -103,41 +286,11 @@ class Limited(Struct, frozen=True):
 
     replicas: int
     reason: str
-    message: str
 
-
-def within_range(replicas: int) -> Limited:
-    """Return a number that no limit changes."""
-    message = "the desired count is within the acceptable range"
-    return Limited(replicas, "DesiredWithinRange", message)
-
-
-def too_few(minimum: int) -> Limited:
-    """Return the minimum, where fewer are desired."""
-    message = "the desired replica count is less than the minimum replica count"
-    return Limited(minimum, "TooFewReplicas", message)
-
-
-def too_many(maximum: int) -> Limited:
-    """Return the maximum, where more are desired."""
-    message = "the desired replica count is more than the maximum replica count"
-    return Limited(maximum, "TooManyReplicas", message)
-
-
-def too_fast_up(limit: int) -> Limited:
-    """Return the most that the rates allow now, where more are desired."""
-    message = (
-        "the desired replica count is increasing faster than the maximum scale rate"
-    )
-    return Limited(limit, "ScaleUpLimit", message)
-
-
-def too_fast_down(limit: int) -> Limited:
-    """Return the fewest that the rates allow now, where fewer are desired."""
-    message = (
-        "the desired replica count is decreasing faster than the maximum scale rate"
-    )
-    return Limited(limit, "ScaleDownLimit", message)
+    @property
+    def message(self) -> str:
+        """The message of the condition."""
+        return _MESSAGES[self.reason]
 
 
 def limited(current: int, desired: int, minimum: int, maximum: int) -> Limited:
@@ -146,15 +299,20 @@ def limited(current: int, desired: int, minimum: int, maximum: int) -> Limited:
     In one step the number may double, or reach 4: a wrong metric must not multiply a
     workload.
 
-    Upstream: convertDesiredReplicasWithRules in
-    pkg/controller/podautoscaler/horizontal.go.
+    Upstream: convertDesiredReplicasWithRules.
     """
     if desired < minimum:
-        return too_few(minimum)
-    reachable = replica_calculator.rounded_up(max(_FACTOR * current, _AT_LEAST))
+        return Limited(minimum, TOO_FEW)
+    reachable = rounded_up(max(_FACTOR * current, _AT_LEAST))
     if desired > min(maximum, reachable):
-        return too_fast_up(reachable) if maximum > reachable else too_many(maximum)
-    return within_range(desired)
+        return _most(reachable, maximum)
+    return Limited(desired, WITHIN_RANGE)
+
+
+def _most(reachable: int, maximum: int) -> Limited:
+    if maximum > reachable:
+        return Limited(reachable, UP_LIMIT)
+    return Limited(maximum, TOO_MANY)
 
 
 def limited_by_rate(
@@ -169,19 +327,20 @@ def limited_by_rate(
 
     `bounds` are the minimum and the maximum.
 
-    Upstream: convertDesiredReplicasWithBehaviorRate in
-    pkg/controller/podautoscaler/horizontal.go.
+    Upstream: convertDesiredReplicasWithBehaviorRate.
     """
     minimum, maximum = bounds
     if desired > current:
         reachable = max(_highest(current, rules.up, history, now), current)
         if desired > min(maximum, reachable):
-            return too_fast_up(reachable) if maximum > reachable else too_many(maximum)
+            return _most(reachable, maximum)
     elif desired < current:
         reachable = min(_lowest(current, rules.down, history, now), current)
         if desired < max(minimum, reachable):
-            return too_fast_down(reachable) if minimum < reachable else too_few(minimum)
-    return within_range(desired)
+            if minimum < reachable:
+                return Limited(reachable, DOWN_LIMIT)
+            return Limited(minimum, TOO_FEW)
+    return Limited(desired, WITHIN_RANGE)
 
 
 def _highest(
@@ -194,7 +353,7 @@ def _highest(
     if rules.select_policy == DISABLED:
         return current
     reachable = (
-        replica_calculator.rounded_up(start * (1 + policy.value / 100))
+        rounded_up(start * (1 + policy.value / 100))
         if policy.type == PERCENT
         else start + policy.value
         for policy, start in _starts(current, rules, history, now)
@@ -232,3 +391,76 @@ def _starts(
 
 def _changed_after(begin: datetime, events: Iterable[ScaleEvent]) -> int:
     return sum(each.change for each in events if each.at > begin)
+
+
+class Normalized(Struct, frozen=True):
+    """The number of replicas after all limits, and why it is so.
+
+    `stabilization` is the reason and the message of the condition AbleToScale: they
+    show whether recommendations held a change back. `is_limited` is true if a limit
+    changed the number.
+    """
+
+    limit: Limited
+    stabilization: tuple[str, str]
+    is_limited: bool
+    history: History
+
+
+def normalized(
+    spec: HorizontalPodAutoscalerSpec,
+    current: int,
+    desired: int,
+    history: History,
+    now: datetime,
+    downscale_stabilization: timedelta,
+) -> Normalized:
+    """Return the number to which the scale is set.
+
+    `current` is the number in the spec of the scale; the metrics ask for `desired`.
+    `downscale_stabilization` is the window for scaling down of an autoscaler whose
+    behavior names none. The result lies between minimum and maximum if the current
+    number does.
+
+    Upstream: normalizeDesiredReplicas and normalizeDesiredReplicasWithBehaviors.
+    """
+    minimum, maximum = minimum_of(spec), spec.max_replicas
+    if spec.behavior is None:
+        window = downscale_stabilization
+        stable = stabilized(history, desired, now, window)
+        result = limited(current, stable, minimum, maximum)
+    else:
+        seconds = int(downscale_stabilization.total_seconds())
+        rules = complete_rules(spec.behavior, seconds)
+        window = rules.longest_window
+        stable = stabilized_both_ways(history, current, desired, now, rules.windows)
+        bounds = minimum, maximum
+        result = limited_by_rate(current, stable, bounds, rules, history, now)
+    return Normalized(
+        result,
+        stabilization(current, desired, stable, by_rules=spec.behavior is not None),
+        result.replicas != stable,
+        recommended(history, desired, now, window),
+    )
+
+
+def stabilization(
+    current: int, desired: int, stable: int, *, by_rules: bool
+) -> tuple[str, str]:
+    """Return the reason and the message of AbleToScale.
+
+    With `by_rules` there is a behavior, which may hold back a scaling up, too.
+    """
+    if stable == desired:
+        return "ReadyForNewScale", "recommended size matches current size"
+    if by_rules and desired >= current:
+        message = (
+            "recent recommendations were lower than current one, "
+            "applying the lowest recent recommendation"
+        )
+        return "ScaleUpStabilized", message
+    message = (
+        "recent recommendations were higher than current one, "
+        "applying the highest recent recommendation"
+    )
+    return "ScaleDownStabilized", message

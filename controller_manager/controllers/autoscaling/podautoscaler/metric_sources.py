@@ -1,281 +1,361 @@
-"""Evaluates one metric, by the type of its source."""
+"""Evaluates one metric of an autoscaler, by the type of its source.
 
-from collections.abc import Awaitable, Callable
+Upstream: computeReplicasForMetric and the computeStatusFor... functions of
+pkg/controller/podautoscaler/horizontal.go.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 
-from controller_manager.api.autoscaling.v2 import (
-    ContainerResourceMetricSource,
-    ContainerResourceMetricStatus,
-    ExternalMetricSource,
-    ExternalMetricStatus,
-    MetricStatus,
-    MetricTarget,
-    MetricValueStatus,
-    ObjectMetricSource,
-    ObjectMetricStatus,
-    PodsMetricSource,
-    PodsMetricStatus,
-    ResourceMetricSource,
-    ResourceMetricStatus,
+from msgspec import Struct
+
+from controller_manager.api.autoscaling import v2
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.quantity import Format, Quantity
+from controller_manager.api.selectors import (
+    LabelSelector,
+    SelectorError,
+    compile_selector,
+    format_selector,
 )
-from controller_manager.api.selectors import SelectorError, compile_selector
+from controller_manager.schedules.quoting import quoted
 
 from . import replica_calculator
-from .metric_status import (
-    Evaluation,
-    EvaluationContext,
-    MetricFailure,
-    average_of,
-    go_selector,
-    query_of,
-    whole_of,
+from .metrics_client import MetricsClient
+from .pods import (
+    ComputationError,
+    PodSample,
+    Thresholds,
+    milli_value,
+    requested,
+    target_pods,
 )
-from .pods import ComputationError, PodSample, milli_value, requested, target_pods
+from .replica_calculator import Proposal
 
 
-async def of_resource(
-    context: EvaluationContext, source: ResourceMetricSource
-) -> Evaluation:
-    """Evaluate the usage of a resource by pods, with all their containers."""
-    name = source.name
+class Evaluation(Struct, frozen=True):
+    """The replicas that a metric asks for, its name in messages, and its status."""
+
+    replicas: int
+    name: str
+    status: v2.MetricStatus
+
+
+class MetricFailure(Exception):
+    """A metric from which no number of replicas can be computed.
+
+    `reason` and `cause` are those of the event and of the condition; the message of
+    the exception has more details, as upstream's. `is_spec` is true if the spec of
+    the autoscaler is the cause.
+    """
+
+    def __init__(
+        self, cause: str, reason: str, message: str, *, is_spec: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.cause = cause
+        self.is_spec = is_spec
+
+
+class MetricSources(Struct, frozen=True):
+    """The metrics of the target of an autoscaler, as it is now.
+
+    `desired` and `observed` are the replicas in spec and status of its scale;
+    `selector` is the scale's. `find_pods` returns the pods that it selects now: an
+    answer of a metrics API may take long, and the pods may have changed meanwhile. With
+    `pod_level`, the requests of a pod as a whole count instead of its containers'.
+    """
+
+    client: MetricsClient
+    namespace: str
+    desired: int
+    observed: int
+    selector: str
+    find_pods: Callable[[], Sequence[Pod]]
+    thresholds: Thresholds
+    now: datetime
+    pod_level: bool
+
+    async def evaluate(self, spec: v2.MetricSpec) -> Evaluation:
+        """Return the number of replicas that one metric asks for.
+
+        Raises MetricFailure, and APIStuck if the API of the metric does not answer.
+        """
+        match spec.type:
+            case "Resource" if spec.resource is not None:
+                return await self._of_resource(spec.resource)
+            case "ContainerResource" if spec.container_resource is not None:
+                return await self._of_containers(spec.container_resource)
+            case "Pods" if spec.pods is not None:
+                return await self._of_pods(spec.pods)
+            case "Object" if spec.object is not None:
+                return await self._of_object(spec.object)
+            case "External" if spec.external is not None:
+                return await self._of_external(spec.external)
+        why = f"unknown metric source type {quoted(spec.type)}"
+        raise MetricFailure(why, "InvalidMetricSourceType", why, is_spec=True)
+
+    # The usage of resources.
+
+    async def _of_resource(self, source: v2.ResourceMetricSource) -> Evaluation:
+        """Evaluate the usage of a resource by pods, with all their containers."""
+        name = source.name
+        with _failing(
+            "FailedGetResourceMetric", f"failed to get {name} resource metric value"
+        ):
+            proposal = await self._usage(source.target, name, "")
+        current = _average_of(proposal, name)
+        status = v2.MetricStatus(
+            type="Resource",
+            resource=v2.ResourceMetricStatus(name=name, current=current),
+        )
+        named = _named(source.target, name, "resource")
+        return Evaluation(proposal.replicas, named, status)
+
+    async def _of_containers(
+        self, source: v2.ContainerResourceMetricSource
+    ) -> Evaluation:
+        """Evaluate the usage of a resource by one container of each pod."""
+        name, container = source.name, source.container
+        with _failing(
+            "FailedGetContainerResourceMetric",
+            f"failed to get {container} container metric value",
+        ):
+            proposal = await self._usage(source.target, name, container)
+        current = _average_of(proposal, name)
+        status = v2.MetricStatus(
+            type="ContainerResource",
+            container_resource=v2.ContainerResourceMetricStatus(
+                name=name, container=container, current=current
+            ),
+        )
+        named = _named(source.target, name, "container resource")
+        return Evaluation(proposal.replicas, named, status)
+
+    async def _usage(
+        self, target: v2.MetricTarget, name: str, container: str
+    ) -> Proposal:
+        """Return the replicas for a target (computeStatusForResourceMetricGeneric)."""
+        if target.average_value is None and target.average_utilization is None:
+            msg = (
+                "invalid resource metric source: neither an average utilization target "
+                "nor an average value (usage) target was set"
+            )
+            raise ComputationError(msg)
+        what = "usage" if target.average_value is not None else "utilization"
+        with _about(f"failed to get {name} {what}"):
+            with _about(f"unable to get metrics for resource {name}"):
+                metrics = await self.client.resource.of_pods(
+                    self.namespace, self.selector, name, container
+                )
+            found = self.find_pods()
+            sample = PodSample(target_pods(found), metrics, self.now, name)
+            if target.average_value is not None:
+                wanted = milli_value(target.average_value)
+                return replica_calculator.replicas_for_average(
+                    sample, self.desired, wanted, self.thresholds
+                )
+            return replica_calculator.replicas_for_utilization(
+                sample,
+                lambda: requested(found, name, container, pod_level=self.pod_level),
+                self.desired,
+                target.average_utilization or 0,
+                self.thresholds,
+            )
+
+    # Custom and external metrics.
+
+    async def _of_pods(self, source: v2.PodsMetricSource) -> Evaluation:
+        """Evaluate a custom metric of each pod."""
+        metric, wanted = source.metric, source.target.average_value
+        with _failing("FailedGetPodsMetric", "failed to get pods metric value"):
+            if wanted is None:
+                msg = "invalid pods metric source: no average value target was set"
+                raise ComputationError(msg)
+            compile_selector(metric.selector)
+            with _about(f"unable to get metric {metric.name}"):
+                metrics = await self.client.custom.of_pods(
+                    self.namespace,
+                    self.selector,
+                    metric.name,
+                    _query_of(metric.selector),
+                )
+            proposal = replica_calculator.replicas_for_average(
+                PodSample(target_pods(self.find_pods()), metrics, self.now),
+                self.desired,
+                milli_value(wanted),
+                self.thresholds,
+            )
+        current = _average_of(proposal)
+        status = v2.MetricStatus(
+            type="Pods", pods=v2.PodsMetricStatus(metric=metric, current=current)
+        )
+        return Evaluation(proposal.replicas, f"pods metric {metric.name}", status)
+
+    async def _of_object(self, source: v2.ObjectMetricSource) -> Evaluation:
+        """Evaluate a custom metric of one object, as a value or as an average."""
+        metric, target = source.metric, source.target
+        reference = source.described_object
+        average = target.average_value if target.type == "AverageValue" else None
+        value = target.value if target.type == "Value" else None
+        before = "failed to get object metric value"
+        # Upstream compiles the selector before it looks at the target.
+        with _failing("FailedGetObjectMetric", before):
+            compile_selector(metric.selector)
+        if average is not None:
+            before += f": failed to get {metric.name} object metric"
+        with _failing("FailedGetObjectMetric", before):
+            read = partial(self._read_object, source)
+            proposal, current = await self._of_total(read, average, value, "object")
+        status = v2.MetricStatus(
+            type="Object",
+            object=v2.ObjectMetricStatus(
+                described_object=reference, metric=metric, current=current
+            ),
+        )
+        named = f"{reference.kind} metric {metric.name}"
+        return Evaluation(proposal.replicas, named, status)
+
+    async def _of_external(self, source: v2.ExternalMetricSource) -> Evaluation:
+        """Evaluate a metric of no object of the cluster, as an average or a value."""
+        metric, target = source.metric, source.target
+        before = f"failed to get {metric.name} external metric value"
+        if target.average_value is not None:
+            before += f": failed to get {metric.name} external metric"
+        elif target.value is not None:
+            before += f": failed to get external metric {metric.name}"
+        with _failing("FailedGetExternalMetric", before):
+            proposal, current = await self._of_total(
+                partial(self._read_external, source),
+                target.average_value,
+                target.value,
+                "external",
+            )
+        status = v2.MetricStatus(
+            type="External",
+            external=v2.ExternalMetricStatus(metric=metric, current=current),
+        )
+        named = f"external metric {metric.name}({_as_go(metric.selector)})"
+        return Evaluation(proposal.replicas, named, status)
+
+    async def _of_total(
+        self,
+        read: Callable[[], Awaitable[int]],
+        average: str | None,
+        value: str | None,
+        source: str,
+    ) -> tuple[Proposal, v2.MetricValueStatus]:
+        """Return the replicas for a metric that all pods share, and its present value.
+
+        `read` returns the metric in thousandths. The target is the `average` for one
+        pod, or the `value` for all. `source` is the type of the metric, for the error.
+        """
+        tolerances = self.thresholds.tolerances
+        if average is not None:
+            usage, wanted = await read(), milli_value(average)
+            proposal = replica_calculator.replicas_for_share(
+                usage, self.desired, self.observed, wanted, tolerances
+            )
+            return proposal, _average_of(proposal)
+        if value is not None:
+            usage, wanted = await read(), milli_value(value)
+            pods = target_pods(self.find_pods())
+            proposal = replica_calculator.replicas_for_value(
+                pods, usage, self.desired, wanted, tolerances
+            )
+            return proposal, v2.MetricValueStatus(value=_shown(proposal.usage or 0))
+        msg = (
+            f"invalid {source} metric source: neither a value target nor an average "
+            "value target was set"
+        )
+        raise ComputationError(msg)
+
+    async def _read_object(self, source: v2.ObjectMetricSource) -> int:
+        metric, reference = source.metric, source.described_object
+        of = f"{reference.kind} {self.namespace}/{reference.name}"
+        with _about(f"unable to get metric {metric.name} on {of}"):
+            return await self.client.custom.of_object(
+                self.namespace, reference, metric.name, _query_of(metric.selector)
+            )
+
+    async def _read_external(self, source: v2.ExternalMetricSource) -> int:
+        """Return the sum of the series that the selector of a metric selects."""
+        metric = source.metric
+        compile_selector(metric.selector)
+        full_name = f"{self.namespace}/{metric.name}/{_as_go(metric.selector)}"
+        with _about(f"unable to get external metric {full_name}"):
+            values = await self.client.external.values(
+                self.namespace, metric.name, _query_of(metric.selector)
+            )
+        return replica_calculator.total(values)
+
+
+@contextmanager
+def _about(before: str) -> Iterator[None]:
+    """Put words before the message of an error, as upstream does."""
     try:
-        proposal = await _proposal(context, source.target, name, "")
+        yield
     except ComputationError as error:
-        message = f"failed to get {name} resource metric value: {error}"
-        raise MetricFailure(str(error), "FailedGetResourceMetric", message) from error
-    status = MetricStatus(
-        type="Resource",
-        resource=ResourceMetricStatus(name=name, current=average_of(proposal, name)),
-    )
-    return Evaluation(
-        proposal.replicas, _named(source.target, name, "resource"), status
-    )
+        msg = f"{before}: {error}"
+        raise ComputationError(msg) from error
 
 
-async def of_containers(
-    context: EvaluationContext, source: ContainerResourceMetricSource
-) -> Evaluation:
-    """Evaluate the usage of a resource by one container of each pod."""
-    name, container = source.name, source.container
+@contextmanager
+def _failing(reason: str, before: str) -> Iterator[None]:
+    """Raise MetricFailure for an error, with words before its message."""
     try:
-        proposal = await _proposal(context, source.target, name, container)
-    except ComputationError as error:
-        reason = "FailedGetContainerResourceMetric"
-        message = f"failed to get {container} container metric value: {error}"
-        raise MetricFailure(str(error), reason, message) from error
-    status = MetricStatus(
-        type="ContainerResource",
-        container_resource=ContainerResourceMetricStatus(
-            name=name, container=container, current=average_of(proposal, name)
-        ),
-    )
-    named = _named(source.target, name, "container resource")
-    return Evaluation(proposal.replicas, named, status)
+        yield
+    except (ComputationError, SelectorError) as error:
+        raise MetricFailure(str(error), reason, f"{before}: {error}") from error
 
 
-def _named(target: MetricTarget, name: str, what: str) -> str:
+def _named(target: v2.MetricTarget, name: str, what: str) -> str:
     if target.average_value is not None:
         return f"{name} resource"
     return f"{name} {what} utilization (percentage of request)"
 
 
-async def _proposal(
-    context: EvaluationContext, target: MetricTarget, name: str, container: str
-) -> replica_calculator.Proposal:
-    """Return the replicas for a target (computeStatusForResourceMetricGeneric)."""
-    if target.average_value is None and target.average_utilization is None:
-        msg = (
-            "invalid resource metric source: neither an average utilization target nor "
-            "an average value (usage) target was set"
-        )
-        raise ComputationError(msg)
-    what = "usage" if target.average_value is not None else "utilization"
-    try:
-        return await _computed(context, target, name, container)
-    except ComputationError as error:
-        msg = f"failed to get {name} {what}: {error}"
-        raise ComputationError(msg) from error
+def _shown(milli: int, form: Format = Format.DECIMAL_SI) -> str:
+    """Return thousandths as a quantity."""
+    return str(Quantity.of_milli(milli, form))
 
 
-async def _computed(
-    context: EvaluationContext, target: MetricTarget, name: str, container: str
-) -> replica_calculator.Proposal:
-    of, thresholds = context.target, context.thresholds
-    try:
-        metrics = await context.metrics_client.resource.of_pods(
-            of.namespace, of.selector, name, container
-        )
-    except ComputationError as error:
-        msg = f"unable to get metrics for resource {name}: {error}"
-        raise ComputationError(msg) from error
-    found = of.find_pods()
-    pods = target_pods(found)
-    sample = PodSample(pods, metrics, context.now, name)
-    if target.average_value is not None:
-        wanted = milli_value(target.average_value)
-        return replica_calculator.replicas_for_average(
-            sample, of.desired, wanted, thresholds
-        )
-    return replica_calculator.replicas_for_utilization(
-        sample,
-        lambda: requested(found, name, container, pod_level=context.pod_level),
-        of.desired,
-        target.average_utilization or 0,
-        thresholds,
-    )
+def _average_of(proposal: Proposal, resource: str = "") -> v2.MetricValueStatus:
+    """Return the average for one pod; nothing if there is no pod.
 
-
-async def of_pods(context: EvaluationContext, source: PodsMetricSource) -> Evaluation:
-    """Evaluate a custom metric of each pod."""
-    try:
-        return await _average(context, source)
-    except (ComputationError, SelectorError) as error:
-        message = f"failed to get pods metric value: {error}"
-        raise MetricFailure(str(error), "FailedGetPodsMetric", message) from error
-
-
-async def _average(context: EvaluationContext, source: PodsMetricSource) -> Evaluation:
-    of, metric, wanted = context.target, source.metric, source.target.average_value
-    if wanted is None:
-        msg = "invalid pods metric source: no average value target was set"
-        raise ComputationError(msg)
-    compile_selector(metric.selector)
-    try:
-        metrics = await context.metrics_client.custom.of_pods(
-            of.namespace, of.selector, metric.name, query_of(metric.selector)
-        )
-    except ComputationError as error:
-        msg = f"unable to get metric {metric.name}: {error}"
-        raise ComputationError(msg) from error
-    proposal = replica_calculator.replicas_for_average(
-        PodSample(target_pods(of.find_pods()), metrics, context.now),
-        of.desired,
-        milli_value(wanted),
-        context.thresholds,
-    )
-    status = PodsMetricStatus(metric=metric, current=average_of(proposal))
-    return Evaluation(
-        proposal.replicas,
-        f"pods metric {metric.name}",
-        MetricStatus(type="Pods", pods=status),
-    )
-
-
-async def of_object(
-    context: EvaluationContext, source: ObjectMetricSource
-) -> Evaluation:
-    """Evaluate a custom metric of one object, as a value or as an average."""
-    metric, target = source.metric, source.target
-    average = target.average_value if target.type == "AverageValue" else None
-    value = target.value if target.type == "Value" else None
-    before = "failed to get object metric value: "
-    try:
-        compile_selector(metric.selector)
-        if average is not None:
-            before += f"failed to get {metric.name} object metric: "
-        read = partial(_read_object, context, source)
-        proposal, current = await _of_total(context, read, average, value, "object")
-    except (ComputationError, SelectorError) as error:
-        message = f"{before}{error}"
-        raise MetricFailure(str(error), "FailedGetObjectMetric", message) from error
-    reference = source.described_object
-    status = ObjectMetricStatus(
-        described_object=reference, metric=metric, current=current
-    )
-    return Evaluation(
-        proposal.replicas,
-        f"{reference.kind} metric {metric.name}",
-        MetricStatus(type="Object", object=status),
-    )
-
-
-async def of_external(
-    context: EvaluationContext, source: ExternalMetricSource
-) -> Evaluation:
-    """Evaluate a metric of no object of the cluster, as an average or as a value."""
-    metric, target = source.metric, source.target
-    before = f"failed to get {metric.name} external metric value: "
-    if target.average_value is not None:
-        before += f"failed to get {metric.name} external metric: "
-    elif target.value is not None:
-        before += f"failed to get external metric {metric.name}: "
-    read = partial(_read_external, context, source)
-    try:
-        proposal, current = await _of_total(
-            context, read, target.average_value, target.value, "external"
-        )
-    except (ComputationError, SelectorError) as error:
-        message = f"{before}{error}"
-        raise MetricFailure(str(error), "FailedGetExternalMetric", message) from error
-    status = ExternalMetricStatus(metric=metric, current=current)
-    return Evaluation(
-        proposal.replicas,
-        f"external metric {metric.name}({go_selector(metric.selector)})",
-        MetricStatus(type="External", external=status),
-    )
-
-
-async def _of_total(
-    context: EvaluationContext,
-    read: Callable[[], Awaitable[int]],
-    average: str | None,
-    value: str | None,
-    source: str,
-) -> tuple[replica_calculator.Proposal, MetricValueStatus]:
-    """Return the replicas for a metric that all pods share, and its present value.
-
-    `read` returns the metric in thousandths. The target is the `average` for one pod,
-    or the `value` for all. `source` is the type of the metric, for the error.
+    Memory is shown in powers of 1024, as a metrics server shows it (buildQuantity).
     """
-    of, tolerances = context.target, context.thresholds.tolerances
-    if average is not None:
-        proposal = replica_calculator.replicas_for_share(
-            await read(), of.desired, of.observed, milli_value(average), tolerances
-        )
-        return proposal, average_of(proposal)
-    if value is not None:
-        usage = await read()
-        proposal = replica_calculator.replicas_for_value(
-            target_pods(of.find_pods()),
-            usage,
-            of.desired,
-            milli_value(value),
-            tolerances,
-        )
-        return proposal, whole_of(proposal)
-    msg = (
-        f"invalid {source} metric source: neither a value target nor an average value "
-        "target was set"
+    if proposal.usage is None:
+        return v2.MetricValueStatus()
+    form = Format.BINARY_SI if resource == "memory" else Format.DECIMAL_SI
+    return v2.MetricValueStatus(
+        average_value=_shown(proposal.usage, form),
+        average_utilization=proposal.utilization,
     )
-    raise ComputationError(msg)
 
 
-async def _read_object(context: EvaluationContext, source: ObjectMetricSource) -> int:
-    namespace, metric = context.target.namespace, source.metric
-    try:
-        return await context.metrics_client.custom.of_object(
-            namespace, source.described_object, metric.name, query_of(metric.selector)
-        )
-    except ComputationError as error:
-        kind, name = source.described_object.kind, source.described_object.name
-        msg = (
-            f"unable to get metric {metric.name} on {kind} {namespace}/{name}: {error}"
-        )
-        raise ComputationError(msg) from error
+def _as_go(selector: LabelSelector | None) -> str:
+    """Return a selector as Go prints it with ``%+v``; it is part of metrics' names."""
+    if selector is None:
+        return "nil"
+    labels = "".join(
+        f"{key}: {value},"
+        for key, value in sorted((selector.match_labels or {}).items())
+    )
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},"
+        f"Values:[{' '.join(each.values or ())}],}},"
+        for each in selector.match_expressions or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
 
 
-async def _read_external(
-    context: EvaluationContext, source: ExternalMetricSource
-) -> int:
-    """Return the sum of the series that the selector of a metric selects."""
-    namespace, metric = context.target.namespace, source.metric
-    compile_selector(metric.selector)
-    try:
-        values = await context.metrics_client.external.values(
-            namespace, metric.name, query_of(metric.selector)
-        )
-    except ComputationError as error:
-        full_name = f"{namespace}/{metric.name}/{go_selector(metric.selector)}"
-        msg = f"unable to get external metric {full_name}: {error}"
-        raise ComputationError(msg) from error
-    return replica_calculator.total(values)
+def _query_of(selector: LabelSelector | None) -> str:
+    """Return a metric's selector as the query of a request; without one it is empty."""
+    return "" if selector is None else format_selector(selector)

@@ -1,4 +1,4 @@
-"""The pods of a target: their states, metrics and requests, at one time.
+"""The pods of a target: their states, metrics and requests, and when these count.
 
 All amounts are in thousandths.
 """
@@ -9,12 +9,61 @@ from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.api.autoscaling.v2 import (
+    HorizontalPodAutoscalerBehavior,
+    HPAScalingRules,
+)
 from controller_manager.api.core.v1 import Container, InitContainer, Pod
 from controller_manager.api.pods import ready_condition
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.api.times import parse_time
 
-from .options import Readiness
+
+class Tolerances(Struct, frozen=True):
+    """The distances from the target at which nothing is changed; 0.1 stands for 10 %.
+
+    Upstream: Tolerances in pkg/controller/podautoscaler/replica_calculator.go.
+    """
+
+    up: float
+    down: float
+
+    def allow(self, usage_ratio: float) -> bool:
+        """Tell whether the ratio of usage to target asks for no change."""
+        return 1.0 - self.down <= usage_ratio <= 1.0 + self.up
+
+
+class Readiness(Struct, frozen=True):
+    """The times after the start of a pod in which its CPU usage may be distorted.
+
+    Upstream: --horizontal-pod-autoscaler-cpu-initialization-period and
+    --horizontal-pod-autoscaler-initial-readiness-delay.
+    """
+
+    cpu_initialization_period: timedelta
+    initial_readiness_delay: timedelta
+
+
+class Thresholds(Struct, frozen=True):
+    """The tolerances and readiness times for the metrics of one autoscaler."""
+
+    tolerances: Tolerances
+    readiness: Readiness
+
+
+def tolerances_of(
+    behavior: HorizontalPodAutoscalerBehavior | None, default: float
+) -> Tolerances:
+    """Return the tolerances of a behavior, which may name some (tolerancesForHpa)."""
+
+    def of(rules: HPAScalingRules | None) -> float:
+        if rules is None or rules.tolerance is None:
+            return default
+        return parse_quantity(rules.tolerance).nanos / 1_000_000_000
+
+    if behavior is None:
+        return Tolerances(default, default)
+    return Tolerances(up=of(behavior.scale_up), down=of(behavior.scale_down))
 
 
 class ComputationError(Exception):

@@ -10,8 +10,15 @@ from typing import Final
 
 from msgspec import Struct
 
-from .options import Thresholds, Tolerances
-from .pods import ComputationError, PodGroups, PodSample, TargetPod, grouped
+from .pods import (
+    ComputationError,
+    PodGroups,
+    PodSample,
+    TargetPod,
+    Thresholds,
+    Tolerances,
+    grouped,
+)
 
 _ALL: Final = 100
 """All of a request, in per cent."""

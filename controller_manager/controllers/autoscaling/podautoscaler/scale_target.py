@@ -20,24 +20,14 @@ from controller_manager.client.resource_mapper import KindNotServed, ResourceMap
 from controller_manager.control.scale.scales import NoScale, Scales
 from controller_manager.observability.logs import Logger
 
+from .status import SyncFailed
+
 REQUEST_ERRORS: Final = (APIError, ProtocolError, TransportError)
 
 _TRIES: Final = 5
 _DELAY: Final = 0.01
 _JITTER: Final = 0.1
 """The number of tries after a conflict, and their delay in seconds (DefaultRetry)."""
-
-
-class TargetError(Exception):
-    """The scale of a target cannot be read; the message is upstream's.
-
-    `is_spec` is true if the spec of
-    the autoscaler is the cause.
-    """
-
-    def __init__(self, message: str, *, is_spec: bool = False) -> None:
-        super().__init__(message)
-        self.is_spec = is_spec
 
 
 class TargetScale(Struct, frozen=True):
@@ -63,18 +53,21 @@ class TargetScales:
         self._logger = logger
 
     async def get(self, autoscaler: HorizontalPodAutoscaler) -> TargetScale:
-        """Return the scale of an autoscaler's target; raises TargetError."""
+        """Return the scale of a target; raises SyncFailed in upstream's words."""
         reference = autoscaler.spec.scale_target_ref
-        group = _group(reference.api_version)
         namespace = autoscaler.metadata.namespace
+        if reference.api_version.count("/") > 1:
+            msg = f"unexpected GroupVersion string: {reference.api_version}"
+            raise SyncFailed(msg, is_spec=True)
+        group = reference.api_version.rpartition("/")[0]
         try:
             resource = await self._resources.resource_of(group, reference.kind)
             scale = await self._scales.get(resource, namespace, reference.name)
         except NoScale as error:
             # Upstream shows the answer of the API server.
-            raise TargetError(str(error.__cause__ or error)) from error
+            raise SyncFailed(str(error.__cause__ or error)) from error
         except (KindNotServed, *REQUEST_ERRORS) as error:
-            raise TargetError(str(error)) from error
+            raise SyncFailed(str(error)) from error
         return TargetScale(resource, scale)
 
     async def set(self, target: TargetScale, replicas: int) -> None:
@@ -107,12 +100,3 @@ class TargetScales:
         except (NoScale, *REQUEST_ERRORS) as error:
             self._logger.error("Error getting latest scale", err=str(error))
             return scale
-
-
-def _group(api_version: str) -> str:
-    """Return the group of a version; raises TargetError for an invalid version."""
-    if api_version.count("/") > 1:
-        msg = f"unexpected GroupVersion string: {api_version}"
-        raise TargetError(msg, is_spec=True)
-    group, slash, _ = api_version.partition("/")
-    return group if slash else ""

@@ -1,4 +1,4 @@
-"""The status of an autoscaler, while a sync works on it."""
+"""The status of an autoscaler, while a sync works on it, and the failure of one."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -21,6 +21,17 @@ SCALED_TO_ZERO: Final = "ScaledToZero"
 
 TRUE: Final = "True"
 FALSE: Final = "False"
+
+
+class SyncFailed(Exception):
+    """A sync, or a part of it, that failed; the message is for the log.
+
+    `is_spec` is true if the spec of the autoscaler is the cause.
+    """
+
+    def __init__(self, message: str, *, is_spec: bool = False) -> None:
+        super().__init__(message)
+        self.is_spec = is_spec
 
 
 class Draft:
@@ -94,3 +105,18 @@ class Draft:
     def status(self) -> HorizontalPodAutoscalerStatus:
         """Return the status to write."""
         return replace(self._after, conditions=tuple(self._conditions.values()) or None)
+
+    @property
+    def has_changed(self) -> bool:
+        """True if the status to write differs from the one that the cache shows."""
+        return _as_stored(self.status()) != _as_stored(self._before)
+
+
+def _as_stored(
+    status: HorizontalPodAutoscalerStatus,
+) -> HorizontalPodAutoscalerStatus:
+    return replace(
+        status,
+        conditions=status.conditions or None,
+        current_metrics=status.current_metrics or None,
+    )

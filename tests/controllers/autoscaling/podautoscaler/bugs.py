@@ -5,26 +5,22 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscalerSpec
-from controller_manager.controllers.autoscaling.podautoscaler import decide
+from controller_manager.controllers.autoscaling.podautoscaler import behavior
 from controller_manager.controllers.autoscaling.podautoscaler.behavior import (
-    Limited,
-    within_range,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.decide import (
+    WITHIN_RANGE,
     FirstDecision,
+    History,
+    Limited,
 )
 from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
     Overlaps,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.stabilization import (
-    History,
 )
 from tests.simulation.planted import Bug
 
 
 def _limit_nothing(current: int, desired: int, minimum: int, maximum: int) -> Limited:
     del current, minimum, maximum
-    return within_range(desired)
+    return Limited(desired, WITHIN_RANGE)
 
 
 def _remember_nothing(
@@ -38,15 +34,15 @@ def _always_measure(
     spec: HorizontalPodAutoscalerSpec, current: int, *, was_scaled_to_zero: bool
 ) -> FirstDecision:
     del was_scaled_to_zero
-    if current < decide.minimum_of(spec):
-        return FirstDecision(decide.minimum_of(spec), decide.BELOW_MINIMUM)
+    if current < behavior.minimum_of(spec):
+        return FirstDecision(behavior.minimum_of(spec), behavior.BELOW_MINIMUM)
     return FirstDecision(current, needs_metrics=True)
 
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "leave the range": Bug(1, decide, "limited", _limit_nothing),
-    "forget recommendations": Bug(1, decide, "stabilized", _remember_nothing),
-    "scale what stands at zero": Bug(1, decide, "first_decision", _always_measure),
+    "leave the range": Bug(1, behavior, "limited", _limit_nothing),
+    "forget recommendations": Bug(1, behavior, "stabilized", _remember_nothing),
+    "scale what stands at zero": Bug(1, behavior, "first_decision", _always_measure),
     "let two autoscalers fight": Bug(
         0,
         Overlaps,

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
-from controller_manager.controllers.autoscaling.podautoscaler.options import (
+from controller_manager.controllers.autoscaling.podautoscaler import (
     AutoscalerOptions,
 )
 from controller_manager.devcluster.metrics.settings import CONFIG_MAP, KEY

@@ -11,20 +11,18 @@ from controller_manager.api.autoscaling.v2 import (
     HPAScalingPolicy,
     HPAScalingRules,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.options import (
-    Readiness,
-    Thresholds,
-    Tolerances,
+from controller_manager.controllers.autoscaling.podautoscaler.behavior import (
+    History,
+    Recommendation,
+    ScaleEvent,
 )
 from controller_manager.controllers.autoscaling.podautoscaler.pods import (
     PodMetric,
     PodSample,
+    Readiness,
     TargetPod,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.stabilization import (
-    History,
-    Recommendation,
-    ScaleEvent,
+    Thresholds,
+    Tolerances,
 )
 
 unhurried: Final = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

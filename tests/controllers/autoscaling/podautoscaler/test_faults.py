@@ -9,7 +9,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.transport import Request, Response, Stream, Transport
-from controller_manager.controllers.autoscaling.podautoscaler.options import (
+from controller_manager.controllers.autoscaling.podautoscaler import (
     AutoscalerOptions,
 )
 from tests.controllers.autoscaling.podautoscaler.on_cluster import (

@@ -6,7 +6,7 @@ from controller_manager.api.autoscaling.v2 import (
     HorizontalPodAutoscalerSpec,
     MetricSpec,
 )
-from controller_manager.controllers.autoscaling.podautoscaler.decide import (
+from controller_manager.controllers.autoscaling.podautoscaler.behavior import (
     ABOVE_MAXIMUM,
     BELOW_MINIMUM,
     BELOW_TARGET,

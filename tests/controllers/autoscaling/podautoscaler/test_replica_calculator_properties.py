@@ -7,13 +7,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from controller_manager.controllers.autoscaling.podautoscaler import replica_calculator
-from controller_manager.controllers.autoscaling.podautoscaler.options import (
-    Thresholds,
-)
 from controller_manager.controllers.autoscaling.podautoscaler.pods import (
     ComputationError,
     PodGroups,
     PodSample,
+    Thresholds,
     grouped,
 )
 from tests.controllers.autoscaling.podautoscaler.strategies import (

@@ -8,8 +8,7 @@ import pytest
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.selectors import parse_selector
 from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
-    BY_TARGET,
-    Selection,
+    selected,
 )
 from controller_manager.informers.indexes import BY_LABEL, BY_NAMESPACE
 from controller_manager.informers.lister import Lister
@@ -47,6 +46,5 @@ def test_a_selector_of_any_form_selects_in_its_namespace(
     lister: Lister[Pod], selector: str, names: list[str]
 ) -> None:
     """The pods are in the order of their names."""
-    autoscalers = Lister(Store[Any](), "HorizontalPodAutoscaler", BY_TARGET)
-    found = Selection(lister, autoscalers).pods("n", parse_selector(selector))
+    found = selected(lister, "n", parse_selector(selector))
     assert [pod.metadata.name for pod in found] == names

@@ -15,31 +15,25 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
 from controller_manager.controllers.autoscaling.podautoscaler import replica_calculator
 from controller_manager.controllers.autoscaling.podautoscaler.behavior import (
+    History,
+    Recommendation,
+    ScaleEvent,
     ScalingRules,
     limited,
     limited_by_rate,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.decide import (
-    stabilization_condition,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.options import (
-    Readiness,
-    Thresholds,
-    Tolerances,
+    stabilization,
+    stabilized,
+    stabilized_both_ways,
 )
 from controller_manager.controllers.autoscaling.podautoscaler.pods import (
     ComputationError,
     PodMetric,
     PodSample,
+    Readiness,
+    Thresholds,
+    Tolerances,
     requested,
     target_pods,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.stabilization import (
-    History,
-    Recommendation,
-    ScaleEvent,
-    stabilized,
-    stabilized_both_ways,
 )
 from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     SYNC_PERIOD,
@@ -280,7 +274,7 @@ def test_windows_of_a_behavior_are_upstreams(row: Row) -> None:
     current, desired = row["current"], row["desired"]
     stable = stabilized_both_ways(past_of(row), current, desired, NOW, rules.windows)
     assert stable == row["replicas"]
-    reason = stabilization_condition(current, desired, stable, by_rules=True).reason
+    reason, _ = stabilization(current, desired, stable, by_rules=True)
     assert reason == (row["reason"] if stable != desired else "ReadyForNewScale")
 
 

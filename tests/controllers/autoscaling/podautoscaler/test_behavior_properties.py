@@ -10,18 +10,14 @@ from msgspec import Struct
 
 from controller_manager.api.autoscaling.v2 import (
     HorizontalPodAutoscalerBehavior,
+    HorizontalPodAutoscalerSpec,
     HPAScalingPolicy,
 )
 from controller_manager.controllers.autoscaling.podautoscaler.behavior import (
     PERCENT,
-    complete_rules,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.decide import (
-    NormalizationArgs,
-    normalized,
-)
-from controller_manager.controllers.autoscaling.podautoscaler.stabilization import (
     History,
+    complete_rules,
+    normalized,
     scaled,
     started,
 )
@@ -39,6 +35,14 @@ ranges = st.tuples(replicas, replicas).map(sorted)
 maybe_behaviors = st.none() | behaviors
 
 
+def spec_of(
+    minimum: int, maximum: int, behavior: HorizontalPodAutoscalerBehavior | None
+) -> HorizontalPodAutoscalerSpec:
+    return HorizontalPodAutoscalerSpec(
+        min_replicas=minimum, max_replicas=maximum, behavior=behavior
+    )
+
+
 @unhurried
 @given(ranges, st.data(), maybe_behaviors, histories)
 def test_the_number_never_leaves_the_range(
@@ -50,15 +54,11 @@ def test_the_number_never_leaves_the_range(
     """With any history, as long as the present number is in the range."""
     minimum, maximum = limits
     current = data.draw(st.integers(minimum, maximum))
-    args = NormalizationArgs(
-        current, data.draw(st.integers(0, 200)), minimum, maximum, behavior
-    )
-    result = normalized(args, history, NOW, WINDOW)
-    assert minimum <= result.replicas <= maximum
-    reasons = (result.able_to_scale.reason, result.scaling_limited.reason)
-    assert (result.scaling_limited.status == "False") == (
-        reasons[1] == "DesiredWithinRange"
-    )
+    spec = spec_of(minimum, maximum, behavior)
+    desired = data.draw(st.integers(0, 200))
+    result = normalized(spec, current, desired, history, NOW, WINDOW)
+    assert minimum <= result.limit.replicas <= maximum
+    assert result.is_limited == (result.limit.reason != "DesiredWithinRange")
 
 
 @unhurried
@@ -73,12 +73,12 @@ def test_the_number_moves_only_towards_the_recommendation(
     minimum, maximum = limits
     current = data.draw(st.integers(minimum, maximum))
     desired = data.draw(replicas)
-    args = NormalizationArgs(current, desired, minimum, maximum, behavior)
-    result = normalized(args, history, NOW, WINDOW)
+    spec = spec_of(minimum, maximum, behavior)
+    result = normalized(spec, current, desired, history, NOW, WINDOW)
     wished = (desired, *(each.replicas for each in history.recommendations))
-    if result.replicas > current:
+    if result.limit.replicas > current:
         assert max(wished) > current
-    if result.replicas < current:
+    if result.limit.replicas < current:
         assert desired < current
 
 
@@ -112,14 +112,14 @@ def play(
         now += timedelta(seconds=step.seconds)
         current = played[-1].replicas
         history = started(history, current, now)
-        args = NormalizationArgs(current, step.desired, 0, 200, behavior)
-        result = normalized(args, history, now, WINDOW)
-        history = result.history
-        if result.replicas != current:
+        spec = spec_of(0, 200, behavior)
+        result = normalized(spec, current, step.desired, history, now, WINDOW)
+        history, wanted = result.history, result.limit.replicas
+        if wanted != current:
             if behavior is not None:
                 keep = complete_rules(behavior).longest_period
-                history = scaled(history, current, result.replicas, now, keep)
-            played.append(Played(now, result.replicas))
+                history = scaled(history, current, wanted, now, keep)
+            played.append(Played(now, wanted))
     return played
 
 
@@ -194,13 +194,14 @@ def test_the_history_has_an_end(
     now, current = NOW, 10
     for number in range(80):
         now += timedelta(seconds=seconds)
-        args = NormalizationArgs(current, desired + number % 3, 1, 60, behavior)
-        result = normalized(args, started(history, current, now), now, WINDOW)
-        history = result.history
+        spec = spec_of(1, 60, behavior)
+        history = started(history, current, now)
+        result = normalized(spec, current, desired + number % 3, history, now, WINDOW)
+        history, wanted = result.history, result.limit.replicas
         if behavior is not None:
             keep = complete_rules(behavior).longest_period
-            history = scaled(history, current, result.replicas, now, keep)
-        current = result.replicas
+            history = scaled(history, current, wanted, now, keep)
+        current = wanted
     rules = complete_rules(behavior, 300) if behavior else None
     window = rules.longest_window if rules else WINDOW
     period = rules.longest_period if rules else timedelta()
