@@ -30,7 +30,6 @@ from .pods import (
     Thresholds,
     milli_value,
     requested,
-    target_pods,
 )
 from .replica_calculator import Proposal
 
@@ -152,7 +151,7 @@ class MetricSources(Struct, frozen=True):
                     self.namespace, self.selector, name, container
                 )
             found = self.find_pods()
-            sample = PodSample(target_pods(found), metrics, self.now, name)
+            sample = PodSample(found, metrics, self.now, name)
             if target.average_value is not None:
                 wanted = milli_value(target.average_value)
                 return replica_calculator.replicas_for_average(
@@ -184,7 +183,7 @@ class MetricSources(Struct, frozen=True):
                     _query_of(metric.selector),
                 )
             proposal = replica_calculator.replicas_for_average(
-                PodSample(target_pods(self.find_pods()), metrics, self.now),
+                PodSample(self.find_pods(), metrics, self.now),
                 self.desired,
                 milli_value(wanted),
                 self.thresholds,
@@ -262,9 +261,8 @@ class MetricSources(Struct, frozen=True):
             return proposal, _average_of(proposal)
         if value is not None:
             usage, wanted = await read(), milli_value(value)
-            pods = target_pods(self.find_pods())
             proposal = replica_calculator.replicas_for_value(
-                pods, usage, self.desired, wanted, tolerances
+                self.find_pods(), usage, self.desired, wanted, tolerances
             )
             return proposal, v2.MetricValueStatus(value=_shown(proposal.usage or 0))
         msg = (

@@ -3,7 +3,7 @@
 All amounts are in thousandths.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -14,6 +14,7 @@ from controller_manager.api.autoscaling.v2 import (
     HPAScalingRules,
 )
 from controller_manager.api.core.v1 import Container, InitContainer, Pod
+from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import ready_condition
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.api.times import parse_time
@@ -83,21 +84,6 @@ class PodMetric(Struct, frozen=True):
     window: timedelta
 
 
-class TargetPod(Struct, frozen=True):
-    """One pod that the selector of the target selects.
-
-    `ready` is the status of the Ready condition, `None` if there is none, and
-    `ready_since` is when that status was reached.
-    """
-
-    name: str
-    phase: str
-    deleting: bool = False
-    started: datetime | None = None
-    ready: str | None = None
-    ready_since: datetime | None = None
-
-
 class PodSample(Struct, frozen=True):
     """The pods of a target and their metrics, by the names of the pods.
 
@@ -105,31 +91,10 @@ class PodSample(Struct, frozen=True):
     may belong to a pod that is not among the pods, and a pod may have no metric.
     """
 
-    pods: tuple[TargetPod, ...]
+    pods: Sequence[Pod]
     metrics: Mapping[str, PodMetric]
     now: datetime
     resource: str = ""
-
-
-def target_pods(pods: Iterable[Pod]) -> tuple[TargetPod, ...]:
-    """Return the data of pods that the computation needs."""
-    return tuple(_target_pod(pod) for pod in pods)
-
-
-def _target_pod(pod: Pod) -> TargetPod:
-    condition = ready_condition(pod)
-    return TargetPod(
-        name=pod.metadata.name,
-        phase=pod.status.phase,
-        deleting=bool(pod.metadata.deletion_timestamp),
-        started=_time(pod.status.start_time),
-        ready=condition.status if condition else None,
-        ready_since=_time(condition.last_transition_time) if condition else None,
-    )
-
-
-def _time(text: str | None) -> datetime | None:
-    return parse_time(text) if text else None
 
 
 _CPU: Final = "cpu"
@@ -158,16 +123,16 @@ def grouped(sample: PodSample, readiness: Readiness) -> PodGroups:
     """
     names: dict[str, list[str]] = {each: [] for each in PodGroups.__struct_fields__}
     for pod in sample.pods:
-        names[_group(pod, sample, readiness)].append(pod.name)
+        names[_group(pod, sample, readiness)].append(pod.metadata.name)
     return PodGroups(**{group: frozenset(each) for group, each in names.items()})
 
 
-def _group(pod: TargetPod, sample: PodSample, readiness: Readiness) -> str:
-    if pod.deleting or pod.phase == "Failed":
+def _group(pod: Pod, sample: PodSample, readiness: Readiness) -> str:
+    if is_deleting(pod) or pod.status.phase == "Failed":
         return "ignored"
-    if pod.phase == "Pending":
+    if pod.status.phase == "Pending":
         return "unready"
-    metric = sample.metrics.get(pod.name)
+    metric = sample.metrics.get(pod.metadata.name)
     if metric is None:
         return "missing"
     if sample.resource == _CPU and _starts_up(pod, metric, sample.now, readiness):
@@ -176,18 +141,21 @@ def _group(pod: TargetPod, sample: PodSample, readiness: Readiness) -> str:
 
 
 def _starts_up(
-    pod: TargetPod, metric: PodMetric, now: datetime, readiness: Readiness
+    pod: Pod, metric: PodMetric, now: datetime, readiness: Readiness
 ) -> bool:
     """Tell whether the start of the pod may distort its usage."""
-    if pod.ready is None or pod.started is None:
+    condition = ready_condition(pod)
+    if condition is None or not pod.status.start_time:
         return True
-    ready_since = pod.ready_since or _LONG_AGO
-    if pod.started + readiness.cpu_initialization_period > now:
+    started, since = parse_time(pod.status.start_time), condition.last_transition_time
+    ready_since = parse_time(since) if since else _LONG_AGO
+    if started + readiness.cpu_initialization_period > now:
         # A metric counts if all of its window lies after the pod became ready.
-        return pod.ready == "False" or metric.timestamp < ready_since + metric.window
+        began = ready_since + metric.window
+        return condition.status == "False" or metric.timestamp < began
     # A pod that became unready so early has never been ready.
-    early = pod.started + readiness.initial_readiness_delay
-    return pod.ready == "False" and early > ready_since
+    early = started + readiness.initial_readiness_delay
+    return condition.status == "False" and early > ready_since
 
 
 _POD_LEVEL: Final = ("cpu", "memory")

@@ -5,16 +5,18 @@ All amounts are in thousandths.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.pods import is_ready
 
 from .pods import (
     ComputationError,
     PodGroups,
     PodSample,
-    TargetPod,
     Thresholds,
     Tolerances,
     grouped,
@@ -97,7 +99,7 @@ def replicas_for_average(
 
 
 def replicas_for_value(
-    pods: Iterable[TargetPod],
+    pods: Sequence[Pod],
     usage: int,
     current: int,
     target: int,
@@ -115,11 +117,10 @@ def replicas_for_value(
         return Proposal(rounded_up(usage_ratio), usage)
     if tolerances.allow(usage_ratio):
         return Proposal(current, usage)
-    known = tuple(pods)
-    if not known:
+    if not pods:
         msg = f"unable to calculate ready pods: {_NO_PODS}"
         raise ComputationError(msg)
-    ready = sum(pod.phase == "Running" and pod.ready == "True" for pod in known)
+    ready = sum(pod.status.phase == "Running" and is_ready(pod) for pod in pods)
     return Proposal(rounded_up(usage_ratio * ready), usage)
 
 

@@ -3,14 +3,18 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from controller_manager.api.autoscaling.v2 import (
     HorizontalPodAutoscalerBehavior,
     HPAScalingPolicy,
     HPAScalingRules,
 )
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.times import format_time
 from controller_manager.controllers.autoscaling.podautoscaler.behavior import (
     History,
     Recommendation,
@@ -20,7 +24,6 @@ from controller_manager.controllers.autoscaling.podautoscaler.pods import (
     PodMetric,
     PodSample,
     Readiness,
-    TargetPod,
     Thresholds,
     Tolerances,
 )
@@ -39,8 +42,38 @@ judgements = st.builds(
     Thresholds, st.builds(Tolerances, fractions, fractions), st.just(READINESS)
 )
 
-target_pods = st.builds(
-    TargetPod,
+
+def pod_of(
+    name: str,
+    phase: str,
+    *,
+    deleting: bool,
+    started: datetime | None,
+    ready: str | None,
+    ready_since: datetime | None,
+) -> Pod:
+    """Return a pod; `ready` is the status of its condition, if it has one."""
+    condition = {
+        "type": "Ready",
+        "status": ready,
+        "lastTransitionTime": ready_since and format_time(ready_since),
+    }
+    pod = {
+        "metadata": {
+            "name": name,
+            "deletionTimestamp": format_time(NOW) if deleting else None,
+        },
+        "status": {
+            "phase": phase,
+            "startTime": started and format_time(started),
+            "conditions": [condition] if ready else [],
+        },
+    }
+    return msgspec.convert(pod, Pod)
+
+
+pods_in_any_state = st.builds(
+    pod_of,
     name=st.just(""),
     phase=st.sampled_from(("Running", "Running", "Running", "Pending", "Failed")),
     deleting=st.sampled_from((False, False, False, True)),
@@ -59,14 +92,12 @@ metrics = st.builds(
 @st.composite
 def samples(draw: st.DrawFn) -> PodSample:
     """Draw up to eight pods, some without a metric, and metrics of unknown pods."""
-    drawn = draw(st.lists(target_pods, min_size=1, max_size=8))
-    pods = tuple(
-        TargetPod(
-            f"p{number}", *(getattr(pod, name) for name in pod.__struct_fields__[1:])
-        )
+    drawn = draw(st.lists(pods_in_any_state, min_size=1, max_size=8))
+    pods = [
+        replace(pod, metadata=replace(pod.metadata, name=f"p{number}"))
         for number, pod in enumerate(drawn)
-    )
-    names = st.sampled_from([*(pod.name for pod in pods), "unknown"])
+    ]
+    names = st.sampled_from([*(pod.metadata.name for pod in pods), "unknown"])
     measured = draw(st.dictionaries(names, metrics, min_size=1))
     resource = draw(st.sampled_from(("", "cpu", "memory")))
     return PodSample(pods=pods, metrics=measured, now=NOW, resource=resource)
@@ -77,11 +108,18 @@ def healthy_samples(draw: st.DrawFn) -> PodSample:
     """Draw pods that are ready for long and have metrics, all of them."""
     count = draw(st.integers(1, 8))
     long_ago = NOW - timedelta(hours=1)
-    pods = tuple(
-        TargetPod(f"p{number}", "Running", False, long_ago, "True", long_ago)  # noqa: FBT003
+    pods = [
+        pod_of(
+            f"p{number}",
+            "Running",
+            deleting=False,
+            started=long_ago,
+            ready="True",
+            ready_since=long_ago,
+        )
         for number in range(count)
-    )
-    measured = {pod.name: draw(metrics) for pod in pods}
+    ]
+    measured = {pod.metadata.name: draw(metrics) for pod in pods}
     return PodSample(pods=pods, metrics=measured, now=NOW, resource="cpu")
 
 

@@ -29,7 +29,8 @@ targets = st.integers(1, 300)
 
 def requests_of(sample: PodSample) -> dict[str, int]:
     """Return requests of different sizes."""
-    return {pod.name: 100 + 50 * (place % 3) for place, pod in enumerate(sample.pods)}
+    names = [pod.metadata.name for pod in sample.pods]
+    return {name: 100 + 50 * (place % 3) for place, name in enumerate(names)}
 
 
 @unhurried
@@ -39,7 +40,7 @@ def test_each_pod_is_in_one_group(sample: PodSample) -> None:
     groups = grouped(sample, READINESS)
     together = [getattr(groups, name) for name in PodGroups.__struct_fields__]
     assert sorted(name for group in together for name in group) == sorted(
-        pod.name for pod in sample.pods
+        pod.metadata.name for pod in sample.pods
     )
 
 
@@ -49,7 +50,7 @@ def test_more_usage_never_asks_for_fewer_replicas(
     sample: PodSample, target: int, thresholds: Thresholds, more: int
 ) -> None:
     """With all pods measured, for any thresholds."""
-    name = sample.pods[0].name
+    name = sample.pods[0].metadata.name
     metric = sample.metrics[name]
     busier = replace(
         sample,

@@ -33,7 +33,6 @@ from controller_manager.controllers.autoscaling.podautoscaler.pods import (
     Thresholds,
     Tolerances,
     requested,
-    target_pods,
 )
 from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     SYNC_PERIOD,
@@ -90,7 +89,7 @@ def sample_of(row: Row) -> PodSample:
         for name, each in row.get("metrics", {}).items()
     }
     resource = "" if row["function"] == "GetMetricReplicas" else "cpu"
-    pods = target_pods(map(pod_of, row.get("pods", ())))
+    pods = [pod_of(each) for each in row.get("pods", ())]
     return PodSample(pods=pods, metrics=metrics, now=NOW, resource=resource)
 
 
@@ -118,7 +117,7 @@ def average(row: Row) -> replica_calculator.Proposal:
 
 
 def value(row: Row) -> replica_calculator.Proposal:
-    pods = target_pods(map(pod_of, row.get("pods", ())))
+    pods = [pod_of(each) for each in row.get("pods", ())]
     current, target = row["currentReplicas"], row["target"]
     return replica_calculator.replicas_for_value(
         pods,
