@@ -1,19 +1,31 @@
-"""A cache that has the controller's own writes before the watch shows them.
+"""Caches with the controller's own writes, and locks of volumes.
 
-A binding takes four writes to two objects. Without this cache, the sync after a write
+A binding takes four writes to two objects. Without such a cache, the sync after a write
 would decide on objects that are older than the write: it would send writes that the API
 server refuses, or give a volume to a second claim. Upstream: storeObjectUpdate of
 pv_controller_base.go.
+
+Upstream has one worker for claims and one for volumes. Here several claims are bound at
+a time, so that one slow request does not delay all others. So volumes have locks.
 """
 
-from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from controller_manager.api.core.claims import PersistentVolumeClaim
+from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import KubeObject, key_of, resource_version_number
+from controller_manager.api.resource import Resource
+from controller_manager.client.errors import InvalidName, NotFound, is_about
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.informer import SharedInformer
+from controller_manager.runtime.context import ControllerContext
 
-ObjectT = TypeVar("ObjectT", bound=KubeObject)
+ObjectT = TypeVar("ObjectT", bound=PersistentVolume | PersistentVolumeClaim)
+
+STATUS: Final = "status"
+"""The name of the subresource."""
 
 Observer = Callable[[str, Any], None]
 """A function that takes the key of an object and its newest version, `None` if gone."""
@@ -33,16 +45,22 @@ class AssumeCache(Generic[ObjectT]):
     """
 
     def __init__(
-        self, informer: SharedInformer[ObjectT], observers: tuple[Observer, ...]
+        self,
+        context: ControllerContext,
+        resource: Resource[ObjectT],
+        observers: tuple[Observer, ...],
     ) -> None:
-        """Take the informer, and functions to call with each newest version.
+        """Watch a resource; call the observers with each newest version.
 
         They are called before the handlers that are added later.
         """
-        self._informer = informer
+        self._client = context.client
+        self._logger = context.logger
+        self._resource = resource
+        self._informer = context.informers.informer(resource)
         self._observers = observers
         self._assumed: dict[str, _Assumed] = {}
-        informer.add_handler(
+        self._informer.add_handler(
             Handler(
                 on_add=self._seen,
                 on_update=lambda _, new: self._seen(new),
@@ -66,6 +84,42 @@ class AssumeCache(Generic[ObjectT]):
             return cached
         found: ObjectT = assumed.obj
         return found
+
+    async def read(self, namespace: str, name: str) -> ObjectT | None:
+        """Read an object from the API server; return `None` if there is none."""
+        try:
+            return await self._client.get(self._resource, namespace, name)
+        except NotFound as error:
+            if not is_about(error, name):
+                raise
+            return None
+        except InvalidName:
+            return None  # no object can have that name
+
+    async def is_current(self, name: str) -> bool:
+        """Tell whether a volume in the cache has the version of the stored one."""
+        stored = await self.read("", name)
+        shown = self.get(name)
+        if stored is None or shown is None:
+            return stored is shown
+        return version_of(shown) == version_of(stored)
+
+    async def update(self, obj: ObjectT, subresource: str = "") -> ObjectT:
+        """Replace an object or its status, and keep what the API server has stored.
+
+        Raises the errors of the client.
+        """
+        stored = await self._client.update(self._resource, obj, subresource)
+        self.assume(stored)
+        key = key_of(stored)
+        phase = stored.status.phase
+        if not subresource:
+            self._logger.v(4).info("Updated", object=key)
+        elif isinstance(stored, PersistentVolume):
+            self._logger.v(2).info("Volume entered phase", volumeName=key, phase=phase)
+        else:
+            self._logger.v(2).info("Claim entered phase", PVC=key, phase=phase)
+        return stored
 
     def assume(self, obj: ObjectT) -> None:
         """Add an object that a write has returned."""
@@ -94,6 +148,11 @@ class AssumeCache(Generic[ObjectT]):
             observer(key, newest)
 
 
+def version_of(obj: KubeObject) -> tuple[str, str]:
+    """Return uid and resource version."""
+    return obj.metadata.uid, obj.metadata.resource_version
+
+
 def _is_newer(one: KubeObject, other: KubeObject) -> bool:
     """Tell whether `one` is a newer version of the object `other`."""
     ours, theirs = one.metadata, other.metadata
@@ -101,3 +160,44 @@ def _is_newer(one: KubeObject, other: KubeObject) -> bool:
         resource_version_number(ours.resource_version)
         > resource_version_number(theirs.resource_version)
     )
+
+
+class VolumeLocks:
+    """Locks of volumes by name.
+
+    A sync locks a volume before it changes the volume, and then decides again. While
+    the sync of a claim has the lock of a volume, or waits for it, no other claim
+    chooses the volume.
+    """
+
+    def __init__(self) -> None:
+        """Start without locks."""
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._waiting: dict[str, int] = {}
+        self._claims: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        """Return the number of locked volumes."""
+        return len(self._locks)
+
+    def is_taken(self, volume: str, claim: str) -> bool:
+        """Tell whether a claim other than `claim` is getting a volume."""
+        return self._claims.get(volume, claim) != claim
+
+    @asynccontextmanager
+    async def lock(self, volume: str, claim: str = "") -> AsyncIterator[None]:
+        """Lock a volume, for a claim if its key is given."""
+        lock = self._locks.setdefault(volume, asyncio.Lock())
+        self._waiting[volume] = self._waiting.get(volume, 0) + 1
+        takes = bool(claim) and volume not in self._claims
+        if takes:
+            self._claims[volume] = claim
+        try:
+            async with lock:
+                yield
+        finally:
+            if takes:
+                del self._claims[volume]
+            self._waiting[volume] -= 1
+            if not self._waiting[volume]:
+                del self._waiting[volume], self._locks[volume]

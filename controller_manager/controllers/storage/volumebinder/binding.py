@@ -1,10 +1,11 @@
 """Binds claims and volumes: pure functions that return the object to write.
 
-They return `None` if the object needs no change. Upstream: bind, unbindVolume,
-updateVolumePhase and updateClaimStatus of pv_controller.go.
+They return `None` if the object needs no change. Upstream: pv_helpers.go, and bind,
+unbindVolume, updateVolumePhase and updateClaimStatus of pv_controller.go.
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -17,8 +18,37 @@ from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.raw_fields import with_fields
 from controller_manager.runtime.outcome import SyncError
 
-from .actions import SETTLED, STATUS, Action, Write
-from .annotations import BIND_COMPLETED, BOUND_BY_CONTROLLER, PRE_RESIZE_CAPACITY, YES
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+"""Of a claim that was bound once; such a claim is never bound again."""
+
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+"""Of a claim or a volume that did not name the other object before it was bound."""
+
+PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
+"""Of a volume: the provisioner that has made it for its claim."""
+
+MIGRATED_TO: Final = "pv.kubernetes.io/migrated-to"
+"""The CSI driver that does the work of an in-tree plugin."""
+
+STORAGE_PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"
+"""Of a claim: the provisioner that has to make a volume for it."""
+
+BETA_STORAGE_PROVISIONER: Final = "volume.beta.kubernetes.io/storage-provisioner"
+"""The former name of this annotation; the controller writes both."""
+
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+"""Of a claim: the node that the scheduler has chosen for the first consumer."""
+
+PRE_RESIZE_CAPACITY: Final = "volume.alpha.kubernetes.io/pre-resize-capacity"
+"""Of a volume that grew before it was bound: the size of its file system."""
+
+YES: Final = "yes"
+
+IN_TREE_FINALIZER: Final = "kubernetes.io/pv-controller"
+"""Of a volume that an in-tree plugin has to delete before the object."""
+
+EXTERNAL_FINALIZER: Final = "external-provisioner.volume.kubernetes.io/finalizer"
+"""Of a volume that an external provisioner has to delete before the object."""
 
 
 def is_reserved_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
@@ -56,22 +86,17 @@ def with_annotations(
     return replace(metadata, annotations=kept or None)
 
 
-def bind(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Action:
-    """Return the next write that binds a claim and a volume to each other (bind).
+def is_bound(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
+    """Tell whether a claim and a volume are bound to each other; no write is missing.
 
-    The volume is written first, with its version. If another manager has changed the
-    volume, the API server refuses the write, and the claim stays unchanged.
+    Raises SyncError for a volume without a capacity.
     """
-    name = volume.metadata.name
-    if (bound := volume_bound_to(volume, claim)) is not None:
-        return Write(bound, volume=name)
-    if (in_phase := volume_in_phase(volume, volumes.BOUND)) is not None:
-        return Write(in_phase, STATUS, volume=name)
-    if (naming := claim_bound_to(claim, volume)) is not None:
-        return Write(naming, volume=name)
-    if (complete := claim_of_volume(claim, volume)) is not None:
-        return Write(complete, STATUS, volume=name)
-    return SETTLED
+    return (
+        volume_bound_to(volume, claim) is None
+        and volume_in_phase(volume, volumes.BOUND) is None
+        and claim_bound_to(claim, volume) is None
+        and claim_of_volume(claim, volume) is None
+    )
 
 
 def volume_bound_to(

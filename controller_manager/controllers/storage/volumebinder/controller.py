@@ -1,26 +1,40 @@
-"""Syncs volumes and claims: carries out the decisions about them.
+"""Binds claims to volumes; its handlers add claims and volumes after a change.
 
-Its handlers add the keys of claims and volumes after a change.
-
-Upstream: pv_controller_base.go.
+Upstream: syncClaim of pv_controller.go, and pv_controller_base.go.
 """
 
-from collections.abc import Iterator
-from contextlib import AsyncExitStack
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from controller_manager.api.core import claims
-from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
-from controller_manager.api.core.v1 import ObjectReference
-from controller_manager.api.core.volumes import (
-    PERSISTENT_VOLUMES,
-    PersistentVolume,
-    storage_class_of,
+from controller_manager.api.core import claims, volumes
+from controller_manager.api.core.claims import (
+    BETA_STORAGE_CLASS,
+    CLAIMS,
+    PersistentVolumeClaim,
 )
-from controller_manager.api.meta import key_of
-from controller_manager.client.errors import InvalidName, NotFound, is_about
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
+from controller_manager.api.meta import (
+    annotations_of,
+    is_deleting,
+    key_of,
+)
+from controller_manager.api.pods import is_terminal
+from controller_manager.api.storage.v1 import (
+    STORAGE_CLASSES,
+    WAIT_FOR_FIRST_CONSUMER,
+    StorageClass,
+)
+from controller_manager.client.errors import (
+    APIError,
+    Conflict,
+    TransportError,
+)
+from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.control.csi_migration import DRIVERS
+from controller_manager.control.pods_by_claim import PODS_BY_CLAIM
 from controller_manager.informers.dispatch import Handler
+from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import (
@@ -31,50 +45,131 @@ from controller_manager.runtime.outcome import (
     Requeue,
     SyncError,
 )
-from controller_manager.workqueue.queue import WorkQueue
 
-from .actions import Finished, ReadClaim, ReadVolume, Write
-from .apply import Applier
-from .binding import is_available
-from .metrics import (
-    DELETE,
-    NOT_KNOWN,
-    PROVISION,
-    Counts,
-    Operations,
-    VolumeBinderMetrics,
+from .assume_cache import STATUS, AssumeCache, VolumeLocks, version_of
+from .binding import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    claim_bound_to,
+    claim_of_volume,
+    claim_without_volume,
+    class_given_to,
+    is_bound,
+    is_reserved_for,
+    volume_bound_to,
+    volume_in_phase,
 )
+from .matching import VolumeIndex, WaitingClaims, mismatch
+from .metrics import PROVISION, Counts, Operations, VolumeBinderMetrics
 from .options import VolumeBinderOptions
-from .sync_claim import decide_claim
-from .sync_volume import decide_volume
-from .view import Caches, FoundClaim
+from .plugins import claim_asking, migrated_claim, provisioning_problem
+from .volume_sync import MAX_STEPS, VolumeSync, endless
+
+_WORKERS: Final = 10
+"""The claims synced at a time, and the volumes. Upstream syncs one of each."""
+
+_OLD_CACHE: Final = Requeue(1.0, "the cache shows an old version of the volume")
+
+_SHORTEST_PERIOD: Final = 1.0
+"""The shortest sync period in seconds; upstream syncs without a pause if it is 0."""
 
 
-class ChangeHandlers:
-    """The event handlers of volumes and claims."""
+def _volume_name(claim: PersistentVolumeClaim) -> Iterable[str]:
+    return (claim.spec.volume_name,) if claim.spec.volume_name else ()
 
-    def __init__(
-        self,
-        caches: Caches,
-        operations: Operations,
-        claim_queue: WorkQueue,
-        volume_queue: WorkQueue,
-    ) -> None:
-        self._caches = caches
-        self._operations = operations
-        self._claim_queue = claim_queue
-        self._volume_queue = volume_queue
 
-    def watch(self, context: ControllerContext) -> None:
-        """Add the handlers to the informers."""
-        context.informers.informer(PERSISTENT_VOLUMES).add_handler(
+def _has_same_volume(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:
+    return old.spec.volume_name == new.spec.volume_name
+
+
+_CLAIMS_BY_VOLUME: Final = Index("volume", _volume_name, _has_same_volume)
+"""Claims by the name of the volume that they have or ask for."""
+
+_TRUE: Final = "true"
+
+
+def _is_default(storage_class: StorageClass) -> Iterable[str]:
+    """Return ``true`` for a default class (IsDefaultAnnotation)."""
+    found = storage_class.metadata.annotations
+    is_marked = found is not None and _TRUE in (found.is_default, found.beta_is_default)
+    return (_TRUE,) if is_marked else ()
+
+
+def _has_same_marks(old: StorageClass, new: StorageClass) -> bool:
+    return old.metadata.annotations == new.metadata.annotations
+
+
+_DEFAULT_CLASSES: Final = Index("default", _is_default, _has_same_marks)
+"""Default storage classes, by the value ``true``."""
+
+
+def init_volume_binder_controller(context: ControllerContext) -> Controller:
+    """Wire the controller to its informers (NewController)."""
+    return VolumeBinder(context).workers()
+
+
+class VolumeBinder:
+    """Binds claims and volumes to each other, and reclaims volumes.
+
+    A sync is a row of steps. A step that writes something returns `None`, and the next
+    one begins with the newest objects, of the watch or of the write. So an interrupted
+    binding continues where it stopped. The step that finds nothing to write returns the
+    outcome. Each write carries the version that it was decided on: the API server
+    refuses it if another program has changed the object.
+
+    A claim that waits is synced again after the sync period. Upstream syncs all claims
+    and volumes of the cluster then; here each change adds the keys of the claims and
+    volumes that it concerns.
+    """
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._recorder = context.recorder
+        options = context.config.of(VolumeBinderOptions)
+        self._provisions = options.provisions
+        self._later = Done(max(options.sync_period, _SHORTEST_PERIOD))
+        self._metrics = context.metrics.of(VolumeBinderMetrics)
+        self._operations = Operations(self._metrics, context.clock)
+        self._locks = VolumeLocks()
+        self._index = VolumeIndex()
+        self._waiting = WaitingClaims()
+        self._offered: set[str] = set()
+        """The claims in the queue to which an available volume was offered."""
+        counts = Counts(self._metrics)
+        self._volumes = AssumeCache(
+            context, PERSISTENT_VOLUMES, (self._index.put, counts.volume)
+        )
+        self._claims = AssumeCache(context, CLAIMS, (self._waiting.put, counts.claim))
+        self._watched_volumes = context.lister(PERSISTENT_VOLUMES)
+        self._watched_claims = context.lister(CLAIMS, _CLAIMS_BY_VOLUME)
+        self._classes = context.lister(STORAGE_CLASSES, _DEFAULT_CLASSES)
+        self._pods = context.lister(PODS, PODS_BY_CLAIM)
+        self._claim_queue = context.queue("claims")
+        self._volume_queue = context.queue("volumes")
+        self._volume_sync = VolumeSync(
+            context,
+            self._claims,
+            self._volumes,
+            self._locks,
+            self._operations,
+            self._claim_queue,
+            self._offer,
+            self._later,
+        )
+        self._watch()
+
+    def _watch(self) -> None:
+        """Add the handlers, after those of the caches: they see the newest objects."""
+        informers = self._context.informers
+        informers.informer(PERSISTENT_VOLUMES).add_handler(
             Handler(
                 on_add=self._volume_changed,
                 on_update=lambda _, new: self._volume_changed(new),
                 on_delete=self._volume_gone,
             )
         )
-        context.informers.informer(CLAIMS).add_handler(
+        informers.informer(CLAIMS).add_handler(
             Handler(
                 on_add=self._claim_added,
                 on_update=self._claim_updated,
@@ -82,13 +177,33 @@ class ChangeHandlers:
             )
         )
 
+    def workers(self) -> Controller:
+        """Return the workers, not yet running."""
+        run, sync_volume = self._context.workers, self._volume_sync.sync
+        return WorkerGroup(
+            run(self._volume_queue, sync_volume, _WORKERS, self._enqueue_volumes),
+            run(self._claim_queue, self.sync_claim, _WORKERS, self._enqueue_claims),
+        )
+
+    # Handlers.
+
+    def _enqueue_volumes(self) -> Iterator[None]:
+        for name in self._watched_volumes.keys():  # noqa: SIM118 - no dict
+            self._volume_queue.add(name)
+            yield
+
+    def _enqueue_claims(self) -> Iterator[None]:
+        for key in self._watched_claims.keys():  # noqa: SIM118 - no dict
+            self._claim_queue.add(key)
+            yield
+
     def _volume_changed(self, volume: PersistentVolume) -> None:
         """Add a volume, and the claims that name the volume and are not bound to it."""
         name = volume.metadata.name
         self._volume_queue.add(name)
         reference = volume.spec.claim_ref
         uid = "" if reference is None else reference.uid
-        for claim in self._caches.claims_naming(name):
+        for claim in self._watched_claims.by_index(_CLAIMS_BY_VOLUME, name):
             if uid != claim.metadata.uid or claim.status.phase != claims.BOUND:
                 self._claim_queue.add(key_of(claim))
 
@@ -98,7 +213,7 @@ class ChangeHandlers:
         self._operations.end(name)
         if (reference := volume.spec.claim_ref) is not None:
             self._claim_queue.add(f"{reference.namespace}/{reference.name}")
-        for claim in self._caches.claims_naming(name):
+        for claim in self._watched_claims.by_index(_CLAIMS_BY_VOLUME, name):
             self._claim_queue.add(key_of(claim))
 
     def _claim_added(self, claim: PersistentVolumeClaim) -> None:
@@ -118,210 +233,318 @@ class ChangeHandlers:
             self._enqueue_volumes_of(new)
 
     def _claim_gone(self, claim: PersistentVolumeClaim) -> None:
-        """Add the volumes of a deleted claim."""
         self._operations.forget(key_of(claim))
         self._enqueue_volumes_of(claim)
 
     def _enqueue_volumes_of(self, claim: PersistentVolumeClaim) -> None:
         """Add the volumes that refer to a claim, and the volume that it names."""
-        for name in self._caches.index.referring_to(key_of(claim)):
+        for name in self._index.referring_to(key_of(claim)):
             self._volume_queue.add(name)
         if claim.spec.volume_name:
             self._volume_queue.add(claim.spec.volume_name)
 
-
-_WORKERS: Final = 10
-"""The claims synced at a time, and the volumes. Upstream syncs one of each."""
-
-_MAX_ACTIONS: Final = 16
-"""The most actions of one sync. A decision that needs more has a defect."""
-
-_OLD_CACHE: Final = Requeue(1.0, "the cache shows an old version of the volume")
-
-_SHORTEST_PERIOD: Final = 1.0
-"""The shortest sync period in seconds; upstream syncs without a pause if it is 0."""
-
-
-def init_volume_binder_controller(context: ControllerContext) -> Controller:
-    """Wire the controller to its informers (NewController)."""
-    return VolumeBinder(context).workers()
-
-
-class VolumeBinder:
-    """Binds claims and volumes to each other, and reclaims volumes.
-
-    A claim that waits is synced again after the sync period. Upstream syncs all claims
-    and volumes of the cluster then; here each change adds the keys of the claims and
-    volumes that it concerns.
-    """
-
-    def __init__(self, context: ControllerContext) -> None:
-        """Take the context; watch claims and volumes."""
-        self._context = context
-        self._client = context.client
-        self._logger = context.logger
-        options = context.config.of(VolumeBinderOptions)
-        self._period = max(options.sync_period, _SHORTEST_PERIOD)
-        metrics = context.metrics.of(VolumeBinderMetrics)
-        self.operations = Operations(metrics, context.clock)
-        self.caches = Caches(context, Counts(metrics))
-        self._applier = Applier(context, self.caches, self.operations, metrics)
-        self._offered: set[str] = set()
-        """The claims in the queue to which an available volume was offered."""
-        self._claim_queue = context.queue("claims")
-        self._volume_queue = context.queue("volumes")
-        handlers = ChangeHandlers(
-            self.caches, self.operations, self._claim_queue, self._volume_queue
-        )
-        handlers.watch(context)
-
-    def workers(self) -> Controller:
-        """Return the workers, not yet running."""
-        run = self._context.workers
-        return WorkerGroup(
-            run(self._volume_queue, self.sync_volume, _WORKERS, self._enqueue_volumes),
-            run(self._claim_queue, self.sync_claim, _WORKERS, self._enqueue_claims),
-        )
-
-    async def sync_claim(self, key: str) -> Outcome:
-        """Sync a claim: carry out one write after the other until none is missing."""
-        locked, shown = "", ""
-        self._offered.discard(key)
-        async with AsyncExitStack() as stack:
-            for _ in range(_MAX_ACTIONS):
-                claim = self.caches.claims.get(key)
-                if claim is None:
-                    return DONE
-                # The claim may have changed while the volume was read.
-                is_current = bool(shown) and shown == claim.spec.volume_name
-                match decide_claim(claim, self.caches, is_current=is_current):
-                    case Write(volume=volume) if volume and volume != locked:
-                        # Another sync may change the volume meanwhile: decide again.
-                        await stack.aclose()
-                        lock = self.caches.locks.lock(volume, key)
-                        await stack.enter_async_context(lock)
-                        locked = volume
-                    case Write() as write:
-                        await self._applier.write(write)
-                    case ReadVolume(name=name):
-                        if not await self._is_current(name):
-                            return _OLD_CACHE
-                        shown = name
-                    case Finished() as finished:
-                        return self._finish_claim(key, finished)
-                    case action:
-                        raise _wrong_action(action)
-        raise _too_many_actions(key)
-
-    def _finish_claim(self, key: str, finished: Finished) -> Outcome:
-        if finished.provisioner:
-            self.operations.begin(key, finished.provisioner, PROVISION)
-        return self._finish(finished)
-
-    async def sync_volume(self, name: str) -> Outcome:
-        """Sync a volume: carry out one write after the other until none is missing."""
-        read: tuple[ObjectReference | None, FoundClaim] | None = None
-        async with self.caches.locks.lock(name):
-            for _ in range(_MAX_ACTIONS):
-                volume = self.caches.volume(name)
-                if volume is None:
-                    return DONE
-                reference = volume.spec.claim_ref
-                # The volume may have got another claim since the claim was read.
-                if read is not None and read[0] == reference:
-                    found = read[1]
-                else:
-                    found = self.caches.found_claim(reference)
-                match decide_volume(volume, found):
-                    case Write() as write:
-                        await self._applier.write(write)
-                    case ReadClaim(namespace=namespace, name=claim):
-                        read = reference, await self._read(namespace, claim)
-                    case Finished() as finished:
-                        return self._finish_volume(volume, finished)
-        raise _too_many_actions(name)
-
-    def _finish_volume(self, volume: PersistentVolume, finished: Finished) -> Outcome:
-        name = volume.metadata.name
-        if finished.deletes:
-            plugin = NOT_KNOWN if finished.problem else self._provisioner_of(volume)
-            self.operations.begin(name, plugin, DELETE)
-        if finished.problem:
-            self.operations.fail(name)
-        if is_available(volume):
-            self._offer(volume)
-        return self._finish(finished)
-
     def _offer(self, volume: PersistentVolume) -> None:
-        """Add a claim that waits for such a volume; each volume gets another claim."""
-        key = self.caches.claim_waiting_for(volume, self._offered)
+        """Add a claim that waits for an available volume; each gets another claim."""
+        found = self._classes.by_key(volumes.storage_class_of(volume))
+        if found is not None and found.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
+            return  # the scheduler gives these volumes away
+        key = self._waiting.one_for(volume, self._offered)
         if key is not None:
             self._offered.add(key)
             self._claim_queue.add(key)
 
-    def _provisioner_of(self, volume: PersistentVolume) -> str:
-        """Return the provisioner that deletes a volume, for metrics.
+    # The sync of a claim.
 
-        The name comes from the class. The annotation of the volume may have any value.
+    async def sync_claim(self, key: str) -> Outcome:
+        """Bind a claim, or tell what it waits for (syncClaim)."""
+        self._offered.discard(key)
+        for _ in range(MAX_STEPS):
+            claim = self._claims.get(key)
+            if claim is None:
+                return DONE
+            outcome = await self._continue_claim(claim)
+            if outcome is not None:
+                return outcome
+        raise endless(key)
+
+    async def _continue_claim(self, claim: PersistentVolumeClaim) -> Outcome | None:
+        if (migrated := migrated_claim(claim)) is not None:
+            await self._update(migrated)
+            return None
+        if (volume := self._volume_for(claim)) is not None:
+            return await self._bind(claim, volume)
+        if BIND_COMPLETED in annotations_of(claim.metadata):
+            return await self._sync_bound_claim(claim)
+        if claim.spec.volume_name:
+            return await self._sync_claim_with_volume_name(claim)
+        return await self._sync_unbound_claim(claim)
+
+    def _volume_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+        """Return the volume that a claim has or gets, `None` if there is none yet.
+
+        Raises SyncError for an invalid class or selector.
         """
-        found = self.caches.storage_class(storage_class_of(volume))
-        if found is None:
-            return NOT_KNOWN
-        return DRIVERS.get(found.provisioner, found.provisioner)
+        was_bound = BIND_COMPLETED in annotations_of(claim.metadata)
+        if not claim.spec.volume_name:
+            return None if was_bound else self._best_volume(claim)
+        volume = self._volumes.get(claim.spec.volume_name)
+        if volume is None:
+            return None
+        reference = volume.spec.claim_ref
+        if reference is None:
+            return None if not was_bound and mismatch(volume, claim) else volume
+        if was_bound:
+            return volume if reference.uid == claim.metadata.uid else None
+        return volume if is_reserved_for(volume, claim) else None
 
-    def _finish(self, finished: Finished) -> Outcome:
-        for event in finished.events:
-            self._applier.record(event)
-        if finished.claim_to_sync:
-            self._claim_queue.add(finished.claim_to_sync)
-        after = self._period if finished.requeue else None
-        if finished.error:
-            return Failed(SyncError(finished.error), after)
-        return Done(after)
+    def _best_volume(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+        """Return the best volume for a claim that accepts any (findBestMatchForClaim).
 
-    async def _is_current(self, name: str) -> bool:
-        """Tell whether the cached volume has the version of the stored one."""
+        If the scheduler chooses the volume, only one that is reserved for the claim
+        counts.
+        """
+        is_delayed = self._waits_for_consumer(claim)
+        reserved = self._index.reserved_for(claim)
+        if reserved is not None or is_delayed:
+            return reserved
+        key = key_of(claim)
+        return self._index.smallest(claim, lambda name: self._locks.is_taken(name, key))
+
+    def _waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool:
+        """Tell whether the scheduler chooses the volume (IsDelayBindingMode).
+
+        Raises SyncError for a class without a binding mode.
+        """
+        name = claims.storage_class_of(claim)
+        storage_class = self._classes.by_key(name) if name else None
+        if storage_class is None:
+            return False
+        if storage_class.volume_binding_mode is None:
+            msg = f'VolumeBindingMode not set for StorageClass "{name}"'
+            raise SyncError(msg)
+        return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+
+    async def _bind(
+        self, claim: PersistentVolumeClaim, volume: PersistentVolume
+    ) -> Outcome | None:
+        """Bind a claim and a volume to each other, by four writes (bind).
+
+        The volume is written first. If another manager has changed it, the API server
+        refuses the write, and the claim stays unchanged.
+        """
+        if is_bound(claim, volume):
+            return DONE
+        key, name = key_of(claim), volume.metadata.name
+        async with self._locks.lock(name, key):
+            for _ in range(MAX_STEPS):
+                # Another sync may have changed the volume meanwhile.
+                newest = self._claims.get(key)
+                chosen = None if newest is None else self._volume_for(newest)
+                if newest is None or chosen is None or chosen.metadata.name != name:
+                    return None
+                if not await self._continue_binding(newest, chosen):
+                    return DONE
+        return None
+
+    async def _continue_binding(
+        self, claim: PersistentVolumeClaim, volume: PersistentVolume
+    ) -> bool:
+        """Make the first write that a binding misses; return False if none is."""
+        if (bound := volume_bound_to(volume, claim)) is not None:
+            await self._volumes.update(bound)
+        elif (phased := volume_in_phase(volume, volumes.BOUND)) is not None:
+            await self._volumes.update(phased, STATUS)
+        elif (naming := claim_bound_to(claim, volume)) is not None:
+            await self._update(naming)
+        elif (complete := claim_of_volume(claim, volume)) is not None:
+            await self._update(complete, STATUS)
+        else:
+            return False
+        return True
+
+    async def _sync_bound_claim(self, claim: PersistentVolumeClaim) -> Outcome | None:
+        """Make a claim Lost that was bound and has no volume now (syncBoundClaim).
+
+        An old cache, for instance of a new leader, makes no claim Lost.
+        """
+        name = claim.spec.volume_name
+        if name and claim.status.phase != claims.LOST:
+            if not await self._volumes.is_current(name):
+                return _OLD_CACHE
+            newest = self._claims.get(key_of(claim))
+            if newest is None or version_of(newest) != version_of(claim):
+                return None
+            if self._volume_for(claim) is not None:
+                return None
+        lost = claim_without_volume(claim, claims.LOST)
+        if lost is None or claim.status.phase == claims.LOST:
+            return self._later
+        reason = "ClaimLost"
+        lacks = "Bound claim has lost {}. Data on the volume is lost!"
+        if not name:
+            message = lacks.format("reference to PersistentVolume")
+        elif self._volumes.get(name) is None:
+            message = lacks.format("its PersistentVolume")
+        else:
+            reason = "ClaimMisbound"
+            message = (
+                "Two claims are bound to the same volume, this one is bound incorrectly"
+            )
+        await self._update(lost, STATUS)
+        self._warn(claim, reason, message)
+        return None
+
+    async def _sync_claim_with_volume_name(
+        self, claim: PersistentVolumeClaim
+    ) -> Outcome | None:
+        """Tell why a claim cannot have the volume that it asks for by name."""
+        volume = self._volumes.get(claim.spec.volume_name)
+        if volume is None:
+            return await self._stay_pending(claim)
+        name = volume.metadata.name
+        reference = volume.spec.claim_ref
+        if reference is None:
+            problem = mismatch(volume, claim)
+            message = f'Cannot bind to requested volume "{name}": {problem}'
+            return await self._stay_pending(claim, WARNING, "VolumeMismatch", message)
+        message = f'volume "{name}" already bound to a different claim.'
+        if BOUND_BY_CONTROLLER not in annotations_of(claim.metadata):
+            return await self._stay_pending(claim, WARNING, "FailedBinding", message)
+        self._warn(claim, "FailedBinding", message)
+        error = (
+            f'invalid binding of claim "{key_of(claim)}" to volume "{name}": volume '
+            f'already claimed by "{reference.namespace}/{reference.name}"'
+        )
+        return Failed(SyncError(error), self._later.requeue_after)
+
+    async def _sync_unbound_claim(self, claim: PersistentVolumeClaim) -> Outcome | None:
+        """Give a claim the default class, ask for a volume, or tell what it awaits."""
+        default = None if _has_class(claim) else self._default_class()
+        if default is not None:
+            await self._give_class(claim, default)
+            return None
+        is_delayed = self._waits_for_consumer(claim)
+        if is_delayed and SELECTED_NODE not in annotations_of(claim.metadata):
+            reason, message = self._awaited_consumer(claim)
+        elif claims.storage_class_of(claim):
+            return await self._provision(claim)
+        else:
+            reason = "FailedBinding"
+            message = (
+                "no persistent volumes available for this claim and no storage class "
+                "is set"
+            )
+        return await self._stay_pending(claim, NORMAL, reason, message)
+
+    def _default_class(self) -> StorageClass | None:
+        """Return the newest default class; of equally new ones, the first by name."""
+        found = sorted(
+            self._classes.by_index(_DEFAULT_CLASSES, _TRUE),
+            key=lambda each: each.metadata.name,
+        )
+        return max(
+            found, key=lambda each: each.metadata.creation_timestamp or "", default=None
+        )
+
+    async def _give_class(
+        self, claim: PersistentVolumeClaim, default: StorageClass
+    ) -> None:
+        """Give a claim a storage class (assignDefaultStorageClass)."""
+        given = class_given_to(claim, default.metadata.name)
         try:
-            stored = await self._client.get(PERSISTENT_VOLUMES, "", name)
-        except NotFound as error:
-            if not is_about(error, name):
-                raise
-            return self.caches.volume(name) is None
-        except InvalidName:
-            return True  # no volume can have that name
-        shown = self.caches.volume(name)
-        return shown is not None and _version(shown) == _version(stored)
+            await self._update(given)
+        except (APIError, TransportError):
+            self._metrics.default_class_given(succeeded=False)
+            raise
+        self._metrics.default_class_given(succeeded=True)
 
-    async def _read(self, namespace: str, name: str) -> FoundClaim:
-        """Read a claim from the API server."""
+    def _awaited_consumer(self, claim: PersistentVolumeClaim) -> tuple[str, str]:
+        """Return reason and message about the pods that a claim waits for."""
+        pods = sorted(
+            pod.metadata.name
+            for pod in self._pods.by_index(PODS_BY_CLAIM, key_of(claim))
+            if _is_unscheduled(pod)
+        )
+        if not pods:
+            message = "waiting for first consumer to be created before binding"
+            return "WaitForFirstConsumer", message
+        word = "pod" if len(pods) == 1 else "pods"
+        message = f"waiting for {word} {','.join(pods)} to be scheduled"
+        return "WaitForPodScheduled", message
+
+    async def _provision(self, claim: PersistentVolumeClaim) -> Outcome | None:
+        """Ask an external provisioner for a volume (provisionClaim)."""
+        if not self._provisions:
+            return self._later
+        reason = "ProvisioningFailed"
+        name = claims.storage_class_of(claim)
+        storage_class = self._classes.by_key(name)
+        if storage_class is None:
+            problem = f'storageclass.storage.k8s.io "{name}" not found'
+            self._warn(claim, reason, problem)
+            return self._later
+        provisioner = DRIVERS.get(storage_class.provisioner, storage_class.provisioner)
+        if problem := provisioning_problem(provisioner):
+            self._warn(claim, reason, problem)
+            return self._later
+        self._operations.begin(key_of(claim), provisioner, PROVISION)
+        if (asking := claim_asking(claim, provisioner)) is not None:
+            try:
+                await self._update(asking)
+            except (APIError, TransportError) as error:
+                if not isinstance(error, Conflict):
+                    self._warn(claim, reason, f"Error saving claim: {error}")
+                raise
+            return None
+        message = (
+            "Waiting for a volume to be created either by the external provisioner "
+            f"'{provisioner}' or manually by the system administrator. If volume "
+            "creation is delayed, please verify that the provisioner is running and "
+            "correctly registered."
+        )
+        self._recorder.event(CLAIMS, claim, NORMAL, "ExternalProvisioning", message)
+        return self._later
+
+    async def _stay_pending(
+        self,
+        claim: PersistentVolumeClaim,
+        event_type: str = NORMAL,
+        reason: str = "",
+        message: str = "",
+    ) -> Outcome | None:
+        """Make a claim Pending; if it is, tell it why, and sync it again later."""
+        pending = claim_without_volume(claim, claims.PENDING)
+        if pending is not None:
+            await self._update(pending, STATUS)
+            return None
+        if reason:
+            self._recorder.event(CLAIMS, claim, event_type, reason, message)
+        return self._later
+
+    async def _update(
+        self, claim: PersistentVolumeClaim, subresource: str = ""
+    ) -> None:
+        """Replace a claim or its status. Raises the errors of the client."""
+        key = key_of(claim)
         try:
-            claim = await self._client.get(CLAIMS, namespace, name)
-        except NotFound as error:
-            if not is_about(error, name):
-                raise
-            return FoundClaim(None, is_read=True)
-        except InvalidName:
-            return FoundClaim(None, is_read=True)  # no claim can have that name
-        return FoundClaim(claim, is_read=True)
+            stored = await self._claims.update(claim, subresource)
+        except (APIError, TransportError):
+            self._operations.fail(key)
+            raise
+        if stored.status.phase == claims.BOUND:
+            self._operations.end(key)
 
-    def _enqueue_volumes(self) -> Iterator[None]:
-        for name in self.caches.names_of_volumes():
-            self._volume_queue.add(name)
-            yield
-
-    def _enqueue_claims(self) -> Iterator[None]:
-        for key in self.caches.keys_of_claims():
-            self._claim_queue.add(key)
-            yield
+    def _warn(self, claim: PersistentVolumeClaim, reason: str, message: str) -> None:
+        self._recorder.event(CLAIMS, claim, WARNING, reason, message)
 
 
-def _version(volume: PersistentVolume) -> tuple[str, str]:
-    return volume.metadata.uid, volume.metadata.resource_version
+def _has_class(claim: PersistentVolumeClaim) -> bool:
+    """Tell whether a claim names a class; "" is the name of a class, too."""
+    return (
+        claim.spec.storage_class_name is not None
+        or BETA_STORAGE_CLASS in annotations_of(claim.metadata)
+    )
 
 
-def _wrong_action(action: object) -> RuntimeError:
-    return RuntimeError(f"a claim cannot have the action {action}")
-
-
-def _too_many_actions(key: str) -> RuntimeError:
-    return RuntimeError(f"{key}: the sync has not ended after {_MAX_ACTIONS} actions")
+def _is_unscheduled(pod: Pod) -> bool:
+    return not (pod.spec.node_name or is_deleting(pod) or is_terminal(pod))

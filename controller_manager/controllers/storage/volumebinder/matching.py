@@ -1,11 +1,13 @@
 """Finds the best volume for a claim (index.go, FindMatchingVolume of pv_helpers.go).
 
 An index has the available volumes by class, by modes and by size. So a claim is
-compared with few volumes, also in a cluster with many.
+compared with few volumes, also in a cluster with many. Another index has the claims
+that wait for a volume.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from controller_manager.api.core import claims, volumes
@@ -15,7 +17,7 @@ from controller_manager.api.core.claims import (
     requested_storage,
 )
 from controller_manager.api.core.volumes import PersistentVolume
-from controller_manager.api.meta import is_deleting, key_of, labels_of
+from controller_manager.api.meta import annotations_of, is_deleting, key_of, labels_of
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.selectors import (
     EVERYTHING,
@@ -25,10 +27,13 @@ from controller_manager.api.selectors import (
 )
 from controller_manager.runtime.outcome import SyncError
 
-from .binding import is_available, is_reserved_for, refers_to
+from .binding import BIND_COMPLETED, is_available, is_reserved_for, refers_to
 
 FILESYSTEM: Final = "Filesystem"
 """The volume mode of claims and volumes without a volume mode."""
+
+_MAX_CANDIDATES: Final = 100
+"""The most claims that are compared with a volume: a fifth of a millisecond."""
 
 Modes = frozenset[str]
 
@@ -245,6 +250,57 @@ class VolumeIndex:
             entries = groups[modes]
             for index in range(bisect_left(entries, least), len(entries)):
                 yield entries[index][1]
+
+
+class WaitingClaims:
+    """Claims that accept any volume, by the requested kind; the oldest first."""
+
+    def __init__(self) -> None:
+        self._claims: dict[Kind, dict[str, PersistentVolumeClaim]] = {}
+        self._kinds: dict[str, Kind] = {}
+
+    def __len__(self) -> int:
+        """Return the number of claims that wait."""
+        return len(self._kinds)
+
+    def put(self, key: str, claim: PersistentVolumeClaim | None) -> None:
+        """Take the newest version of a claim, `None` if it is gone."""
+        kind = _wanted_kind(claim) if claim is not None else None
+        old = self._kinds.get(key)
+        if old is not None and old != kind:
+            del self._kinds[key], self._claims[old][key]
+            if not self._claims[old]:
+                del self._claims[old]
+        if kind is not None and claim is not None:
+            self._kinds[key] = kind
+            self._claims.setdefault(kind, {})[key] = claim
+
+    def one_for(self, volume: PersistentVolume, but_not: Container[str]) -> str | None:
+        """Return the key of a claim that an available volume fits.
+
+        The claims in `but_not` do not count. If many claims ask for volumes of this
+        kind, only the oldest ones are compared: the others are synced after the sync
+        period.
+        """
+        found = self._claims.get(kind_of_volume(volume), {})
+        others = (each for each in found.items() if each[0] not in but_not)
+        for key, claim in islice(others, _MAX_CANDIDATES):
+            if _is_fitting(volume, claim):
+                return key
+        return None
+
+
+def _wanted_kind(claim: PersistentVolumeClaim) -> Kind | None:
+    """Return the kind of volume that a claim accepts, `None` if it has a volume."""
+    has_one = BIND_COMPLETED in annotations_of(claim.metadata)
+    return None if has_one or claim.spec.volume_name else kind_of_claim(claim)
+
+
+def _is_fitting(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    try:
+        return fits(volume, claim)
+    except SyncError:
+        return False  # the sync of the claim reports it
 
 
 def _claim_key(volume: PersistentVolume) -> str:

@@ -6,28 +6,25 @@ from typing import Any, Final
 from controller_manager.api.core import volumes
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
-from controller_manager.controllers.storage.volumebinder import (
-    binding,
-    sync_claim,
-    sync_volume,
-)
-from controller_manager.controllers.storage.volumebinder.actions import (
-    SETTLED,
+from controller_manager.controllers.storage.volumebinder import controller, volume_sync
+from controller_manager.controllers.storage.volumebinder.assume_cache import (
     STATUS,
-    Action,
-    Write,
+    AssumeCache,
 )
-from controller_manager.controllers.storage.volumebinder.assume_cache import AssumeCache
-from controller_manager.controllers.storage.volumebinder.controller import (
-    ChangeHandlers,
-    VolumeBinder,
+from controller_manager.controllers.storage.volumebinder.binding import (
+    claim_bound_to,
+    claim_of_volume,
+    volume_bound_to,
+    volume_in_phase,
 )
+from controller_manager.controllers.storage.volumebinder.controller import VolumeBinder
 from controller_manager.controllers.storage.volumebinder.matching import (
     VolumeIndex,
     kind_of_claim,
     kind_of_volume,
 )
-from controller_manager.controllers.storage.volumebinder.view import FoundClaim
+from controller_manager.controllers.storage.volumebinder.volume_sync import VolumeSync
+from controller_manager.runtime.outcome import DONE, Outcome
 from tests.simulation.planted import Bug
 
 
@@ -53,21 +50,24 @@ def _take_any_volume(
     return None
 
 
-def _claim_first(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Action:
+async def _claim_first(
+    binder: VolumeBinder, claim: PersistentVolumeClaim, volume: PersistentVolume
+) -> bool:
     """Write the claim before the volume, which another claim may get meanwhile."""
-    name = volume.metadata.name
-    if (naming := binding.claim_bound_to(claim, volume)) is not None:
-        return Write(naming, volume=name)
-    if (complete := binding.claim_of_volume(claim, volume)) is not None:
-        return Write(complete, STATUS, volume=name)
-    if (bound := binding.volume_bound_to(volume, claim)) is not None:
-        return Write(bound, volume=name)
-    if (in_phase := binding.volume_in_phase(volume, volumes.BOUND)) is not None:
-        return Write(in_phase, STATUS, volume=name)
-    return SETTLED
+    if (naming := claim_bound_to(claim, volume)) is not None:
+        await binder._update(naming)
+    elif (complete := claim_of_volume(claim, volume)) is not None:
+        await binder._update(complete, STATUS)
+    elif (bound := volume_bound_to(volume, claim)) is not None:
+        await binder._volumes.update(bound)
+    elif (in_phase := volume_in_phase(volume, volumes.BOUND)) is not None:
+        await binder._volumes.update(in_phase, STATUS)
+    else:
+        return False
+    return True
 
 
-def _trust_the_cache(_: PersistentVolume, __: FoundClaim) -> bool:
+def _trust_the_cache(*_: object) -> bool:
     return False
 
 
@@ -75,22 +75,22 @@ def _assume_nothing(_: AssumeCache[Any], __: Any) -> None:
     return None
 
 
-def _keep_released(_: PersistentVolume) -> Action:
-    return SETTLED
+async def _keep_released(_: VolumeSync, __: PersistentVolume) -> Outcome:
+    return DONE
 
 
-async def _believe_the_cache(_: VolumeBinder, __: str) -> bool:
+async def _believe_the_cache(_: AssumeCache[Any], __: str) -> bool:
     return True
 
 
-def _enqueue_no_volume(_: ChangeHandlers, __: PersistentVolumeClaim) -> None:
+def _enqueue_no_volume(_: VolumeBinder, __: PersistentVolumeClaim) -> None:
     return None
 
 
 BUGS: Final[Mapping[str, Bug]] = {
     "take the volume of a namesake": Bug(
         0,
-        sync_claim,
+        controller,
         "is_reserved_for",
         _compare_names_only,
         "namesake-asks-for-a-released-volume",
@@ -103,11 +103,15 @@ BUGS: Final[Mapping[str, Bug]] = {
         "claims-compete-while-caches-lag",
     ),
     "write the claim first": Bug(
-        0, sync_claim, "bind", _claim_first, "claims-compete-while-caches-lag"
+        0,
+        VolumeBinder,
+        "_continue_binding",
+        _claim_first,
+        "claims-compete-while-caches-lag",
     ),
     "release volumes without reading the claim": Bug(
         0,
-        sync_volume,
+        volume_sync,
         "_must_read",
         _trust_the_cache,
         "provisioned-before-the-claim-is-seen",
@@ -117,21 +121,21 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "release no volume": Bug(
         0,
-        sync_volume,
-        "_released",
+        VolumeSync,
+        "_release",
         _keep_released,
         "claim-is-gone-before-its-volume-is-bound",
     ),
     "lose claims without reading the volume": Bug(
         0,
-        VolumeBinder,
-        "_is_current",
+        AssumeCache,
+        "is_current",
         _believe_the_cache,
         "bound-before-the-volume-is-seen",
     ),
     "miss that a claim is gone": Bug(
         0,
-        ChangeHandlers,
+        VolumeBinder,
         "_enqueue_volumes_of",
         _enqueue_no_volume,
         "namesake-asks-for-a-released-volume",

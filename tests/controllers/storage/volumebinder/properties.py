@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.storage.volumebinder.annotations import (
+from controller_manager.controllers.storage.volumebinder.binding import (
     BETA_STORAGE_PROVISIONER,
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,

@@ -4,7 +4,7 @@ import asyncio
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.storage.volumebinder.annotations import (
+from controller_manager.controllers.storage.volumebinder.binding import (
     BIND_COMPLETED,
 )
 from tests.controllers.storage.volumebinder.workload import (

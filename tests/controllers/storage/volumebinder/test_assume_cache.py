@@ -1,41 +1,19 @@
 """A cache that has the controller's own writes, and locks of volumes."""
 
 import asyncio
-from dataclasses import dataclass, field
-from typing import Any
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from controller_manager.api.core.volumes import PersistentVolume
-from controller_manager.controllers.storage.volumebinder.assume_cache import AssumeCache
-from controller_manager.controllers.storage.volumebinder.view import VolumeLocks
-from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.store import Store
-from tests.controllers.storage.volumebinder.fixtures import volume
-
-
-@dataclass
-class Informer:
-    """An informer that shows the events which the test gives."""
-
-    store: Store[PersistentVolume] = field(default_factory=Store)
-    epoch: int = 0
-    handler: Handler[Any] = field(default_factory=Handler)
-
-    def add_handler(self, handler: Handler[Any]) -> None:
-        self.handler = handler
-
-    def show(self, obj: PersistentVolume) -> None:
-        old = self.store.put(obj)
-        if old is None:
-            self.handler.on_add(obj)
-        else:
-            self.handler.on_update(old, obj)
-
-    def remove(self, name: str) -> None:
-        gone = self.store.remove(name)
-        assert gone is not None
-        self.handler.on_delete(gone)
+from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
+from controller_manager.controllers.storage.volumebinder.assume_cache import (
+    AssumeCache,
+    VolumeLocks,
+)
+from controller_manager.observability.logs import silent_logger
+from controller_manager.runtime.context import ControllerContext
+from tests.controllers.storage.volumebinder.fixtures import Informer, volume
 
 
 def at(version: int, uid: str = "one") -> PersistentVolume:
@@ -49,9 +27,13 @@ class Setting:
     def __init__(self) -> None:
         self.informer = Informer()
         self.told: list[str | None] = []
-        self.cache: AssumeCache[PersistentVolume] = AssumeCache(
-            self.informer,  # type: ignore[arg-type]
-            (self._observe,),
+        context = SimpleNamespace(
+            client=None,
+            informers=SimpleNamespace(informer=lambda _: self.informer),
+            logger=silent_logger(),
+        )
+        self.cache = AssumeCache(
+            cast("ControllerContext", context), PERSISTENT_VOLUMES, (self._observe,)
         )
 
     def _observe(self, key: str, obj: PersistentVolume | None) -> None:

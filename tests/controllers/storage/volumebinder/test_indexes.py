@@ -4,7 +4,7 @@ import pytest
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
-from controller_manager.controllers.storage.volumebinder.view import WaitingClaims
+from controller_manager.controllers.storage.volumebinder.matching import WaitingClaims
 from tests.controllers.storage.volumebinder.fixtures import COMPLETE, claim, volume
 
 LARGE = claim(resources={"requests": {"storage": "2Gi"}})

@@ -1,4 +1,4 @@
-"""The decisions about a claim, as tables of situations."""
+"""The sync of a claim, as tables of situations."""
 
 from typing import Any
 
@@ -6,17 +6,18 @@ import msgspec
 import pytest
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
-from controller_manager.api.meta import annotations_of
-from controller_manager.controllers.storage.volumebinder.actions import (
-    SETTLED,
-    Action,
-    Event,
-    Finished,
-    ReadVolume,
-    Write,
+from controller_manager.api.meta import annotations_of, key_of
+from controller_manager.controllers.storage.volumebinder.options import (
+    VolumeBinderOptions,
 )
-from controller_manager.controllers.storage.volumebinder.sync_claim import decide_claim
-from controller_manager.runtime.outcome import SyncError
+from controller_manager.runtime.outcome import (
+    DONE,
+    Done,
+    Failed,
+    Outcome,
+    Requeue,
+    SyncError,
+)
 from tests.controllers.storage.volumebinder.fixtures import (
     BOUND_TO_MINE,
     BY_CONTROLLER,
@@ -24,7 +25,8 @@ from tests.controllers.storage.volumebinder.fixtures import (
     MINE,
     OF_ANOTHER,
     OF_FORMER,
-    Snapshot,
+    Binder,
+    Synced,
     claim,
     storage_class,
     volume,
@@ -45,114 +47,110 @@ ASKED = {PROVISIONER: "csi.example.com", BETA_PROVISIONER: "csi.example.com"}
 WAITS = storage_class(mode="WaitForFirstConsumer")
 
 
-def summary(action: Action) -> tuple[Any, ...]:
-    """Return the effects of an action, in a form that fits into a table."""
-    match action:
-        case Write(obj=PersistentVolumeClaim() as written, subresource="status"):
+LATER = Done(VolumeBinderOptions().sync_period)
+
+
+def summary(synced: Synced) -> tuple[Any, ...]:
+    """Return the first write of a sync, or the reasons of its events."""
+    if not synced.writes:
+        return ("finished", *synced.reasons)
+    written, subresource = synced.writes[0]
+    match written:
+        case PersistentVolumeClaim() if subresource:
             return ("claim status", msgspec.json.decode(written.raw_status))
-        case Write(obj=PersistentVolumeClaim() as written):
+        case PersistentVolumeClaim():
             spec, annotations = written.spec, annotations_of(written.metadata)
             return ("claim", spec.volume_name, spec.storage_class_name, annotations)
-        case Write(obj=written, subresource="status"):
+        case _ if subresource:
             return ("volume status", written.metadata.name, written.status.phase)
-        case Write(obj=written):
-            return (
-                "volume",
-                written.metadata.name,
-                dict(written.metadata.annotations or {}),
-            )
-        case Finished() as finished:
-            return ("finished", *(each.reason for each in finished.events))
-    return (action,)
+    return ("volume", written.metadata.name, annotations_of(written.metadata))
 
 
 @pytest.mark.parametrize(
-    ("subject", "cluster", "expected"),
+    ("subject", "binder", "expected"),
     [
         # A claim that names no volume.
-        (claim(), Snapshot(volume()), ("volume", "v", BY_CONTROLLER)),
+        (claim(), Binder(volume()), ("volume", "v", BY_CONTROLLER)),
         (
             claim(),
-            Snapshot(volume(annotations=BY_CONTROLLER, claimRef=BOUND_TO_MINE)),
+            Binder(volume(annotations=BY_CONTROLLER, claimRef=BOUND_TO_MINE)),
             ("volume status", "v", "Bound"),
         ),
         (
             claim(),
-            Snapshot(
+            Binder(
                 volume(annotations=BY_CONTROLLER, phase="Bound", claimRef=BOUND_TO_MINE)
             ),
             ("claim", "v", "fast", {**COMPLETE, **BY_CONTROLLER}),
         ),
-        (claim(), Snapshot(volume(claimRef=MINE)), ("volume", "v", {})),
+        (claim(), Binder(volume(claimRef=MINE)), ("volume", "v", {})),
         (
             claim(),
-            Snapshot(volume(claimRef=OF_FORMER)),
+            Binder(volume(claimRef=OF_FORMER)),
             ("finished", "ProvisioningFailed"),
         ),
         (
             claim(),
-            Snapshot(volume(claimRef=OF_ANOTHER)),
+            Binder(volume(claimRef=OF_ANOTHER)),
             ("finished", "ProvisioningFailed"),
         ),
         (
             claim(),
-            Snapshot(volume(phase="Pending")),
+            Binder(volume(phase="Pending")),
             ("finished", "ProvisioningFailed"),
         ),
-        (claim(), Snapshot(volume(phase="Failed")), ("finished", "ProvisioningFailed")),
+        (claim(), Binder(volume(phase="Failed")), ("finished", "ProvisioningFailed")),
         (
             claim(),
-            Snapshot(volume(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})),
+            Binder(volume(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})),
             ("finished", "ProvisioningFailed"),
         ),
         # A class that waits for the first consumer.
         (
             claim(),
-            Snapshot(volume(), classes=[WAITS]),
+            Binder(volume(), classes=[WAITS]),
             ("finished", "WaitForFirstConsumer"),
         ),
         (
             claim(),
-            Snapshot(classes=[WAITS], pods=["p"]),
+            Binder(classes=[WAITS], pods=["p"]),
             ("finished", "WaitForPodScheduled"),
         ),
         (
             claim(),
-            Snapshot(volume(claimRef=BOUND_TO_MINE), classes=[WAITS]),
+            Binder(volume(claimRef=BOUND_TO_MINE), classes=[WAITS]),
             ("volume status", "v", "Bound"),
         ),
         (
             claim(SELECTED),
-            Snapshot(volume(), classes=[WAITS]),
+            Binder(volume(), classes=[WAITS]),
             ("claim", "", "fast", {**SELECTED, **ASKED}),
         ),
         # Provisioning.
-        (claim(), Snapshot(classes=[storage_class()]), ("claim", "", "fast", ASKED)),
+        (claim(), Binder(classes=[storage_class()]), ("claim", "", "fast", ASKED)),
         (
             claim(ASKED),
-            Snapshot(classes=[storage_class()]),
+            Binder(classes=[storage_class()]),
             ("finished", "ExternalProvisioning"),
         ),
         (
             claim(ASKED),
-            Snapshot(classes=[storage_class()], provisions=False),
+            Binder(classes=[storage_class()], provisions=False),
             ("finished",),
         ),
         (
             claim(),
-            Snapshot(
-                classes=[storage_class(provisioner="kubernetes.io/no-provisioner")]
-            ),
+            Binder(classes=[storage_class(provisioner="kubernetes.io/no-provisioner")]),
             ("finished", "ProvisioningFailed"),
         ),
         (
             claim(),
-            Snapshot(classes=[storage_class(provisioner="kubernetes.io/host-path")]),
+            Binder(classes=[storage_class(provisioner="kubernetes.io/host-path")]),
             ("finished", "ProvisioningFailed"),
         ),
         (
             claim(),
-            Snapshot(classes=[storage_class(provisioner="kubernetes.io/gce-pd")]),
+            Binder(classes=[storage_class(provisioner="kubernetes.io/gce-pd")]),
             (
                 "claim",
                 "",
@@ -165,7 +163,7 @@ def summary(action: Action) -> tuple[Any, ...]:
         ),
         (
             claim({PROVISIONER: "kubernetes.io/aws-ebs"}),
-            Snapshot(),
+            Binder(),
             (
                 "claim",
                 "",
@@ -178,103 +176,103 @@ def summary(action: Action) -> tuple[Any, ...]:
         ),
         (
             claim({**ASKED, "pv.kubernetes.io/migrated-to": "ebs.csi.aws.com"}),
-            Snapshot(),
+            Binder(),
             ("claim", "", "fast", ASKED),
         ),
         # The default class.
         (
             claim(storageClassName=None),
-            Snapshot(default=storage_class("std")),
+            Binder(classes=[storage_class("std", is_default=True)]),
             ("claim", "", "std", {}),
         ),
         (
             claim(
                 {"volume.beta.kubernetes.io/storage-class": ""}, storageClassName=None
             ),
-            Snapshot(default=storage_class("std")),
+            Binder(classes=[storage_class("std", is_default=True)]),
             ("finished", "FailedBinding"),
         ),
         (
             claim(storageClassName=""),
-            Snapshot(default=storage_class("std")),
+            Binder(classes=[storage_class("std", is_default=True)]),
             ("finished", "FailedBinding"),
         ),
-        (claim(storageClassName=None), Snapshot(), ("finished", "FailedBinding")),
+        (claim(storageClassName=None), Binder(), ("finished", "FailedBinding")),
         (
             claim(storageClassName="", status={}),
-            Snapshot(),
+            Binder(),
             ("claim status", PENDING),
         ),
         # A claim that asks for a volume by name.
-        (claim(volumeName="v"), Snapshot(), ("finished",)),
-        (claim(volumeName="v"), Snapshot(volume()), ("volume", "v", BY_CONTROLLER)),
+        (claim(volumeName="v"), Binder(), ("finished",)),
+        (claim(volumeName="v"), Binder(volume()), ("volume", "v", BY_CONTROLLER)),
         (
             claim(volumeName="v"),
-            Snapshot(volume(phase="Pending")),
+            Binder(volume(phase="Pending")),
             ("volume", "v", BY_CONTROLLER),
         ),
         (
             claim(volumeName="v"),
-            Snapshot(volume(size="1Mi")),
+            Binder(volume(size="1Mi")),
             ("finished", "VolumeMismatch"),
         ),
-        (claim(volumeName="v"), Snapshot(volume(claimRef=MINE)), ("volume", "v", {})),
+        (claim(volumeName="v"), Binder(volume(claimRef=MINE)), ("volume", "v", {})),
         (
             claim(volumeName="v"),
-            Snapshot(volume(claimRef=OF_ANOTHER)),
+            Binder(volume(claimRef=OF_ANOTHER)),
             ("finished", "FailedBinding"),
         ),
         (
             claim(volumeName="v"),
-            Snapshot(volume(claimRef=OF_FORMER)),
+            Binder(volume(claimRef=OF_FORMER)),
             ("finished", "FailedBinding"),
         ),
         (
             claim(BY_CONTROLLER, volumeName="v"),
-            Snapshot(volume(claimRef=OF_ANOTHER)),
+            Binder(volume(claimRef=OF_ANOTHER)),
             ("finished", "FailedBinding"),
         ),
         (
             claim(volumeName="v"),
-            Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
+            Binder(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
             ("claim", "v", "fast", COMPLETE),
         ),
         # A claim that was bound once.
-        (claim(COMPLETE, BOUND), Snapshot(), ("claim status", {"phase": "Lost"})),
+        (claim(COMPLETE, BOUND), Binder(), ("claim status", {"phase": "Lost"})),
         (
             claim(COMPLETE, BOUND, volumeName="v"),
-            Snapshot(),
+            Binder(),
             ("claim status", {"phase": "Lost"}),
         ),
-        (claim(COMPLETE, {"phase": "Lost"}, volumeName="v"), Snapshot(), ("finished",)),
+        (claim(COMPLETE, {"phase": "Lost"}, volumeName="v"), Binder(), ("finished",)),
         (
             claim(COMPLETE, BOUND, volumeName="v"),
-            Snapshot(volume(claimRef=OF_ANOTHER)),
-            ("claim status", {"phase": "Lost"}),
-        ),
-        (
-            claim(COMPLETE, BOUND, volumeName="v"),
-            Snapshot(volume(claimRef=OF_FORMER)),
+            Binder(volume(claimRef=OF_ANOTHER)),
             ("claim status", {"phase": "Lost"}),
         ),
         (
             claim(COMPLETE, BOUND, volumeName="v"),
-            Snapshot(volume()),
+            Binder(volume(claimRef=OF_FORMER)),
+            ("claim status", {"phase": "Lost"}),
+        ),
+        (
+            claim(COMPLETE, BOUND, volumeName="v"),
+            Binder(volume()),
             ("volume", "v", BY_CONTROLLER),
         ),
         (
             claim(COMPLETE, PENDING, volumeName="v"),
-            Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
+            Binder(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
             ("claim status", BOUND),
         ),
         (
             claim(COMPLETE, {"phase": "Lost"}, volumeName="v"),
-            Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
+            Binder(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
             ("claim status", BOUND),
         ),
         (
             claim(COMPLETE, BOUND, volumeName="v"),
-            Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
+            Binder(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
             ("finished",),
         ),
         # The file system may be smaller than its device, once the claim is Bound.
@@ -282,12 +280,12 @@ def summary(action: Action) -> tuple[Any, ...]:
             claim(
                 COMPLETE, {**BOUND, "capacity": {"storage": "512Mi"}}, volumeName="v"
             ),
-            Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
+            Binder(volume(phase="Bound", claimRef=BOUND_TO_MINE)),
             ("finished",),
         ),
         (
             claim(COMPLETE, PENDING, volumeName="v"),
-            Snapshot(
+            Binder(
                 volume(
                     size="2Gi",
                     phase="Bound",
@@ -301,7 +299,7 @@ def summary(action: Action) -> tuple[Any, ...]:
         ),
         (
             claim(COMPLETE, PENDING, volumeName="v"),
-            Snapshot(
+            Binder(
                 volume(
                     phase="Bound",
                     claimRef=BOUND_TO_MINE,
@@ -312,27 +310,75 @@ def summary(action: Action) -> tuple[Any, ...]:
         ),
     ],
 )
-def test_the_next_action_for_a_claim(
-    subject: PersistentVolumeClaim, cluster: Snapshot, expected: tuple[Any, ...]
+async def test_the_next_step_of_a_claim(
+    subject: PersistentVolumeClaim, binder: Binder, expected: tuple[Any, ...]
 ) -> None:
     """The table has all states of a claim and its volume."""
-    assert summary(decide_claim(subject, cluster, is_current=True)) == expected
+    assert summary(await binder.sync_claim(subject)) == expected
 
 
-@pytest.mark.parametrize("offered", [(), (volume(claimRef=OF_ANOTHER),)])
-def test_no_claim_is_lost_before_its_volume_was_read(offered: tuple[Any, ...]) -> None:
+async def test_a_binding_takes_four_writes() -> None:
+    """The volume is written first; afterwards nothing is missing."""
+    synced = await Binder(volume()).sync_claim(claim())
+    assert [(key_of(written), part) for written, part in synced.writes] == [
+        ("v", ""),
+        ("v", "status"),
+        ("ns/data", ""),
+        ("ns/data", "status"),
+    ]
+    assert (synced.outcome, synced.events, synced.reads) == (DONE, [], [])
+
+
+@pytest.mark.parametrize(
+    ("binder", "expected"),
+    [
+        (
+            Binder(stored=[volume(claimRef=BOUND_TO_MINE)]),
+            Requeue(1.0, "the cache shows an old version of the volume"),
+        ),
+        (
+            Binder(
+                volume(claimRef=OF_ANOTHER),
+                stored=[volume(metadata={"resourceVersion": "9"})],
+            ),
+            Requeue(1.0, "the cache shows an old version of the volume"),
+        ),
+    ],
+)
+async def test_no_claim_is_lost_before_its_volume_was_read(
+    binder: Binder, expected: Outcome
+) -> None:
     """The cache may be older than the binding. A claim that is Lost stays Lost."""
-    subject = claim(COMPLETE, BOUND, volumeName="v")
-    assert decide_claim(subject, Snapshot(*offered)) == ReadVolume("v")
+    synced = await binder.sync_claim(claim(COMPLETE, BOUND, volumeName="v"))
+    assert (synced.outcome, synced.reads) == (expected, ["v"])
+    assert (synced.writes, synced.events) == ([], [])
     lost = claim(COMPLETE, {"phase": "Lost"}, volumeName="v")
-    assert decide_claim(lost, Snapshot(*offered)) == Finished(requeue=True)
+    synced = await binder.sync_claim(lost)
+    assert (synced.outcome, synced.writes, synced.reads) == (LATER, [], [])
 
 
-def test_a_binding_is_settled_when_nothing_is_missing() -> None:
+@pytest.mark.parametrize(
+    ("reason", "name", "binder"),
+    [
+        ("ClaimLost", "", Binder()),
+        ("ClaimLost", "v", Binder()),
+        ("ClaimMisbound", "v", Binder(volume(claimRef=OF_ANOTHER))),
+    ],
+)
+async def test_a_claim_that_is_lost_is_told_so(
+    reason: str, name: str, binder: Binder
+) -> None:
+    """There is one event, after the write."""
+    synced = await binder.sync_claim(claim(COMPLETE, BOUND, volumeName=name))
+    assert (len(synced.writes), synced.reasons) == (1, [reason])
+    assert synced.outcome == LATER
+
+
+async def test_a_binding_is_settled_when_nothing_is_missing() -> None:
     """There is no event, and no other sync."""
     subject = claim(COMPLETE, BOUND, volumeName="v")
-    cluster = Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE))
-    assert decide_claim(subject, cluster) == SETTLED
+    binder = Binder(volume(phase="Bound", claimRef=BOUND_TO_MINE))
+    assert await binder.sync_claim(subject) == Synced(outcome=DONE)
 
 
 @pytest.mark.parametrize(
@@ -354,30 +400,31 @@ def test_a_binding_is_settled_when_nothing_is_missing() -> None:
         ),
     ],
 )
-def test_a_claim_is_told_why_it_cannot_have_the_volume_it_asks_for(
+async def test_a_claim_is_told_why_it_cannot_have_the_volume_it_asks_for(
     problem: str, wanted: dict[str, Any], offered: Any
 ) -> None:
     """The reasons are those of checkVolumeSatisfyClaim; the claim is synced again."""
     subject = claim(volumeName="v", **wanted)
     message = f'Cannot bind to requested volume "v": {problem}'
-    event = Event(subject, "Warning", "VolumeMismatch", message)
-    assert decide_claim(subject, Snapshot(offered)) == Finished((event,), requeue=True)
+    event = "data", "Warning", "VolumeMismatch", message
+    synced = await Binder(offered).sync_claim(subject)
+    assert synced == Synced(events=[event], outcome=LATER)
 
 
-def test_a_claim_that_waits_for_pods_names_them() -> None:
+async def test_a_claim_that_waits_for_pods_names_them() -> None:
     """The names are sorted, and the word is plural."""
-    subject, cluster = claim(), Snapshot(classes=[WAITS], pods=["web-1", "web-0"])
+    binder = Binder(classes=[WAITS], pods=["web-1", "web-0"])
     message = "waiting for pods web-0,web-1 to be scheduled"
-    event = Event(subject, "Normal", "WaitForPodScheduled", message)
-    assert decide_claim(subject, cluster) == Finished((event,), requeue=True)
+    event = "data", "Normal", "WaitForPodScheduled", message
+    assert await binder.sync_claim(claim()) == Synced(events=[event], outcome=LATER)
 
 
 @pytest.mark.parametrize(
-    ("subject", "cluster", "message"),
+    ("subject", "binder", "message"),
     [
         (
             claim(),
-            Snapshot(
+            Binder(
                 classes=[
                     msgspec.structs.replace(storage_class(), volume_binding_mode=None)
                 ]
@@ -386,45 +433,47 @@ def test_a_claim_that_waits_for_pods_names_them() -> None:
         ),
         (
             claim(COMPLETE, PENDING, volumeName="v"),
-            Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE, capacity={})),
+            Binder(volume(phase="Bound", claimRef=BOUND_TO_MINE, capacity={})),
             'PersistentVolume "v" is without a storage capacity',
         ),
         (
             claim(selector={"matchExpressions": [{"key": "a", "operator": "Near"}]}),
-            Snapshot(volume()),
+            Binder(volume()),
             "error creating label selector for claim ns/data: ",
         ),
     ],
 )
-def test_the_error_names_an_invalid_object(
-    subject: PersistentVolumeClaim, cluster: Snapshot, message: str
+async def test_the_error_names_an_invalid_object(
+    subject: PersistentVolumeClaim, binder: Binder, message: str
 ) -> None:
     """The sync fails, and is retried."""
     with pytest.raises(SyncError) as caught:
-        decide_claim(subject, cluster)
+        await binder.sync_claim(subject)
     assert str(caught.value).startswith(message)
 
 
-def test_a_claim_without_its_annotation_is_not_bound_to_a_volume_of_another() -> None:
+async def test_a_claim_without_its_annotation_is_not_bound_to_anothers_volume() -> None:
     """A user has removed the annotation: the sync fails, after an event."""
     subject = claim(BY_CONTROLLER, volumeName="v")
-    action = decide_claim(subject, Snapshot(volume(claimRef=OF_ANOTHER)))
-    assert isinstance(action, Finished)
-    assert action.error == (
+    synced = await Binder(volume(claimRef=OF_ANOTHER)).sync_claim(subject)
+    assert isinstance(synced.outcome, Failed)
+    assert isinstance(synced.outcome.error, SyncError)
+    assert synced.outcome.requeue_after == LATER.requeue_after
+    assert synced.reasons == ["FailedBinding"]
+    assert str(synced.outcome.error) == (
         'invalid binding of claim "ns/data" to volume "v": volume already claimed by '
         '"ns/other"'
     )
 
 
-def test_unknown_fields_stay() -> None:
+async def test_unknown_fields_stay() -> None:
     """They may be of a later API version, in spec and status; each write keeps them."""
     subject = claim(
         COMPLETE, {**PENDING, "later": [1]}, volumeName="v", later={"a": None}
     )
-    cluster = Snapshot(volume(phase="Bound", claimRef=BOUND_TO_MINE, later=1.5))
-    action = decide_claim(subject, cluster)
-    assert isinstance(action, Write)
-    written = msgspec.json.decode(msgspec.json.encode(action.obj))
+    binder = Binder(volume(phase="Bound", claimRef=BOUND_TO_MINE, later=1.5))
+    synced = await binder.sync_claim(subject)
+    written = msgspec.json.decode(msgspec.json.encode(synced.writes[0][0]))
     assert written["spec"]["later"] == {"a": None}
     assert written["status"]["later"] == [1]
 
@@ -445,13 +494,11 @@ def test_unknown_fields_stay() -> None:
         ),
     ],
 )
-def test_a_plugin_that_provisions_nothing_is_told_of(
+async def test_a_plugin_that_provisions_nothing_is_told_of(
     provisioner: str, message: str
 ) -> None:
     """Upstream's binder knows the plugins of host paths and NFS only."""
     classes = [storage_class(provisioner=provisioner)]
-    action = decide_claim(claim(), Snapshot(classes=classes))
-    assert isinstance(action, Finished)
-    assert [(each.reason, each.message) for each in action.events] == [
-        ("ProvisioningFailed", message)
-    ]
+    synced = await Binder(classes=classes).sync_claim(claim())
+    event = "data", "Warning", "ProvisioningFailed", message
+    assert synced == Synced(events=[event], outcome=LATER)

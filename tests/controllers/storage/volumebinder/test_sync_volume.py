@@ -1,25 +1,22 @@
-"""The decisions about a volume, as tables of situations."""
+"""The sync of a volume, as tables of situations."""
 
 from typing import Any
 
 import pytest
 
+from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
-from controller_manager.controllers.storage.volumebinder.actions import (
-    Action,
-    Finished,
-    ReadClaim,
-    Write,
+from controller_manager.controllers.storage.volumebinder.options import (
+    VolumeBinderOptions,
 )
-from controller_manager.controllers.storage.volumebinder.sync_volume import (
-    decide_volume,
-)
-from controller_manager.controllers.storage.volumebinder.view import FoundClaim
+from controller_manager.runtime.outcome import DONE, Done
 from tests.controllers.storage.volumebinder.fixtures import (
     BOUND_TO_MINE,
     BY_CONTROLLER,
     COMPLETE,
     MINE,
+    Binder,
+    Synced,
     claim,
     volume,
 )
@@ -31,11 +28,10 @@ MIGRATED = {"pv.kubernetes.io/migrated-to": "ebs.csi.aws.com"}
 TEMPORARY = "/tmp/data"  # noqa: S108 - nothing is written there
 FINALIZER = "kubernetes.io/pv-controller"
 EXTERNAL = "external-provisioner.volume.kubernetes.io/finalizer"
-GONE = FoundClaim(None, is_read=True)
-UNBOUND = FoundClaim(claim())
-ITS_OWN = FoundClaim(claim(COMPLETE, {"phase": "Bound"}, volumeName="v"))
-ELSEWHERE = FoundClaim(claim(COMPLETE, {"phase": "Bound"}, volumeName="w"))
-LOST = FoundClaim(claim(COMPLETE, {"phase": "Lost"}, volumeName="v"))
+UNBOUND = claim()
+ITS_OWN = claim(COMPLETE, {"phase": "Bound"}, volumeName="v")
+ELSEWHERE = claim(COMPLETE, {"phase": "Bound"}, volumeName="w")
+LOST = claim(COMPLETE, {"phase": "Lost"}, volumeName="v")
 NAMESAKE = claim(metadata={"uid": "later"})
 
 
@@ -50,33 +46,32 @@ def released(source: str = "csi", value: Any = None, **parts: Any) -> Persistent
     return bound("Released", **sources, **parts)
 
 
-def summary(action: Action) -> tuple[Any, ...]:
-    """Return the effects of an action, in a form that fits into a table."""
-    match action:
-        case Write(obj=PersistentVolume() as written, subresource="status"):
-            reasons = [action.event.reason] if action.event else []
-            return ("status", written.status.phase, *reasons)
-        case Write(obj=PersistentVolume() as written):
-            reference = written.spec.claim_ref
-            uid = None if reference is None else reference.uid
-            metadata = written.metadata
-            return ("volume", uid, metadata.annotations, metadata.finalizers)
-        case Finished() as finished:
-            return (
-                "finished",
-                *(each.reason for each in finished.events),
-                finished.claim_to_sync,
-            )
-    return (action,)
+def summary(synced: Synced) -> tuple[Any, ...]:
+    """Return the first write of a sync, or the reasons of its events."""
+    if not synced.writes:
+        return ("finished", *synced.reasons, "".join(synced.added))
+    written, subresource = synced.writes[0]
+    assert isinstance(written, PersistentVolume)
+    if subresource:
+        return ("status", written.status.phase, *synced.reasons)
+    reference, metadata = written.spec.claim_ref, written.metadata
+    uid = None if reference is None else reference.uid
+    return ("volume", uid, metadata.annotations, metadata.finalizers)
+
+
+async def sync(volume: PersistentVolume, found: PersistentVolumeClaim | None) -> Synced:
+    """Sync a volume, with a claim in the cache and at the API server."""
+    binder = Binder() if found is None else Binder(found)
+    return await binder.sync_volume(volume)
 
 
 @pytest.mark.parametrize(
     ("subject", "found", "expected"),
     [
-        (volume(phase="Pending"), FoundClaim(), ("status", "Available")),
-        (volume(phase="Released"), FoundClaim(), ("status", "Available")),
-        (volume(), FoundClaim(), ("finished", "")),
-        (volume(phase="Pending", claimRef=MINE), FoundClaim(), ("status", "Available")),
+        (volume(phase="Pending"), None, ("status", "Available")),
+        (volume(phase="Released"), None, ("status", "Available")),
+        (volume(), None, ("finished", "")),
+        (volume(phase="Pending", claimRef=MINE), None, ("status", "Available")),
         (volume(claimRef=MINE), UNBOUND, ("finished", "")),
         # The claim is there.
         (bound("Available"), UNBOUND, ("finished", "ns/data")),
@@ -99,31 +94,29 @@ def summary(action: Action) -> tuple[Any, ...]:
         ),
         (bound(annotations=PROVISIONED), ELSEWHERE, ("volume", "", PROVISIONED, None)),
         # The claim is gone, or may be.
-        (bound(), FoundClaim(), (ReadClaim("ns", "data"),)),
-        (bound("Released"), FoundClaim(), ("finished", "")),
-        (bound(), FoundClaim(NAMESAKE), (ReadClaim("ns", "data"),)),
-        (bound("Released"), FoundClaim(NAMESAKE), (ReadClaim("ns", "data"),)),
+        (bound("Released"), None, ("finished", "")),
+        (bound("Released"), NAMESAKE, ("finished", "")),
         (
             volume(phase="Bound", claimRef={"name": "data", "uid": "claim"}),
-            FoundClaim(),
+            None,
             ("status", "Released"),
         ),
-        (bound(), GONE, ("status", "Released")),
-        (bound("Available"), GONE, ("status", "Released")),
-        (bound(), FoundClaim(NAMESAKE, is_read=True), ("status", "Released")),
-        (bound("Failed"), GONE, ("finished", "")),
+        (bound(), None, ("status", "Released")),
+        (bound("Available"), None, ("status", "Released")),
+        (bound(), NAMESAKE, ("status", "Released")),
+        (bound("Failed"), None, ("finished", "")),
         # Its reclaim policy decides.
-        (released(persistentVolumeReclaimPolicy="Delete"), GONE, ("finished", "")),
+        (released(persistentVolumeReclaimPolicy="Delete"), None, ("finished", "")),
         (
             released("nfs", persistentVolumeReclaimPolicy="Delete"),
-            GONE,
+            None,
             ("status", "Failed", "VolumeFailedDelete"),
         ),
         (
             released(
                 "nfs", annotations=PROVISIONED, persistentVolumeReclaimPolicy="Delete"
             ),
-            GONE,
+            None,
             ("finished", ""),
         ),
         (
@@ -132,28 +125,28 @@ def summary(action: Action) -> tuple[Any, ...]:
                 annotations={**IN_TREE, **MIGRATED},
                 persistentVolumeReclaimPolicy="Delete",
             ),
-            GONE,
+            None,
             ("finished", ""),
         ),
         (
             released("local", persistentVolumeReclaimPolicy="Recycle"),
-            GONE,
+            None,
             ("status", "Failed", "VolumeFailedRecycle"),
         ),
         (
             released(persistentVolumeReclaimPolicy="Burn"),
-            GONE,
+            None,
             ("status", "Failed", "VolumeUnknownReclaimPolicy"),
         ),
         # Annotations and finalizers of volumes of in-tree plugins.
         (
             volume(annotations=IN_TREE, metadata={"finalizers": ["a", FINALIZER]}),
-            FoundClaim(),
+            None,
             ("volume", None, {**IN_TREE, **MIGRATED}, ("a",)),
         ),
         (
             volume(annotations={**PROVISIONED, **MIGRATED}),
-            FoundClaim(),
+            None,
             ("volume", None, PROVISIONED, None),
         ),
         (
@@ -162,26 +155,55 @@ def summary(action: Action) -> tuple[Any, ...]:
                 metadata={"finalizers": [EXTERNAL]},
                 persistentVolumeReclaimPolicy="Delete",
             ),
-            FoundClaim(),
+            None,
             ("volume", None, REMOVED, (FINALIZER,)),
         ),
         (
             volume(annotations=REMOVED, metadata={"finalizers": [FINALIZER]}),
-            FoundClaim(),
+            None,
             ("volume", None, REMOVED, None),
         ),
         (
             volume(annotations=PROVISIONED, metadata={"finalizers": [EXTERNAL]}),
-            FoundClaim(),
+            None,
             ("finished", ""),
         ),
     ],
 )
-def test_the_next_action_for_a_volume(
-    subject: PersistentVolume, found: FoundClaim, expected: tuple[Any, ...]
+async def test_the_next_step_of_a_volume(
+    subject: PersistentVolume,
+    found: PersistentVolumeClaim | None,
+    expected: tuple[Any, ...],
 ) -> None:
     """The table has all states of a volume and its claim."""
-    assert summary(decide_volume(subject, found)) == expected
+    assert summary(await sync(subject, found)) == expected
+
+
+@pytest.mark.parametrize(
+    ("subject", "found", "reads"),
+    [
+        (bound(), None, ["data"]),
+        (bound(), NAMESAKE, ["data"]),
+        (bound("Released"), NAMESAKE, ["data"]),
+        (bound("Released"), None, []),
+        (bound(), UNBOUND, []),
+        (volume(phase="Bound", claimRef={"name": "data", "uid": "claim"}), None, []),
+    ],
+)
+async def test_no_volume_is_released_before_its_claim_was_read(
+    subject: PersistentVolume, found: PersistentVolumeClaim | None, reads: list[str]
+) -> None:
+    """The cache may be older than the binding. The claim is read once in a sync."""
+    assert (await sync(subject, found)).reads == reads
+
+
+@pytest.mark.parametrize("cached", [(), (NAMESAKE,)])
+async def test_a_volume_follows_the_claim_that_only_the_api_server_shows(
+    cached: tuple[PersistentVolumeClaim, ...],
+) -> None:
+    """The volume stays Bound."""
+    binder = Binder(*cached, stored=[ITS_OWN])
+    assert await binder.sync_volume(bound()) == Synced(reads=["data"], outcome=DONE)
 
 
 @pytest.mark.parametrize(
@@ -279,32 +301,36 @@ def test_the_next_action_for_a_volume(
         ),
     ],
 )
-def test_a_volume_that_cannot_be_reclaimed_says_why(
+async def test_a_volume_that_cannot_be_reclaimed_says_why(
     subject: PersistentVolume, message: str
 ) -> None:
     """The reason is in its status and in one event."""
-    action = decide_volume(subject, GONE)
-    assert isinstance(action, Write)
-    assert isinstance(action.obj, PersistentVolume)
-    assert action.event is not None
-    assert (action.obj.status.phase, action.obj.status.message) == ("Failed", message)
-    assert action.event.message == message
-    requeue = decide_volume(action.obj, GONE)
-    assert isinstance(requeue, Finished)
-    assert requeue.events == ()
+    synced = await sync(subject, None)
+    ((written, _),) = synced.writes
+    assert isinstance(written, PersistentVolume)
+    assert (written.status.phase, written.status.message) == ("Failed", message)
+    assert [text for *_, text in synced.events] == [message]
+    assert synced.outcome == DONE
+    assert await sync(written, None) == Synced(outcome=DONE)
 
 
-def test_a_volume_of_another_mode_is_reported_on_both_objects() -> None:
+async def test_a_volume_of_another_mode_is_reported_on_both_objects() -> None:
     """The volume is never bound, so both objects would wait for ever."""
-    action = decide_volume(bound(volumeMode="Block"), UNBOUND)
-    assert isinstance(action, Finished)
-    assert [each.message for each in action.events] == [
+    synced = await sync(bound(volumeMode="Block"), UNBOUND)
+    assert [(name, text) for name, _, _, text in synced.events] == [
         (
-            'Cannot bind PersistentVolume to requested PersistentVolumeClaim "data" '
-            "due to incompatible volumeMode."
+            "v",
+            (
+                "Cannot bind PersistentVolume to requested PersistentVolumeClaim "
+                '"data" due to incompatible volumeMode.'
+            ),
         ),
         (
-            'Cannot bind PersistentVolume "v" to requested PersistentVolumeClaim '
-            "due to incompatible volumeMode."
+            "data",
+            (
+                'Cannot bind PersistentVolume "v" to requested PersistentVolumeClaim '
+                "due to incompatible volumeMode."
+            ),
         ),
     ]
+    assert synced.outcome == Done(VolumeBinderOptions().sync_period)
