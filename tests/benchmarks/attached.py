@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.storage.attachdetach.names import (
+from controller_manager.controllers.storage.attachdetach.volumes import (
     attachment_name,
     csi_name,
 )

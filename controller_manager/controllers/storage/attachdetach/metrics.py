@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from .actions import ForcedDetach
-from .names import plugin_name
+from .plan import ForcedDetach
 from .view import NodeView
+from .volumes import plugin_name
 
 _FORCED: Final = "attach_detach_controller_attachdetach_controller_forced_detaches"
 _TOTAL: Final = "attachdetach_controller_total_volumes"

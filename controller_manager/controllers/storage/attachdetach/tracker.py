@@ -41,7 +41,6 @@ class Tracker:
     """The tracked data of volumes, by node and by key of the volume."""
 
     def __init__(self) -> None:
-        """Start without data."""
         self._nodes: dict[str, dict[str, TrackedVolume]] = {}
 
     def __len__(self) -> int:
@@ -83,7 +82,6 @@ class PendingAttachments:
     """
 
     def __init__(self) -> None:
-        """Start without volumes."""
         self._nodes: dict[str, str] = {}
         self._volumes: dict[str, set[str]] = {}
 

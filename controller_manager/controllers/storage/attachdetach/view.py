@@ -1,17 +1,8 @@
-"""The volumes of one node, read from the caches.
+"""The volumes of one node, read from the caches: those that pods need, and the others.
 
 All of them are found by indexes: a view costs time for the pods and the attachments of
-one node, and for the other nodes of the volumes that they share.
-
-The desired state of the world: the volumes that the pods of a node need.
-
-Upstream: cache/desired_state_of_world.go, and its populator. There the state is a map
-of all nodes. Here it is read from the caches for one node at a time.
-
-The actual state of the world: the attachments, and the lists of the nodes.
-
-Upstream: cache/actual_state_of_world.go. There the state is a map of all nodes. Here it
-is read from the caches by indexes.
+one node, and for the other nodes of the volumes that they share. Upstream has maps of
+all nodes: cache/desired_state_of_world.go and cache/actual_state_of_world.go.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from controller_manager.api.conditions import true_condition
 from controller_manager.api.core.v1 import NODES, PODS, AttachedVolume, Node, Pod
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.meta import is_deleting, key_of
@@ -29,10 +21,43 @@ from controller_manager.control.pods_by_node import PODS_BY_NODE
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 
-from .names import attachment_name, csi_name, is_attachment_name, is_known
-from .nodes import is_managed, is_out_of_service, is_ready, keeps_volumes_of_ended_pods
 from .tracker import PendingAttachments
-from .volumes import BY_UNIQUE_NAME, Unresolved, Volume, Volumes, volume_of
+from .volumes import (
+    BY_UNIQUE_NAME,
+    Unresolved,
+    Volume,
+    Volumes,
+    attachment_name,
+    csi_name,
+    is_attachment_name,
+    is_known,
+    volume_of,
+)
+
+OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
+"""The taint by which a user declares that nothing runs on a node any more."""
+
+
+def is_managed(node: Node) -> bool:
+    """Tell whether the kubelet leaves attaching to this controller."""
+    annotations = node.metadata.annotations
+    return annotations is not None and annotations.managed_attach_detach is not None
+
+
+def keeps_volumes_of_ended_pods(node: Node | None) -> bool:
+    """Tell whether the volumes of ended pods stay attached until the pods are gone."""
+    annotations = node.metadata.annotations if node is not None else None
+    return annotations is not None and annotations.keep_terminated_pod_volumes == "true"
+
+
+def is_ready(node: Node) -> bool:
+    """Tell whether the condition Ready of a node is true."""
+    return true_condition(node.status.conditions, "Ready") is not None
+
+
+def is_out_of_service(node: Node) -> bool:
+    """Tell whether a user has declared that nothing runs on a node any more."""
+    return any(each.key == OUT_OF_SERVICE for each in node.spec.taints or ())
 
 
 def _node_of(attachment: Attachment) -> Iterable[str]:
@@ -72,7 +97,6 @@ class ActualState:
     """Reads the attachments of nodes and of volumes."""
 
     def __init__(self, context: ControllerContext, volumes: Volumes) -> None:
-        """Take the context and the persistent volumes; watch nodes and attachments."""
         self._volumes = volumes
         self.nodes = context.lister(NODES, _BY_LISTED)
         self.attachments = context.lister(ATTACHMENTS, _BY_NODE, _BY_SOURCE)
@@ -159,7 +183,6 @@ class DesiredState:
     """Reads the volumes that the pods of a node need."""
 
     def __init__(self, context: ControllerContext, volumes: Volumes) -> None:
-        """Take the context and the volumes of pods; watch pods."""
         self._volumes = volumes
         self._pods = context.lister(PODS, PODS_BY_NODE)
 
@@ -254,7 +277,6 @@ class NodeViews:
     def __init__(
         self, context: ControllerContext, volumes: Volumes, pending: PendingAttachments
     ) -> None:
-        """Take the context; watch pods, nodes and attachments."""
         self._volumes = volumes
         self._pending = pending
         self._desired = DesiredState(context, volumes)

@@ -7,22 +7,18 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import Node
 from controller_manager.controllers.storage.attachdetach import (
-    apply,
-    decide,
-    reconciler,
+    AttachDetachOptions,
+    controller,
+    plan,
     volumes,
 )
-from controller_manager.controllers.storage.attachdetach.actions import (
-    ForcedDetach,
-    NodeActions,
-    VolumeAction,
-)
-from controller_manager.controllers.storage.attachdetach.apply import (
-    NodeStatusUpdater,
-)
-from controller_manager.controllers.storage.attachdetach.options import Settings
-from controller_manager.controllers.storage.attachdetach.reconciler import (
+from controller_manager.controllers.storage.attachdetach.controller import (
     AttachDetachReconciler,
+)
+from controller_manager.controllers.storage.attachdetach.plan import (
+    ForcedDetach,
+    NodePlan,
+    VolumePlan,
 )
 from controller_manager.controllers.storage.attachdetach.tracker import (
     PendingAttachments,
@@ -34,22 +30,22 @@ from controller_manager.controllers.storage.attachdetach.view import (
 )
 from tests.simulation.planted import Bug
 
-_decide_node = decide.decide_node
-_detach = decide._detach
+_plan_node = plan.plan_node
+_detach = plan._detach
 
 
-_update = NodeStatusUpdater.update
+_update = AttachDetachReconciler._update_node_status
 
 
 async def _write_an_old_list(
-    updater: NodeStatusUpdater, view: NodeView, actions: NodeActions
+    attacher: AttachDetachReconciler, view: NodeView, plan: NodePlan
 ) -> Node | None:
     """Write the list of a node, although the node may have changed meanwhile."""
     if view.node is None:
         return None
     metadata = replace(view.node.metadata, resource_version="")
     node = replace(view.node, metadata=metadata)
-    return await _update(updater, replace(view, node=node), actions)
+    return await _update(attacher, replace(view, node=node), plan)
 
 
 async def _trust_the_cache(*_: object, **__: object) -> None:
@@ -57,11 +53,14 @@ async def _trust_the_cache(*_: object, **__: object) -> None:
 
 
 def _keep_the_list(
-    view: NodeView, tracked: Mapping[str, TrackedVolume], now: float, settings: Settings
-) -> NodeActions:
+    view: NodeView,
+    tracked: Mapping[str, TrackedVolume],
+    now: float,
+    options: AttachDetachOptions,
+) -> NodePlan:
     """Let the list of a node only grow."""
-    actions = _decide_node(view, tracked, now, settings)
-    return actions if actions.added else replace(actions, listed=None)
+    planned = _plan_node(view, tracked, now, options)
+    return planned if planned.added else replace(planned, listed=None)
 
 
 def _by_unique_name(node_volume: NodeVolume, _: Node, names: Iterable[str]) -> str:
@@ -82,11 +81,11 @@ def _detach_at_once(
     tracked: TrackedVolume,
     view: NodeView,
     now: float,
-    settings: Settings,
-) -> VolumeAction:
+    options: AttachDetachOptions,
+) -> VolumePlan:
     """Detach volumes that their nodes use."""
-    action = _detach(replace(node_volume, in_use=False), tracked, view, now, settings)
-    return replace(action, forced=ForcedDetach.TIMEOUT)
+    planned = _detach(replace(node_volume, in_use=False), tracked, view, now, options)
+    return replace(planned, forced=ForcedDetach.TIMEOUT)
 
 
 _WATCHES: Final[tuple[Any, ...]] = tuple(AttachDetachReconciler.watches)
@@ -94,16 +93,16 @@ _WATCHES: Final[tuple[Any, ...]] = tuple(AttachDetachReconciler.watches)
 BUGS: Final[Mapping[str, Bug]] = {
     "write the list of volumes of an old cache": Bug(
         0,
-        NodeStatusUpdater,
-        "update",
+        AttachDetachReconciler,
+        "_update_node_status",
         _write_an_old_list,
         "use-of-a-volume-is-not-seen",
     ),
     "take volumes that are in use off the list": Bug(
-        0, decide, "_detach", _detach_at_once, "volume-moves"
+        0, plan, "_detach", _detach_at_once, "volume-moves"
     ),
     "list a volume until its attachment is gone": Bug(
-        0, reconciler, "decide_node", _keep_the_list, "volume-moves"
+        0, controller, "plan_node", _keep_the_list, "volume-moves"
     ),
     "attach exclusive volumes to many nodes": Bug(
         0, volumes, "is_exclusive", _share, "two-nodes-want-one-volume"
@@ -113,13 +112,13 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "list a volume that is being detached": Bug(
         0,
-        NodeStatusUpdater,
+        AttachDetachReconciler,
         "_check_attachment",
         _trust_the_cache,
         "attachment-goes-unseen",
     ),
     "detach a used volume that no cache shows": Bug(
-        0, apply, "_name_among", _by_unique_name, "attached-volume-is-not-known"
+        0, controller, "_name_among", _by_unique_name, "attached-volume-is-not-known"
     ),
     "miss that a pod with attached volumes is gone": Bug(
         0,

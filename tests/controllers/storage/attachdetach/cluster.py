@@ -8,12 +8,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.storage.attachdetach.names import (
+from controller_manager.controllers.storage.attachdetach import AttachDetachOptions
+from controller_manager.controllers.storage.attachdetach.volumes import (
     attachment_name,
     csi_name,
-)
-from controller_manager.controllers.storage.attachdetach.options import (
-    AttachDetachOptions,
 )
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.options.config import Config

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.controllers.storage.attachdetach.names import (
+from controller_manager.controllers.storage.attachdetach.volumes import (
     attachment_name,
     csi_name,
 )

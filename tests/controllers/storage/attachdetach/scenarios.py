@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from controller_manager.controllers.storage.attachdetach.names import csi_name
+from controller_manager.controllers.storage.attachdetach.volumes import csi_name
 from tests.controllers.storage.attachdetach.workload import (
     DRIVER,
     HOME,

@@ -20,7 +20,7 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.errors import TransportError
 from controller_manager.client.transport import Request, Response
-from controller_manager.controllers.storage.attachdetach.names import csi_name
+from controller_manager.controllers.storage.attachdetach.volumes import csi_name
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, RecordingTransport
 from tests.controllers.storage.attachdetach.cluster import (

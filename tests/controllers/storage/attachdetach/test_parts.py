@@ -18,33 +18,32 @@ from controller_manager.api.core.v1 import (
     PodMeta,
 )
 from controller_manager.api.storage.v1 import Attachment
-from controller_manager.controllers.storage.attachdetach import events
-from controller_manager.controllers.storage.attachdetach.actions import (
-    ForcedDetach,
-    Operation,
-    VolumeAction,
-)
-from controller_manager.controllers.storage.attachdetach.apply import is_in_use
+from controller_manager.controllers.storage.attachdetach.controller import is_in_use
 from controller_manager.controllers.storage.attachdetach.metrics import (
     AttachDetachMetrics,
 )
-from controller_manager.controllers.storage.attachdetach.names import (
-    attachment_name,
-    csi_name,
-)
-from controller_manager.controllers.storage.attachdetach.nodes import OUT_OF_SERVICE
-from controller_manager.controllers.storage.attachdetach.reconciler import (
+from controller_manager.controllers.storage.attachdetach.multi_attach import (
     MultiAttachWaiters,
+    multi_attach_error,
+)
+from controller_manager.controllers.storage.attachdetach.plan import (
+    ForcedDetach,
+    VolumePlan,
 )
 from controller_manager.controllers.storage.attachdetach.tracker import (
     PendingAttachments,
 )
 from controller_manager.controllers.storage.attachdetach.view import (
+    OUT_OF_SERVICE,
     MultiAttach,
     NodeView,
     NodeVolume,
 )
-from controller_manager.controllers.storage.attachdetach.volumes import Volume
+from controller_manager.controllers.storage.attachdetach.volumes import (
+    Volume,
+    attachment_name,
+    csi_name,
+)
 from controller_manager.runtime.outcome import SyncError
 
 NAME: Final = csi_name("d", "h")
@@ -84,7 +83,7 @@ def test_a_multi_attach_error_names_only_pods_of_the_same_namespace(
 ) -> None:
     """Upstream: reportMultiAttachError."""
     multi_attach = MultiAttach(("n",), users, stays=True)
-    message = events.multi_attach_error(VOLUME, multi_attach, pod("p"))
+    message = multi_attach_error(VOLUME, multi_attach, pod("p"))
     assert message == f'Multi-Attach error for volume "v" {reason}'
 
 
@@ -206,10 +205,7 @@ def test_the_stored_node_decides_whether_a_volume_is_in_use(
     """An old cache may have allowed to detach the volume by force."""
     said = node(spec=NodeSpec(taints=taints), status=NodeStatus(**status))
     assert (
-        is_in_use(
-            said, node_volume, VolumeAction(operation=Operation.DELETE, forced=forced)
-        )
-        is stays
+        is_in_use(said, node_volume, VolumePlan(deletes=True, forced=forced)) is stays
     )
 
 
@@ -219,6 +215,4 @@ def test_a_volume_that_a_node_lists_is_not_detached(node_volume: NodeVolume) -> 
     listing = NodeStatus(volumes_attached=(AttachedVolume(name=NAME),))
     message = f"the node n lists {NAME} again; its cached status is old"
     with pytest.raises(SyncError, match=f"^{re.escape(message)}$"):
-        is_in_use(
-            node(status=listing), node_volume, VolumeAction(operation=Operation.DELETE)
-        )
+        is_in_use(node(status=listing), node_volume, VolumePlan(deletes=True))

@@ -1,4 +1,4 @@
-"""The decisions about the volumes of a node, as tables."""
+"""The plans for the volumes of a node, as tables."""
 
 from typing import Any, Final
 
@@ -15,23 +15,14 @@ from controller_manager.api.storage.v1 import (
 )
 from controller_manager.control.csi_migration import CSIVolume
 from controller_manager.control.disk_names import disk_name
-from controller_manager.controllers.storage.attachdetach.actions import (
+from controller_manager.controllers.storage.attachdetach import AttachDetachOptions
+from controller_manager.controllers.storage.attachdetach.plan import (
     ForcedDetach,
-    Operation,
-    VolumeAction,
-)
-from controller_manager.controllers.storage.attachdetach.decide import (
-    decide_node,
-    decide_volume,
+    VolumePlan,
     failed,
+    plan_node,
+    plan_volume,
 )
-from controller_manager.controllers.storage.attachdetach.names import (
-    attachment_name,
-    csi_name,
-    is_known,
-    plugin_name,
-)
-from controller_manager.controllers.storage.attachdetach.options import Settings
 from controller_manager.controllers.storage.attachdetach.tracker import (
     UNTRACKED,
     TrackedVolume,
@@ -43,10 +34,15 @@ from controller_manager.controllers.storage.attachdetach.view import (
 )
 from controller_manager.controllers.storage.attachdetach.volumes import (
     Volume,
+    attachment_name,
+    csi_name,
     is_exclusive,
+    is_known,
+    plugin_name,
 )
 
 NOW: Final = 1000.0
+OPTIONS: Final = AttachDetachOptions()
 NAME: Final = csi_name("d", "h")
 VOLUME: Final = Volume(NAME, "v", exclusive=True, persistent_volume="v")
 WANTED: Final = replace(VOLUME, csi=CSIVolume("v", "d", "h"))
@@ -83,15 +79,13 @@ _TIMED_OUT: Final = (
         pytest.param(
             node_volume(),
             UNTRACKED,
-            VolumeAction(
-                tracked=TrackedVolume(trying_since=NOW), operation=Operation.CREATE
-            ),
+            VolumePlan(tracked=TrackedVolume(trying_since=NOW), creates=True),
             id="nothing is there",
         ),
         pytest.param(
             node_volume(),
             TrackedVolume(not_before=NOW + 5, failures=3),
-            VolumeAction(
+            VolumePlan(
                 tracked=TrackedVolume(not_before=NOW + 5, failures=3),
                 requeue_at=NOW + 5,
             ),
@@ -100,7 +94,7 @@ _TIMED_OUT: Final = (
         pytest.param(
             node_volume(multi_attach=MultiAttach(("m",), stays=True)),
             UNTRACKED,
-            VolumeAction(
+            VolumePlan(
                 tracked=TrackedVolume(multi_attach_reported=True),
                 reports_multi_attach=True,
             ),
@@ -109,19 +103,19 @@ _TIMED_OUT: Final = (
         pytest.param(
             node_volume(multi_attach=MultiAttach(("m",), stays=True)),
             TrackedVolume(multi_attach_reported=True),
-            VolumeAction(tracked=TrackedVolume(multi_attach_reported=True)),
+            VolumePlan(tracked=TrackedVolume(multi_attach_reported=True)),
             id="another node has it, and users know",
         ),
         pytest.param(
             node_volume(multi_attach=MultiAttach(("m",))),
             UNTRACKED,
-            VolumeAction(),
+            VolumePlan(),
             id="another node is about to release it",
         ),
         pytest.param(
             node_volume(attachment=attachment()),
             TrackedVolume(trying_since=NOW - 100),
-            VolumeAction(
+            VolumePlan(
                 tracked=TrackedVolume(trying_since=NOW - 100), requeue_at=NOW + 20
             ),
             id="the driver is at work",
@@ -129,7 +123,7 @@ _TIMED_OUT: Final = (
         pytest.param(
             node_volume(attachment=attachment()),
             TrackedVolume(trying_since=NOW - 120),
-            VolumeAction(
+            VolumePlan(
                 tracked=TrackedVolume(
                     failures=1, not_before=NOW + 0.5, trying_since=NOW + 0.5
                 ),
@@ -141,7 +135,7 @@ _TIMED_OUT: Final = (
         pytest.param(
             node_volume(attachment=attachment(error="no")),
             TrackedVolume(trying_since=NOW, failures=3),
-            VolumeAction(
+            VolumePlan(
                 tracked=TrackedVolume(
                     failures=4, not_before=NOW + 4, trying_since=NOW + 4
                 ),
@@ -153,7 +147,7 @@ _TIMED_OUT: Final = (
         pytest.param(
             node_volume(attachment=attachment(deleted=True, ok=True)),
             TrackedVolume(trying_since=NOW - 120, deleted="uid"),
-            VolumeAction(
+            VolumePlan(
                 tracked=TrackedVolume(
                     failures=1,
                     not_before=NOW + 0.5,
@@ -168,7 +162,7 @@ _TIMED_OUT: Final = (
         pytest.param(
             node_volume(attachment=attachment(deleted=True, ok=True)),
             UNTRACKED,
-            VolumeAction(
+            VolumePlan(
                 tracked=TrackedVolume(
                     failures=1,
                     not_before=NOW + 0.5,
@@ -183,16 +177,16 @@ _TIMED_OUT: Final = (
         pytest.param(
             node_volume(),
             TrackedVolume(failures=1, not_before=NOW + 0.5, deleted="uid"),
-            VolumeAction(
+            VolumePlan(
                 tracked=TrackedVolume(failures=1, trying_since=NOW),
-                operation=Operation.CREATE,
+                creates=True,
             ),
             id="it was deleted, and is gone now",
         ),
         pytest.param(
             node_volume(attachment=attachment(ok=True)),
             TrackedVolume(deleted="uid"),
-            VolumeAction(
+            VolumePlan(
                 tracked=TrackedVolume(deleted="uid", trying_since=NOW),
                 requeue_at=NOW + 120,
             ),
@@ -201,7 +195,7 @@ _TIMED_OUT: Final = (
         pytest.param(
             node_volume(attachment=attachment(ok=True)),
             TrackedVolume(trying_since=NOW - 3, failures=2),
-            VolumeAction(
+            VolumePlan(
                 tracked=TrackedVolume(
                     trying_since=NOW - 3, failures=2, attached_since=NOW
                 ),
@@ -213,13 +207,13 @@ _TIMED_OUT: Final = (
         pytest.param(
             node_volume(attachment=attachment(ok=True), is_listed=True),
             TrackedVolume(announced="uid", failures=2, lost_since=3),
-            VolumeAction(tracked=TrackedVolume(announced="uid"), lists=True),
+            VolumePlan(tracked=TrackedVolume(announced="uid"), lists=True),
             id="it is attached and listed",
         ),
         pytest.param(
             node_volume(is_listed=True),
             UNTRACKED,
-            VolumeAction(
+            VolumePlan(
                 tracked=TrackedVolume(lost_since=NOW), lists=True, requeue_at=NOW + 60
             ),
             id="it is listed, and its attachment is lost",
@@ -227,7 +221,7 @@ _TIMED_OUT: Final = (
         pytest.param(
             node_volume(is_listed=True, attachment=attachment()),
             TrackedVolume(lost_since=NOW - 60),
-            VolumeAction(
+            VolumePlan(
                 tracked=TrackedVolume(lost_since=NOW - 60, trying_since=NOW),
                 requeue_at=NOW + 120,
             ),
@@ -236,7 +230,7 @@ _TIMED_OUT: Final = (
         pytest.param(
             node_volume(is_listed=True),
             TrackedVolume(detaching_since=3),
-            VolumeAction(
+            VolumePlan(
                 tracked=TrackedVolume(lost_since=NOW), lists=True, requeue_at=NOW + 60
             ),
             id="a pod needs it again",
@@ -244,7 +238,7 @@ _TIMED_OUT: Final = (
         pytest.param(
             node_volume(attachment_name=""),
             UNTRACKED,
-            VolumeAction(
+            VolumePlan(
                 tracked=TrackedVolume(attached_since=NOW),
                 list_by=NOW + 0.1,
                 requeue_at=NOW + 0.1,
@@ -256,7 +250,7 @@ _TIMED_OUT: Final = (
                 attachment_name="", multi_attach=MultiAttach(("m",), stays=True)
             ),
             UNTRACKED,
-            VolumeAction(
+            VolumePlan(
                 tracked=TrackedVolume(multi_attach_reported=True),
                 reports_multi_attach=True,
             ),
@@ -265,19 +259,19 @@ _TIMED_OUT: Final = (
     ],
 )
 def test_a_volume_that_a_pod_needs_is_attached(
-    given: NodeVolume, tracked: TrackedVolume, action: VolumeAction
+    given: NodeVolume, tracked: TrackedVolume, action: VolumePlan
 ) -> None:
     """Each attempt is one of upstream's operations."""
     wanted = replace(given, volume=WANTED)
-    assert decide_volume(wanted, tracked, READY, NOW, Settings()) == action
+    assert plan_volume(wanted, tracked, READY, NOW, OPTIONS) == action
 
 
 def test_a_listed_volume_counts_as_attached_for_ever_if_a_flag_says_so() -> None:
     """--disable-attach-detach-reconcile-sync."""
     given = node_volume(is_listed=True, volume=WANTED)
     tracked = TrackedVolume(lost_since=NOW - 1e6)
-    settings = Settings(verify_after=None)
-    assert decide_volume(given, tracked, READY, NOW, settings) == VolumeAction(
+    options = AttachDetachOptions(disable_reconcile_sync=True)
+    assert plan_volume(given, tracked, READY, NOW, options) == VolumePlan(
         tracked=tracked, lists=True
     )
 
@@ -294,39 +288,37 @@ _SINCE: Final = TrackedVolume(detaching_since=NOW)
             _ATTACHED,
             UNTRACKED,
             READY,
-            VolumeAction(tracked=_SINCE, operation=Operation.DELETE),
+            VolumePlan(tracked=_SINCE, deletes=True),
             id="unused",
         ),
         pytest.param(
             {**_ATTACHED, "in_use": True},
             UNTRACKED,
             UNREADY,
-            VolumeAction(tracked=_SINCE, lists=True, requeue_at=NOW + 360),
+            VolumePlan(tracked=_SINCE, lists=True, requeue_at=NOW + 360),
             id="in use",
         ),
         pytest.param(
             {**_ATTACHED, "in_use": True},
             _LONG,
             READY,
-            VolumeAction(tracked=_LONG, lists=True),
+            VolumePlan(tracked=_LONG, lists=True),
             id="in use for long on a node that is ready",
         ),
         pytest.param(
             {**_ATTACHED, "in_use": True},
             _LONG,
             UNREADY,
-            VolumeAction(
-                tracked=_LONG, operation=Operation.DELETE, forced=ForcedDetach.TIMEOUT
-            ),
+            VolumePlan(tracked=_LONG, deletes=True, forced=ForcedDetach.TIMEOUT),
             id="in use for long on a node that is not ready",
         ),
         pytest.param(
             {**_ATTACHED, "in_use": True},
             UNTRACKED,
             TAINTED,
-            VolumeAction(
+            VolumePlan(
                 tracked=_SINCE,
-                operation=Operation.DELETE,
+                deletes=True,
                 forced=ForcedDetach.OUT_OF_SERVICE,
             ),
             id="in use on a node that is out of service",
@@ -335,58 +327,60 @@ _SINCE: Final = TrackedVolume(detaching_since=NOW)
             {**_ATTACHED, "is_kept": True},
             _LONG,
             UNREADY,
-            VolumeAction(lists=True),
+            VolumePlan(lists=True),
             id="a pod may use it",
         ),
         pytest.param(
             {"attachment": attachment(deleted=True, ok=True), "is_listed": True},
             UNTRACKED,
             READY,
-            VolumeAction(tracked=_SINCE),
+            VolumePlan(tracked=_SINCE),
             id="it is being deleted",
         ),
         pytest.param(
             {"attachment": attachment(ok=True)},
             TrackedVolume(deleted="uid"),
             READY,
-            VolumeAction(tracked=TrackedVolume(detaching_since=NOW, deleted="uid")),
+            VolumePlan(tracked=TrackedVolume(detaching_since=NOW, deleted="uid")),
             id="it was deleted, and the cache does not show it",
         ),
         pytest.param(
             {"is_listed": True},
             UNTRACKED,
             READY,
-            VolumeAction(tracked=_SINCE, operation=Operation.DELETE),
+            VolumePlan(tracked=_SINCE, deletes=True),
             id="its attachment is lost",
         ),
         pytest.param(
             {"is_pending": True},
             UNTRACKED,
             READY,
-            VolumeAction(tracked=_SINCE, operation=Operation.DELETE),
+            VolumePlan(tracked=_SINCE, deletes=True),
             id="it may have been created",
         ),
         pytest.param(
             {"is_listed": True, "attachment_name": ""},
             UNTRACKED,
             READY,
-            VolumeAction(tracked=_SINCE),
+            VolumePlan(tracked=_SINCE),
             id="no driver attaches it",
         ),
     ],
 )
 def test_a_volume_that_no_pod_needs_is_detached(
-    parts: dict[str, Any], tracked: TrackedVolume, view: NodeView, action: VolumeAction
+    parts: dict[str, Any], tracked: TrackedVolume, view: NodeView, action: VolumePlan
 ) -> None:
     """If its node uses it, it stays, unless force is allowed."""
-    assert decide_volume(node_volume(**parts), tracked, view, NOW, Settings()) == action
+    assert plan_volume(node_volume(**parts), tracked, view, NOW, OPTIONS) == action
 
 
 def test_no_volume_is_detached_by_force_after_a_time_if_a_flag_says_so() -> None:
     """--disable-force-detach-on-timeout."""
     given = node_volume(**_ATTACHED, in_use=True)
-    action = decide_volume(given, _LONG, UNREADY, NOW, Settings(forces=False))
-    assert action == VolumeAction(tracked=_LONG, lists=True)
+    action = plan_volume(
+        given, _LONG, UNREADY, NOW, AttachDetachOptions(disable_force_detach=True)
+    )
+    assert action == VolumePlan(tracked=_LONG, lists=True)
 
 
 def test_delays_between_attempts_double_up_to_two_minutes() -> None:
@@ -417,19 +411,17 @@ def test_volumes_that_are_attached_shortly_after_each_other_are_listed_together(
 ):
     """They are listed at once if the list changes anyway; unknown entries stay."""
     view = _view(["flex"], _wanted("a"), _wanted("b"))
-    early = decide_node(
-        view, {"a": TrackedVolume(attached_since=NOW - 0.05)}, NOW, Settings()
+    early = plan_node(
+        view, {"a": TrackedVolume(attached_since=NOW - 0.05)}, NOW, OPTIONS
     )
     assert early.listed is None
     assert early.requeue_after(NOW) == pytest.approx(0.05)
-    due = decide_node(
-        view, {"a": TrackedVolume(attached_since=NOW - 0.1)}, NOW, Settings()
-    )
+    due = plan_node(view, {"a": TrackedVolume(attached_since=NOW - 0.1)}, NOW, OPTIONS)
     flex = AttachedVolume(name="flex", device_path="x")
     joined = (AttachedVolume(name="a"), AttachedVolume(name="b"))
     assert (due.listed, due.added) == ((flex, *joined), ("a", "b"))
     gone = NodeVolume(key="c", unique_name="c", attachment_name="c", is_listed=True)
-    shorter = decide_node(_view(["flex", "c"], _wanted("a"), gone), {}, NOW, Settings())
+    shorter = plan_node(_view(["flex", "c"], _wanted("a"), gone), {}, NOW, OPTIONS)
     assert (shorter.listed, shorter.added) == ((flex, joined[0]), ("a",))
 
 
@@ -438,10 +430,10 @@ def test_a_node_that_is_gone_lists_nothing() -> None:
     view = NodeView(
         name="n", volumes={NAME: node_volume(attachment=attachment(ok=True))}
     )
-    actions = decide_node(view, {}, NOW, Settings())
-    assert (actions.listed, [each.operation for each in actions.by_key.values()]) == (
+    plan = plan_node(view, {}, NOW, OPTIONS)
+    assert (plan.listed, [each.deletes for each in plan.volumes.values()]) == (
         None,
-        [Operation.DELETE],
+        [True],
     )
 
 

@@ -1,22 +1,23 @@
-"""Decides about the volumes of a node (pure functions).
+"""Plans what happens to the volumes of a node (pure functions).
 
 Upstream: reconcile of attachdetach/reconciler, Attach and Detach of
 pkg/volume/csi/csi_attacher.go, and the generators of operationexecutor. There a loop
 compares two large maps ten times a second. Here each change of a volume, pod, node or
-attachment leads to a decision about the node.
+attachment leads to a plan for the node.
 """
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import AttachedVolume
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.storage.v1 import Attachment
 
-from .actions import ForcedDetach, NodeActions, Operation, VolumeAction
-from .options import Settings
+from . import AttachDetachOptions
 from .tracker import UNTRACKED, TrackedVolume
 from .view import NodeView, NodeVolume
 
@@ -34,66 +35,126 @@ _LONGEST_DELAY: Final = 122.0
 """Seconds between two attempts to attach: 0.5, 1, 2 … 64, 122."""
 
 
-def decide_node(
+class ForcedDetach(Enum):
+    """The reason for a detach that ignores the node; a label of a metric."""
+
+    TIMEOUT = "timeout"
+    OUT_OF_SERVICE = "out-of-service"
+
+
+class VolumePlan(Struct, frozen=True, kw_only=True):
+    """What happens to one volume of a node.
+
+    - `tracked`: the data to track for it from now on, `UNTRACKED` for none.
+    - `lists`: the node's status should list the volume.
+    - `list_by`: the time by which the status should list a volume that is not listed.
+    - `creates`, `deletes`: create or delete the attachment.
+    - `forced`: the reason to detach although the node may use the volume.
+    - `failure`: the reason why the attempt to attach the volume has failed.
+    - `reports_multi_attach`: tell users that another node has the volume.
+    - `requeue_at`: the time of the next plan, if nothing changes.
+
+    Times are those of the monotonic clock.
+    """
+
+    tracked: TrackedVolume = UNTRACKED
+    lists: bool = False
+    list_by: float | None = None
+    creates: bool = False
+    deletes: bool = False
+    forced: ForcedDetach | None = None
+    failure: str = ""
+    reports_multi_attach: bool = False
+    requeue_at: float | None = None
+
+
+class NodePlan(Struct, frozen=True):
+    """What happens to the volumes of a node, by key, and the list for its status.
+
+    `listed` is `None` if the status is right. `added` are the keys of the volumes that
+    the status lists for the first time. `lost` are the keys of the volumes that pods
+    need, that the status lists now, and that it must not list any more: according to
+    the cache they are detached.
+    """
+
+    volumes: Mapping[str, VolumePlan]
+    listed: tuple[AttachedVolume, ...] | None = None
+    added: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+    def requeue_after(self, now: float) -> float | None:
+        """Return the seconds until the next plan, `None` if none is due.
+
+        They are none or less if its time has come in the meantime.
+        """
+        times = [
+            each.requeue_at
+            for each in self.volumes.values()
+            if each.requeue_at is not None
+        ]
+        return min(times) - now if times else None
+
+
+def plan_node(
     view: NodeView,
     tracked: Mapping[str, TrackedVolume],
     now: float,
-    settings: Settings,
-) -> NodeActions:
-    """Decide about all volumes of a node, at a time of the monotonic clock.
+    options: AttachDetachOptions,
+) -> NodePlan:
+    """Plan for all volumes of a node, at a time of the monotonic clock.
 
     Volumes that are attached shortly one after the other are listed by one write. If
     the list changes for another reason, they are listed at once.
     """
-    by_key = {
-        key: decide_volume(each, tracked.get(key, UNTRACKED), view, now, settings)
+    planned = {
+        key: plan_volume(each, tracked.get(key, UNTRACKED), view, now, options)
         for key, each in view.volumes.items()
     }
     if view.node is None:
-        return NodeActions(by_key)
+        return NodePlan(planned)
     stay = tuple(
         each
         for each in view.listed
-        if each.name not in by_key or by_key[each.name].lists
+        if each.name not in planned or planned[each.name].lists
     )
     waiting = {
-        key: each.list_by for key, each in by_key.items() if each.list_by is not None
+        key: each.list_by for key, each in planned.items() if each.list_by is not None
     }
     lost = tuple(
         key
         for key, each in view.volumes.items()
-        if each.is_listed and each.volume is not None and not by_key[key].lists
+        if each.is_listed and each.volume is not None and not planned[key].lists
     )
     is_shorter = len(stay) < len(view.listed)
     if waiting and (is_shorter or min(waiting.values()) <= now):
         added = tuple(AttachedVolume(name=key) for key in waiting)
-        return NodeActions(by_key, (*stay, *added), tuple(waiting), lost)
-    return NodeActions(by_key, stay if is_shorter else None, lost=lost)
+        return NodePlan(planned, (*stay, *added), tuple(waiting), lost)
+    return NodePlan(planned, stay if is_shorter else None, lost=lost)
 
 
-def decide_volume(
+def plan_volume(
     node_volume: NodeVolume,
     tracked: TrackedVolume,
     view: NodeView,
     now: float,
-    settings: Settings,
-) -> VolumeAction:
-    """Decide about one volume of a node, at a time of the monotonic clock."""
+    options: AttachDetachOptions,
+) -> VolumePlan:
+    """Plan for one volume of a node, at a time of the monotonic clock."""
     if node_volume.volume is None:
-        return _detach(node_volume, tracked, view, now, settings)
+        return _detach(node_volume, tracked, view, now, options)
     tracked = replace(tracked, detaching_since=None)
     if not node_volume.attachment_name:
         return _list(node_volume, tracked, now)
     attachment = node_volume.attachment
     if attachment is not None and attachment.status.attached:
         if node_volume.is_listed:
-            return VolumeAction(
+            return VolumePlan(
                 tracked=_settled(tracked, attachment.metadata.uid), lists=True
             )
         if not _is_being_deleted(attachment, tracked):
             return _list_soon(tracked, now)
-    if node_volume.is_listed and not _is_lost(tracked, now, settings):
-        return _trust_list(tracked, now, settings)
+    if node_volume.is_listed and not _is_lost(tracked, now, options):
+        return _trust_list(tracked, now, options)
     return _attach(node_volume, tracked, now)
 
 
@@ -122,50 +183,52 @@ def _settled(tracked: TrackedVolume, uid: str) -> TrackedVolume:
     )
 
 
-def _is_lost(tracked: TrackedVolume, now: float, settings: Settings) -> bool:
-    since, after = tracked.lost_since, settings.verify_after
-    return after is not None and since is not None and now >= since + after
+def _is_lost(tracked: TrackedVolume, now: float, options: AttachDetachOptions) -> bool:
+    since = tracked.lost_since
+    if options.disable_reconcile_sync or since is None:
+        return False
+    return now >= since + options.reconcile_sync_period
 
 
-def _trust_list(tracked: TrackedVolume, now: float, settings: Settings) -> VolumeAction:
+def _trust_list(
+    tracked: TrackedVolume, now: float, options: AttachDetachOptions
+) -> VolumePlan:
     """Treat a listed volume as attached, until its attachment is lost for too long.
 
     One of the two caches may lag. Upstream compares once in each period of its flag.
     """
     since = now if tracked.lost_since is None else tracked.lost_since
-    after = settings.verify_after
-    return VolumeAction(
+    again = since + options.reconcile_sync_period
+    return VolumePlan(
         tracked=replace(tracked, lost_since=since),
         lists=True,
-        requeue_at=None if after is None else since + after,
+        requeue_at=None if options.disable_reconcile_sync else again,
     )
 
 
-def _list_soon(tracked: TrackedVolume, now: float) -> VolumeAction:
+def _list_soon(tracked: TrackedVolume, now: float) -> VolumePlan:
     """Wait a moment for other volumes, then list an attached volume in the status."""
     since = now if tracked.attached_since is None else tracked.attached_since
-    return VolumeAction(
+    return VolumePlan(
         tracked=replace(tracked, attached_since=since, lost_since=None),
         list_by=since + BATCH_PERIOD,
         requeue_at=since + BATCH_PERIOD,
     )
 
 
-def _list(node_volume: NodeVolume, tracked: TrackedVolume, now: float) -> VolumeAction:
+def _list(node_volume: NodeVolume, tracked: TrackedVolume, now: float) -> VolumePlan:
     """Attach a volume without a driver: the node's status only has to list it.
 
     Upstream: the attachers of iSCSI and Fibre Channel do nothing.
     """
     if node_volume.is_listed:
-        return VolumeAction(tracked=_settled(tracked, node_volume.key), lists=True)
+        return VolumePlan(tracked=_settled(tracked, node_volume.key), lists=True)
     if node_volume.multi_attach is not None:
         return _refuse(node_volume, tracked)
     return _list_soon(tracked, now)
 
 
-def _attach(
-    node_volume: NodeVolume, tracked: TrackedVolume, now: float
-) -> VolumeAction:
+def _attach(node_volume: NodeVolume, tracked: TrackedVolume, now: float) -> VolumePlan:
     """Create an attachment, or wait for the driver that attaches the volume."""
     tracked = replace(tracked, attached_since=None)
     attachment = node_volume.attachment
@@ -173,19 +236,17 @@ def _attach(
         if tracked.deleted:
             tracked = replace(tracked, deleted="", not_before=0.0)
         if now < tracked.not_before:
-            return VolumeAction(tracked=tracked, requeue_at=tracked.not_before)
+            return VolumePlan(tracked=tracked, requeue_at=tracked.not_before)
         if node_volume.multi_attach is not None:
             return _refuse(node_volume, tracked)
-        return VolumeAction(
-            tracked=replace(tracked, trying_since=now), operation=Operation.CREATE
-        )
+        return VolumePlan(tracked=replace(tracked, trying_since=now), creates=True)
     if _is_being_deleted(attachment, tracked):
         # If another program has deleted the attachment, users are told at once.
         is_known = tracked.deleted == attachment.metadata.uid
         timeout = DRIVER_TIMEOUT if is_known else 0.0
-        action = _wait(tracked, now, timeout, "volume attachment is being deleted")
-        known = replace(action.tracked, deleted=attachment.metadata.uid)
-        return replace(action, tracked=known)
+        plan = _wait(tracked, now, timeout, "volume attachment is being deleted")
+        known = replace(plan.tracked, deleted=attachment.metadata.uid)
+        return replace(plan, tracked=known)
     if (error := attachment.status.attach_error) is not None:
         return _wait(tracked, now, 0.0, error.message)
     csi = node_volume.volume.csi if node_volume.volume is not None else None
@@ -199,24 +260,24 @@ def _attach(
 
 def _wait(
     tracked: TrackedVolume, now: float, timeout: float, failure: str
-) -> VolumeAction:
+) -> VolumePlan:
     """Wait for a driver; report a failure when the timeout of an attempt is over."""
     since = now if tracked.trying_since is None else tracked.trying_since
     if now < since + timeout:
         waiting = replace(tracked, trying_since=since)
-        return VolumeAction(tracked=waiting, requeue_at=since + timeout)
+        return VolumePlan(tracked=waiting, requeue_at=since + timeout)
     after = failed(tracked, now)
-    return VolumeAction(
+    return VolumePlan(
         tracked=after, failure=failure, requeue_at=after.not_before + timeout
     )
 
 
-def _refuse(node_volume: NodeVolume, tracked: TrackedVolume) -> VolumeAction:
+def _refuse(node_volume: NodeVolume, tracked: TrackedVolume) -> VolumePlan:
     """Leave an exclusive volume to the node that has it; tell users once."""
     multi_attach = node_volume.multi_attach
     if multi_attach is None or not multi_attach.stays or tracked.multi_attach_reported:
-        return VolumeAction(tracked=tracked)
-    return VolumeAction(
+        return VolumePlan(tracked=tracked)
+    return VolumePlan(
         tracked=replace(tracked, multi_attach_reported=True), reports_multi_attach=True
     )
 
@@ -226,20 +287,21 @@ def _detach(
     tracked: TrackedVolume,
     view: NodeView,
     now: float,
-    settings: Settings,
-) -> VolumeAction:
+    options: AttachDetachOptions,
+) -> VolumePlan:
     """Detach a volume as soon as its node does not use it, or by force."""
     if node_volume.is_kept:
         kept = TrackedVolume(announced=tracked.announced)
-        return VolumeAction(tracked=kept, lists=node_volume.is_listed)
+        return VolumePlan(tracked=kept, lists=node_volume.is_listed)
     since = now if tracked.detaching_since is None else tracked.detaching_since
     tracked = TrackedVolume(detaching_since=since, deleted=tracked.deleted)
-    has_expired = settings.forces and now >= since + MAX_WAIT_FOR_UNMOUNT
+    forces = not options.disable_force_detach
+    has_expired = forces and now >= since + MAX_WAIT_FOR_UNMOUNT
     may_force = view.is_out_of_service or (has_expired and not view.is_ready)
     if node_volume.in_use and not may_force:
-        waits = settings.forces and not has_expired
+        waits = forces and not has_expired
         again = since + MAX_WAIT_FOR_UNMOUNT if waits else None
-        return VolumeAction(
+        return VolumePlan(
             tracked=tracked, lists=node_volume.is_listed, requeue_at=again
         )
     forced: ForcedDetach | None = None
@@ -247,10 +309,8 @@ def _detach(
         forced = ForcedDetach.TIMEOUT
     elif view.is_out_of_service:
         forced = ForcedDetach.OUT_OF_SERVICE
-    operation = (
-        Operation.DELETE if _must_delete(node_volume, tracked) else Operation.NONE
-    )
-    return VolumeAction(tracked=tracked, operation=operation, forced=forced)
+    deletes = _must_delete(node_volume, tracked)
+    return VolumePlan(tracked=tracked, deletes=deletes, forced=forced)
 
 
 def _must_delete(node_volume: NodeVolume, tracked: TrackedVolume) -> bool:

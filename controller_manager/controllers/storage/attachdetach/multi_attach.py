@@ -1,0 +1,121 @@
+"""Exclusive volumes that other nodes have: the nodes that wait, and what users read."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from controller_manager.api.core.v1 import Pod
+
+from .view import MultiAttach, NodeView, NodeVolume
+from .volumes import Volume
+
+_EXCLUSIVE: Final = (
+    "Volume is already exclusively attached to one node and can't be attached to "
+    "another"
+)
+
+_State = tuple[object, ...]
+
+
+class _Waiters(Struct):
+    """The nodes that wait for one volume, and its state when they were last synced."""
+
+    nodes: set[str]
+    last_state: _State | None = None
+
+
+class MultiAttachWaiters:
+    """Finds the nodes to sync again after the sync of another node.
+
+    A node that waits for a volume is synced when the other node has lost the volume,
+    and when the state of the volume there has changed. It is synced once for each
+    state: two nodes that wait for each other do not wake each other without end.
+    """
+
+    def __init__(self) -> None:
+        self._by_holder: dict[str, dict[str, _Waiters]] = {}
+        self._holders: dict[str, set[tuple[str, str]]] = {}
+
+    def __len__(self) -> int:
+        """Return the number of nodes that have volumes for which others wait."""
+        return len(self._by_holder)
+
+    def update(self, view: NodeView) -> None:
+        """Note the volumes of other nodes that a node waits for now."""
+        name = view.name
+        wanted = {
+            (holder, each.key)
+            for each in view.volumes.values()
+            for holder in (each.multi_attach.nodes if each.multi_attach else ())
+        }
+        for holder, volume in self._holders.pop(name, set()) - wanted:
+            self._remove(name, holder, volume)
+        for holder, volume in wanted:
+            volumes = self._by_holder.setdefault(holder, {})
+            volumes.setdefault(volume, _Waiters(set())).nodes.add(name)
+        if wanted:
+            self._holders[name] = wanted
+
+    def to_sync(self, view: NodeView) -> Iterable[str]:
+        """Return the names of the nodes to sync after the sync of this node."""
+        return sorted(set(self._to_sync(view)))
+
+    def _to_sync(self, view: NodeView) -> Iterator[str]:
+        for volume, waiters in list(self._by_holder.get(view.name, {}).items()):
+            node_volume = view.volumes.get(volume)
+            state = _state_of(node_volume) if node_volume is not None else ()
+            if waiters.last_state != state:
+                waiters.last_state = state
+                yield from waiters.nodes
+
+    def _remove(self, name: str, holder: str, volume: str) -> None:
+        volumes = self._by_holder.get(holder, {})
+        if (waiters := volumes.get(volume)) is None:
+            return
+        waiters.nodes.discard(name)
+        if not waiters.nodes:
+            del volumes[volume]
+        if not volumes:
+            self._by_holder.pop(holder, None)
+
+
+def _state_of(node_volume: NodeVolume) -> _State:
+    attachment = node_volume.attachment
+    has_pods = node_volume.pods != ()
+    if attachment is None:
+        return (
+            node_volume.is_listed,
+            node_volume.in_use,
+            node_volume.is_pending,
+            has_pods,
+        )
+    return (
+        attachment.metadata.uid,
+        attachment.metadata.deletion_timestamp,
+        attachment.status.attached,
+        *(node_volume.is_listed, node_volume.in_use, has_pods),
+    )
+
+
+def multi_attach_error(volume: Volume, multi_attach: MultiAttach, pod: Pod) -> str:
+    """Return the message for a pod whose volume another node has.
+
+    It names only pods of the same namespace: a user who may read this pod may not be
+    allowed to read pods of other namespaces.
+    """
+    reason = _users(multi_attach.pods, pod) if multi_attach.pods else _EXCLUSIVE
+    return f'Multi-Attach error for volume "{volume.name}" {reason}'
+
+
+def _users(users: Sequence[Pod], pod: Pod) -> str:
+    namespace = pod.metadata.namespace
+    local = [
+        each.metadata.name for each in users if each.metadata.namespace == namespace
+    ]
+    others = len(users) - len(local)
+    of_others = f"{others} pod(s) in different namespaces"
+    if not local:
+        return f"Volume is already used by {of_others}"
+    named = f"Volume is already used by pod(s) {', '.join(local)}"
+    return f"{named} and {of_others}" if others else named
