@@ -2,21 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
-from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import KubeObject, Status, StatusDetails, key_of
-from controller_manager.api.resource import AnyResource, Resource
+from controller_manager.api.resource import AnyResource
 from controller_manager.api.storage.v1 import STORAGE_CLASSES, StorageClass
 from controller_manager.client.errors import NotFound
-from controller_manager.clock import LoopClock
 from controller_manager.controllers.storage.volumebinder.binding import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
@@ -25,14 +22,8 @@ from controller_manager.controllers.storage.volumebinder.controller import Volum
 from controller_manager.controllers.storage.volumebinder.options import (
     VolumeBinderOptions,
 )
-from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.indexes import Index
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Store
-from controller_manager.observability.logs import silent_logger
-from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import Outcome
-from tests.clusters import EPOCH
+from tests.controllers.storage.contexts import Context
 
 COMPLETE: Final = {BIND_COMPLETED: "yes"}
 BY_CONTROLLER: Final = {BOUND_BY_CONTROLLER: "yes"}
@@ -125,32 +116,6 @@ def storage_class(
     return msgspec.convert(body, StorageClass)
 
 
-@dataclass
-class Informer:
-    """An informer that shows the events which the test gives."""
-
-    store: Store[Any] = field(default_factory=Store)
-    epoch: int = 0
-    handlers: list[Handler[Any]] = field(default_factory=list)
-
-    def add_handler(self, handler: Handler[Any]) -> None:
-        self.handlers.append(handler)
-
-    def show(self, obj: KubeObject) -> None:
-        old = self.store.put(obj)
-        for handler in self.handlers:
-            if old is None:
-                handler.on_add(obj)
-            else:
-                handler.on_update(old, obj)
-
-    def remove(self, name: str) -> None:
-        gone = self.store.remove(name)
-        assert gone is not None
-        for handler in self.handlers:
-            handler.on_delete(gone)
-
-
 Written = tuple[PersistentVolumeClaim | PersistentVolume, str]
 """An object that the binder has written, and the subresource."""
 
@@ -188,63 +153,36 @@ class Binder:
         provisions: bool = True,
         stored: Sequence[PersistentVolumeClaim | PersistentVolume] = (),
     ) -> None:
-        self._informers: dict[AnyResource, Informer] = {}
         self._stored = {each.metadata.name: each for each in stored}
-        self._version = 100
-        self._provisions = provisions
+        self._options = VolumeBinderOptions(provisions=provisions)
         self._objects = (*objects, *classes, *(_pod(name) for name in pods))
 
     async def sync_claim(self, claim: PersistentVolumeClaim) -> Synced:
         """Sync a claim, which the caches show, too."""
-        binder, synced = self._started(claim)
-        synced.outcome = await binder.sync_claim(key_of(claim))
-        return synced
+        binder = self._started(claim)
+        self._synced.outcome = await binder.sync_claim(key_of(claim))
+        return self._synced
 
     async def sync_volume(self, volume: PersistentVolume) -> Synced:
         """Sync a volume, which the caches show, too."""
-        binder, synced = self._started(volume)
-        synced.outcome = await binder._volume_sync.sync(volume.metadata.name)
-        return synced
+        binder = self._started(volume)
+        self._synced.outcome = await binder._volume_sync.sync(volume.metadata.name)
+        return self._synced
 
-    def _started(self, subject: KubeObject) -> tuple[VolumeBinder, Synced]:
-        self._synced, queued = Synced(), SimpleNamespace(add=lambda _: None)
-        registry = CollectorRegistry()
-        options = VolumeBinderOptions(provisions=self._provisions)
-        context = SimpleNamespace(
-            client=self,
-            clock=LoopClock(EPOCH),
-            config=SimpleNamespace(of=lambda _: options),
-            informers=self,
-            lister=self._lister,
-            logger=silent_logger(),
-            metrics=SimpleNamespace(of=lambda collectors: collectors(registry)),
-            queue=lambda _: queued,
-            recorder=self,
-        )
-        binder = VolumeBinder(cast("ControllerContext", context))
+    def _started(self, subject: KubeObject) -> VolumeBinder:
+        self._context = Context(self, self._options)
+        binder = VolumeBinder(self._context.of_controller())
         for each in (*self._objects, subject):
-            self.informer(_resource_of(each)).show(each)
-        queued.add = self._synced.added.append
-        return binder, self._synced
+            self._context.informer(_resource_of(each)).show(each)
+        self._context.added.clear()
+        self._synced = Synced(events=self._context.events, added=self._context.added)
+        return binder
 
-    def informer(self, resource: AnyResource) -> Informer:
-        return self._informers.setdefault(resource, Informer())
-
-    def _lister(self, resource: Resource[Any], *indexes: Index) -> Lister[Any]:
-        return Lister(self.informer(resource).store, resource.kind, *indexes)
-
-    def event(
-        self, resource: AnyResource, obj: KubeObject, kind: str, reason: str, text: str
-    ) -> None:
-        assert resource == _resource_of(obj)
-        self._synced.events.append((obj.metadata.name, kind, reason, text))
-
-    async def get(
-        self, resource: AnyResource, namespace: str, name: str
-    ) -> KubeObject | None:
+    async def get(self, resource: AnyResource, namespace: str, name: str) -> KubeObject:
         self._synced.reads.append(name)
         key = f"{namespace}/{name}" if namespace else name
-        found = self._stored.get(name) or self.informer(resource).store.get(key)
+        cached: KubeObject | None = self._context.informer(resource).store.get(key)
+        found = self._stored.get(name) or cached
         if found is None:
             raise NotFound(Status(code=404, details=StatusDetails(name)))
         return found
@@ -252,9 +190,9 @@ class Binder:
     async def update(
         self, _: AnyResource, obj: PersistentVolume, subresource: str
     ) -> KubeObject:
-        self._synced.writes.append((obj, subresource))
-        self._version += 1
-        version = str(self._version)
+        writes = self._synced.writes
+        writes.append((obj, subresource))
+        version = str(100 + len(writes))
         metadata = msgspec.structs.replace(obj.metadata, resource_version=version)
         return msgspec.structs.replace(obj, metadata=metadata)
 

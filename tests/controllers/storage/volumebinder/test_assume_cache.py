@@ -1,8 +1,6 @@
 """A cache that has the controller's own writes, and locks of volumes."""
 
 import asyncio
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
@@ -11,9 +9,8 @@ from controller_manager.controllers.storage.volumebinder.assume_cache import (
     AssumeCache,
     VolumeLocks,
 )
-from controller_manager.observability.logs import silent_logger
-from controller_manager.runtime.context import ControllerContext
-from tests.controllers.storage.volumebinder.fixtures import Informer, volume
+from tests.controllers.storage.contexts import Context
+from tests.controllers.storage.volumebinder.fixtures import volume
 
 
 def at(version: int, uid: str = "one") -> PersistentVolume:
@@ -25,15 +22,11 @@ class Setting:
     """A cache, its informer, and the versions that its observer was told of."""
 
     def __init__(self) -> None:
-        self.informer = Informer()
+        context = Context(None)
+        self.informer = context.informer(PERSISTENT_VOLUMES)
         self.told: list[str | None] = []
-        context = SimpleNamespace(
-            client=None,
-            informers=SimpleNamespace(informer=lambda _: self.informer),
-            logger=silent_logger(),
-        )
         self.cache = AssumeCache(
-            cast("ControllerContext", context), PERSISTENT_VOLUMES, (self._observe,)
+            context.of_controller(), PERSISTENT_VOLUMES, (self._observe,)
         )
 
     def _observe(self, key: str, obj: PersistentVolume | None) -> None:

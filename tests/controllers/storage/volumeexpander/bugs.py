@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
-from controller_manager.controllers.storage.volumeexpander import decide
-from controller_manager.controllers.storage.volumeexpander.reconciler import (
+from controller_manager.controllers.storage.volumeexpander.controller import (
     VolumeExpanderReconciler,
     is_bound,
 )
@@ -13,8 +12,8 @@ from controller_manager.runtime.watches import For
 from tests.simulation.planted import Bug
 
 
-def _nothing(*_: Any) -> tuple[()]:
-    return ()
+async def _nothing(*_: Any) -> None:
+    return None
 
 
 def _has_more(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:
@@ -24,10 +23,18 @@ def _has_more(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:
 
 BUGS: Final[Mapping[str, Bug]] = {
     "do not keep the capacity of a file system": Bug(
-        0, decide, "_mark", _nothing, "volume-that-a-kubelet-expands"
+        0,
+        VolumeExpanderReconciler,
+        "_keep_capacity",
+        _nothing,
+        "volume-that-a-kubelet-expands",
     ),
     "do not name the resizer of a migrated volume": Bug(
-        0, decide, "_named", _nothing, "volume-of-a-migrated-plugin"
+        0,
+        VolumeExpanderReconciler,
+        "_name_resizer",
+        _nothing,
+        "volume-of-a-migrated-plugin",
     ),
     "miss that a claim requests more": Bug(
         0,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, parse_quantity
-from controller_manager.controllers.storage.volumeexpander.decide import (
+from controller_manager.controllers.storage.volumeexpander.controller import (
     PRE_RESIZE_CAPACITY,
     RESIZER,
 )

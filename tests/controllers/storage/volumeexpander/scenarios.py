@@ -4,7 +4,7 @@ import asyncio
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.storage.volumeexpander.decide import (
+from controller_manager.controllers.storage.volumeexpander.controller import (
     PRE_RESIZE_CAPACITY,
     RESIZER,
 )

@@ -14,7 +14,7 @@ from controller_manager.client.client import PatchType
 from controller_manager.client.errors import TransportError
 from controller_manager.client.transport import Request, Response
 from controller_manager.control.storage_operations import StorageOperationMetrics
-from controller_manager.controllers.storage.volumeexpander import reconciler
+from controller_manager.controllers.storage.volumeexpander import controller
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
 from tests.controllers.storage.volumeexpander.workload import (
@@ -250,7 +250,7 @@ async def test_a_failed_expansion_continues_later(
     """It continues where it stopped; a refusal causes an event, a conflict does not."""
     registry = CollectorRegistry()
     metrics = StorageOperationMetrics(registry)
-    monkeypatch.setattr(reconciler, "StorageOperationMetrics", lambda _: metrics)
+    monkeypatch.setattr(controller, "StorageOperationMetrics", lambda _: metrics)
     await add_claim(cluster, "flex")
     async with cluster.manager(CONFIG, Refusing(cluster, code, reason)):
         await ask_for(cluster, "2Gi")
