@@ -3,15 +3,29 @@
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.informers.reads import Reads
+from controller_manager.options.controller_options import ControllerOptions, option
+from controller_manager.options.flag import concurrency
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
-from .options import EphemeralVolumeOptions
+
+class EphemeralVolumeOptions(ControllerOptions):
+    """The number of pods that are synced at a time."""
+
+    concurrent_syncs: int = option(
+        concurrency(
+            "concurrent-ephemeralvolume-syncs",
+            5,
+            "EphemeralVolumeController.ConcurrentEphemeralVolumeSyncs",
+            "ephemeral volumes",
+        )
+    )
+
 
 CONTROLLER = Descriptor(
     name="ephemeral-volume-controller",
     aliases=("ephemeral-volume",),
-    load=".reconciler:EphemeralVolumeReconciler",
+    load=".controller:EphemeralVolumeReconciler",
     requires=(PODS, CLAIMS),
     makes=((CLAIMS, "Pod"),),
     reads=(

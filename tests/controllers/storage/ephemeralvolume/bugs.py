@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.v1 import Pod, PodVolume
 from controller_manager.api.meta import KubeObject
-from controller_manager.controllers.storage.ephemeralvolume import reconciler
-from controller_manager.controllers.storage.ephemeralvolume.reconciler import (
+from controller_manager.controllers.storage.ephemeralvolume import controller
+from controller_manager.controllers.storage.ephemeralvolume.controller import (
     EphemeralVolumeReconciler,
 )
 from tests.simulation.planted import Bug
 
-_claim_of = reconciler.claim_of
+_claim_of = controller.claim_of
 
 
 def _no_conflict(_: KubeObject, __: KubeObject) -> str:
@@ -36,9 +36,9 @@ BUGS: Final[Mapping[str, Bug]] = {
         "claim-that-a-user-deletes",
     ),
     "take a user's claim for an ephemeral volume": Bug(
-        0, reconciler, "conflict", _no_conflict, "claim-of-a-user-has-the-name"
+        0, controller, "conflict", _no_conflict, "claim-of-a-user-has-the-name"
     ),
     "make claims that nobody owns": Bug(
-        0, reconciler, "claim_of", _without_owner, "claim-that-a-user-deletes"
+        0, controller, "claim_of", _without_owner, "claim-that-a-user-deletes"
     ),
 }

@@ -19,7 +19,7 @@ from controller_manager.api.meta import (
     PartialMetadata,
     PartialObject,
 )
-from controller_manager.controllers.storage.ephemeralvolume.reconciler import (
+from controller_manager.controllers.storage.ephemeralvolume.controller import (
     claim_of,
     conflict,
     ephemeral_volumes,

@@ -15,8 +15,8 @@ from controller_manager.api.core.v1 import (
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import DeleteOptions, PatchType
 from controller_manager.client.transport import Request, Response
-from controller_manager.controllers.storage.ephemeralvolume import reconciler
-from controller_manager.controllers.storage.ephemeralvolume.reconciler import (
+from controller_manager.controllers.storage.ephemeralvolume import controller
+from controller_manager.controllers.storage.ephemeralvolume.controller import (
     EphemeralVolumeMetrics,
 )
 from controller_manager.devcluster.inmemory import InMemoryTransport
@@ -233,7 +233,7 @@ async def test_a_refused_claim_is_retried_and_counted(
     """The first refusal ends the sync; the metrics are upstream's."""
     registry = CollectorRegistry()
     metrics = EphemeralVolumeMetrics(registry)
-    monkeypatch.setattr(reconciler, "EphemeralVolumeMetrics", lambda _: metrics)
+    monkeypatch.setattr(controller, "EphemeralVolumeMetrics", lambda _: metrics)
     uid = add_pod(cluster, "scratch", "cache")
     async with cluster.manager(CONFIG, Refusing(cluster, 1)):
         made = await owners(cluster)

@@ -1,11 +1,6 @@
 """Creates the claims of ephemeral volumes (pkg/controller/volume/ephemeral).
 
-Metrics of the controller of ephemeral volumes, with upstream's names.
-
-The claims of a pod's ephemeral volumes.
-
-Upstream: component-helpers/storage/ephemeral, and handleVolume of
-pkg/controller/volume/ephemeral/controller.go.
+The claims are those of component-helpers/storage/ephemeral.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,7 +28,7 @@ from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
-from .options import EphemeralVolumeOptions
+from . import EphemeralVolumeOptions
 
 _EMPTY: Final = ClaimTemplate()
 
@@ -75,27 +70,16 @@ class EphemeralVolumeMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
         prefix = "ephemeral_volume_controller"
-        self._created = Counter(
+        self.created = Counter(
             f"{prefix}_create_total",
             "Number of requests that create a PersistentVolumeClaim",
             registry=registry,
         )
-        self._failed = Counter(
+        self.failed = Counter(
             f"{prefix}_create_failures_total",
             "Number of requests that could not create a PersistentVolumeClaim",
             registry=registry,
         )
-
-    def attempted(self) -> None:
-        """Count a request."""
-        self._created.inc()
-
-    def failed(self) -> None:
-        """Count a request that has failed."""
-        self._failed.inc()
-
-
-FAILED_BINDING: Final = "FailedBinding"
 
 
 def needs_claims(pod: Pod) -> bool:
@@ -105,10 +89,6 @@ def needs_claims(pod: Pod) -> bool:
 
 def _never(_: Pod, __: Pod) -> bool:
     return False
-
-
-class _ClaimError(Exception):
-    """The claim of a volume could not be created; the message is that of an event."""
 
 
 class EphemeralVolumeReconciler(Reconciler[Pod]):
@@ -131,7 +111,6 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
     )
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; index the pods by their claims."""
         super().__init__(context)
         self.workers = context.config.of(EphemeralVolumeOptions).concurrent_syncs
         self._metrics = context.metrics.of(EphemeralVolumeMetrics)
@@ -139,51 +118,43 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
 
     async def reconcile(self, pod: Pod) -> Outcome:
         """Create the claims that the pod lacks, up to the first failure."""
-        if is_deleting(pod):
-            return DONE
-        for volume in ephemeral_volumes(pod):
-            try:
+        if not is_deleting(pod):
+            for volume in ephemeral_volumes(pod):
                 await self._ensure_claim(pod, volume)
-            except _ClaimError as error:
-                problem = f"ephemeral volume {volume.name}: {error}"
-                self.recorder.event(PODS, pod, WARNING, FAILED_BINDING, problem)
-                msg = f"pod {key_of(pod)}, {problem}"
-                raise SyncError(msg) from error
         return DONE
 
     async def _ensure_claim(self, pod: Pod, volume: PodVolume) -> None:
-        namespace, name = pod.metadata.namespace, claim_name(pod, volume)
-        claim: KubeObject | None = self.lister(CLAIMS).get(namespace, name)
-        if claim is None:
-            claim = await self._create(claim_of(pod, volume))
-        if claim is not None and (problem := conflict(pod, claim)):
-            raise _ClaimError(problem)
-
-    async def _create(self, claim: PersistentVolumeClaim) -> KubeObject | None:
-        """Create a claim; return an existing claim of this name that the cache lacks.
+        """Create the claim of a volume, if there is none (handleVolume).
 
         A namespace that is being deleted accepts no claims. Its pods are deleted, too.
         """
-        self._metrics.attempted()
-        name = claim.metadata.name
-        try:
-            return await self.client.create(CLAIMS, claim)
-        except AlreadyExists as error:
-            self._metrics.failed()
-            return await self._existing(claim, error)
-        except (APIError, TransportError, ProtocolError) as error:
-            self._metrics.failed()
-            if is_namespace_terminating(error):
-                return None
-            msg = f"create PVC {name}: {error}"
-            raise _ClaimError(msg) from error
+        namespace, name = pod.metadata.namespace, claim_name(pod, volume)
+        claim: KubeObject | None = self.lister(CLAIMS).get(namespace, name)
+        if claim is None:
+            self._metrics.created.inc()
+            try:
+                claim = await self.client.create(CLAIMS, claim_of(pod, volume))
+            except (APIError, TransportError, ProtocolError) as error:
+                self._metrics.failed.inc()
+                if is_namespace_terminating(error):
+                    return
+                if isinstance(error, AlreadyExists):
+                    claim = await self._stored(namespace, name)
+                if claim is None:
+                    problem = f"create PVC {name}: {error}"
+                    raise self._failed(pod, volume, problem) from error
+        if problem := conflict(pod, claim):
+            raise self._failed(pod, volume, problem)
 
-    async def _existing(
-        self, claim: PersistentVolumeClaim, refusal: AlreadyExists
-    ) -> KubeObject:
-        namespace, name = claim.metadata.namespace, claim.metadata.name
+    async def _stored(self, namespace: str, name: str) -> KubeObject | None:
+        """Read a claim that the cache does not show yet."""
         try:
             return await self.client.get(CLAIMS, namespace, name)
         except NotFound:
-            msg = f"create PVC {name}: {refusal}"
-            raise _ClaimError(msg) from refusal
+            return None
+
+    def _failed(self, pod: Pod, volume: PodVolume, problem: str) -> SyncError:
+        """Report that a volume has no claim; return the error of the sync."""
+        problem = f"ephemeral volume {volume.name}: {problem}"
+        self.recorder.event(PODS, pod, WARNING, "FailedBinding", problem)
+        return SyncError(f"pod {key_of(pod)}, {problem}")
