@@ -1,20 +1,27 @@
 """selinux-warning-controller: warns of pods that cannot share a volume."""
 
+from typing import Final
+
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.storage.v1 import CSI_DRIVERS
 from controller_manager.informers.reads import Reads
+from controller_manager.options.gates import Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
-from . import options
+CHANGE_POLICY: Final = Gate("SELinuxChangePolicy", locked=True)
+"""Pods choose how the label of their volumes is changed."""
+
+READ_WRITE_ONCE_POD: Final = Gate("SELinuxMountReadWriteOncePod", locked=True)
+"""Volumes that only one pod may use are mounted with the label of the pod."""
 
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
 CONTROLLER = Descriptor(
     name="selinux-warning-controller",
-    load=".reconciler:SELinuxWarningReconciler",
+    load=".controller:SELinuxWarningReconciler",
     requires=(PODS, CLAIMS, PERSISTENT_VOLUMES, CSI_DRIVERS),
     reads=(
         Reads(
@@ -25,8 +32,8 @@ CONTROLLER = Descriptor(
         ),
         Reads(CSI_DRIVERS, "spec.seLinuxMount"),
     ),
-    gates=(options.READ_WRITE_ONCE_POD,),
-    requires_gates=(options.CHANGE_POLICY,),
+    gates=(READ_WRITE_ONCE_POD,),
+    requires_gates=(CHANGE_POLICY,),
     permissions=(
         allow(PODS, "get", "list", "watch"),
         allow(CLAIMS, "get", "list", "watch"),

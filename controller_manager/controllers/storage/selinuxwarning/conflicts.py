@@ -1,13 +1,13 @@
-"""The conflicts of two pods that cannot share a volume (cache/conflict.go)."""
+"""The pods of each volume, and their conflicts (volumecache.go, conflict.go)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
 
 from controller_manager.api.meta import split_key
 
-from .volumes import Use, conflicts
+from .volumes import Use, Volume, conflicts
 
 POLICY: Final = "SELinuxChangePolicy"
 LABEL: Final = "SELinuxLabel"
@@ -66,3 +66,93 @@ def conflicts_of(pod: str, use: Use, other: str, other_use: Use) -> Iterator[Con
         yield Conflict(POLICY, pod, use.policy, other, other_use.policy)
     if conflicts(use.label, other_use.label):
         yield Conflict(LABEL, pod, use.label, other, other_use.label)
+
+
+_Pods = dict[Use, dict[str, None]]
+"""The keys of the pods of a volume, by their use: most volumes have one use."""
+
+
+class VolumeUses:
+    """The pods of each volume, by key, as long as they use it.
+
+    A conflict is returned once, when one of its two pods is added or changes. Pods that
+    use a volume in the same way are not compared.
+    """
+
+    def __init__(self) -> None:
+        self._pods: dict[Volume, _Pods] = {}
+        self._uses: dict[str, Mapping[Volume, Use]] = {}
+        self._by_driver: dict[str, dict[Volume, None]] = {}
+
+    def note(self, pod: str, uses: Mapping[Volume, Use]) -> list[Conflict]:
+        """Replace the uses of a pod; return the new conflicts.
+
+        Each conflict is returned twice, once for each of its pods.
+        """
+        known = self._uses.pop(pod, {})
+        if uses:
+            self._uses[pod] = uses
+        for volume, use in known.items():
+            if uses.get(volume) != use:
+                self._remove(volume, use, pod)
+        found: list[Conflict] = []
+        for volume, use in uses.items():
+            if known.get(volume) != use:
+                self._by_driver.setdefault(volume[0], {})[volume] = None
+                pods = self._pods.setdefault(volume, {})
+                pods.setdefault(use, {})[pod] = None
+                found += _conflicts_with(pods, use, pod)
+        return found
+
+    def forget(self, pod: str) -> None:
+        """Drop a pod that is gone, or that does not use its volumes any more."""
+        self.note(pod, {})
+
+    def pods_of(self, driver: str) -> set[str]:
+        """Return the keys of the pods with volumes of a driver."""
+        volumes = self._by_driver.get(driver, ())
+        return {
+            pod
+            for volume in volumes
+            for pods in self._pods[volume].values()
+            for pod in pods
+        }
+
+    def conflicts(self) -> Iterator[Conflict]:
+        """Yield all conflicts, each once for both pods."""
+        for pods in self._pods.values():
+            for use in pods if len(pods) > 1 else ():
+                for other_use in pods:
+                    yield from _between(pods, use, other_use)
+
+    def _remove(self, volume: Volume, use: Use, pod: str) -> None:
+        pods, driver = self._pods[volume], volume[0]
+        del pods[use][pod]
+        if not pods[use]:
+            del pods[use]
+        if not pods:
+            del self._pods[volume]
+            del self._by_driver[driver][volume]
+            if not self._by_driver[driver]:
+                del self._by_driver[driver]
+
+
+def _conflicts_with(pods: _Pods, use: Use, pod: str) -> Iterator[Conflict]:
+    """Yield the conflicts of one pod with the others of a volume, from both sides."""
+    for other_use, others in pods.items():
+        if other_use == use or not any(conflicts_of(pod, use, pod, other_use)):
+            continue
+        for other in others:
+            told = conflicts_of(pod, use, other, other_use)
+            tells = conflicts_of(other, other_use, pod, use)
+            for both in zip(told, tells, strict=True):
+                yield from both
+
+
+def _between(pods: _Pods, use: Use, other_use: Use) -> Iterator[Conflict]:
+    """Yield the conflicts of the pods of one use with those of another."""
+    if use == other_use:
+        return
+    for pod in pods[use]:
+        for other in pods[other_use]:
+            yield from conflicts_of(pod, use, other, other_use)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from controller_manager.controllers.storage.selinuxwarning.reconciler import (
+from controller_manager.controllers.storage.selinuxwarning.controller import (
     SELinuxWarningReconciler,
 )
 from tests.simulation.planted import Bug

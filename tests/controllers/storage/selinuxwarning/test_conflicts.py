@@ -8,12 +8,12 @@ import pytest
 
 from controller_manager.api.core.v1 import Pod, SELinuxOptions
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.storage.selinuxwarning import reconciler as module
+from controller_manager.controllers.storage.selinuxwarning import conflicts as module
 from controller_manager.controllers.storage.selinuxwarning.conflicts import (
     Conflict,
+    VolumeUses,
     conflicts_of,
 )
-from controller_manager.controllers.storage.selinuxwarning.reconciler import VolumeUses
 from controller_manager.controllers.storage.selinuxwarning.volumes import (
     MOUNT_OPTION,
     RECURSIVE,

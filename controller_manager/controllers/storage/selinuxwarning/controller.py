@@ -1,11 +1,6 @@
-"""Warns of pods that cannot share a volume (selinux_warning_controller.go).
+"""Warns of pods that cannot share a volume (selinux_warning_controller.go)."""
 
-The metric of conflicts about volumes, with upstream's name.
-
-The pods of each volume, with their labels and policies (cache/volumecache.go).
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
@@ -28,7 +23,7 @@ from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
-from .conflicts import Conflict, conflicts_of
+from .conflicts import Conflict, VolumeUses
 from .volumes import (
     ALONE,
     Use,
@@ -39,110 +34,16 @@ from .volumes import (
     use_of,
 )
 
-_Pods = dict[Use, dict[str, None]]
-"""The keys of the pods of a volume, by their use: most volumes have one use."""
-
-
-class VolumeUses:
-    """The pods of each volume, by key, as long as they use it.
-
-    A conflict is returned once, when one of its two pods is added or changes. Pods that
-    use a volume in the same way are not compared.
-    """
-
-    def __init__(self) -> None:
-        """Start without volumes."""
-        self._pods: dict[Volume, _Pods] = {}
-        self._uses: dict[str, Mapping[Volume, Use]] = {}
-        self._by_driver: dict[str, dict[Volume, None]] = {}
-
-    def note(self, pod: str, uses: Mapping[Volume, Use]) -> list[Conflict]:
-        """Replace the uses of a pod; return the new conflicts.
-
-        Each conflict is returned twice, once for each of its pods.
-        """
-        known = self._uses.pop(pod, {})
-        if uses:
-            self._uses[pod] = uses
-        for volume, use in known.items():
-            if uses.get(volume) != use:
-                self._remove(volume, use, pod)
-        found: list[Conflict] = []
-        for volume, use in uses.items():
-            if known.get(volume) != use:
-                self._by_driver.setdefault(volume[0], {})[volume] = None
-                pods = self._pods.setdefault(volume, {})
-                pods.setdefault(use, {})[pod] = None
-                found += _conflicts_with(pods, use, pod)
-        return found
-
-    def forget(self, pod: str) -> None:
-        """Drop a pod that is gone, or that does not use its volumes any more."""
-        self.note(pod, {})
-
-    def pods_of(self, driver: str) -> set[str]:
-        """Return the keys of the pods with volumes of a driver."""
-        volumes = self._by_driver.get(driver, ())
-        return {
-            pod
-            for volume in volumes
-            for pods in self._pods[volume].values()
-            for pod in pods
-        }
-
-    def conflicts(self) -> Iterator[Conflict]:
-        """Yield all conflicts, each once for both pods."""
-        for pods in self._pods.values():
-            for use in pods if len(pods) > 1 else ():
-                for other_use in pods:
-                    yield from _between(pods, use, other_use)
-
-    def _remove(self, volume: Volume, use: Use, pod: str) -> None:
-        pods, driver = self._pods[volume], volume[0]
-        del pods[use][pod]
-        if not pods[use]:
-            del pods[use]
-        if not pods:
-            del self._pods[volume]
-            del self._by_driver[driver][volume]
-            if not self._by_driver[driver]:
-                del self._by_driver[driver]
-
-
-def _conflicts_with(pods: _Pods, use: Use, pod: str) -> Iterator[Conflict]:
-    """Yield the conflicts of one pod with the others of a volume, from both sides."""
-    for other_use, others in pods.items():
-        if other_use == use or not any(conflicts_of(pod, use, pod, other_use)):
-            continue
-        for other in others:
-            told = conflicts_of(pod, use, other, other_use)
-            tells = conflicts_of(other, other_use, pod, use)
-            for both in zip(told, tells, strict=True):
-                yield from both
-
-
-def _between(pods: _Pods, use: Use, other_use: Use) -> Iterator[Conflict]:
-    """Yield the conflicts of the pods of one use with those of another."""
-    if use == other_use:
-        return
-    for pod in pods[use]:
-        for other in pods[other_use]:
-            yield from conflicts_of(pod, use, other, other_use)
-
-
-def _none() -> Iterator[Conflict]:
-    return iter(())
-
 
 class SELinuxWarningMetrics(Collector):
     """One sample, always 1, for each conflict and each of its two pods."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collector."""
-        self._conflicts: Callable[[], Iterator[Conflict]] = _none
+        self._conflicts: Callable[[], Iterable[Conflict]] = tuple
         registry.register(self)
 
-    def show(self, conflicts: Callable[[], Iterator[Conflict]]) -> None:
+    def show(self, conflicts: Callable[[], Iterable[Conflict]]) -> None:
         """Use this function to read the conflicts from now on."""
         self._conflicts = conflicts
 
@@ -209,7 +110,6 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
     )
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; index the pods by their claims."""
         self._uses = VolumeUses()
         self._pods = context.lister(PODS, PODS_BY_CLAIM)
         context.metrics.of(SELinuxWarningMetrics).show(self._uses.conflicts)
