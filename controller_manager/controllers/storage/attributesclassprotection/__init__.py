@@ -1,19 +1,23 @@
 """volumeattributesclass-protection-controller: keeps classes of attributes in use."""
 
+from typing import Final
+
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.storage.v1 import VOLUME_ATTRIBUTES_CLASSES
 from controller_manager.informers.reads import Reads
+from controller_manager.options.gates import Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
-from . import options
+VOLUME_ATTRIBUTES_CLASS: Final = Gate("VolumeAttributesClass", locked=True)
+"""Volumes have classes of attributes, and users may change the class."""
 
 CONTROLLER = Descriptor(
     name="volumeattributesclass-protection-controller",
-    load=".reconciler:AttributesClassProtectionReconciler",
+    load=".controller:AttributesClassProtectionReconciler",
     requires=(VOLUME_ATTRIBUTES_CLASSES, CLAIMS, PERSISTENT_VOLUMES),
-    requires_gates=(options.VOLUME_ATTRIBUTES_CLASS,),
+    requires_gates=(VOLUME_ATTRIBUTES_CLASS,),
     reads=(
         Reads(VOLUME_ATTRIBUTES_CLASSES),
         Reads(CLAIMS),

@@ -1,17 +1,23 @@
 """persistentvolumeclaim-protection-controller: keeps claims that pods use."""
 
+from typing import Final
+
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.informers.reads import Reads
+from controller_manager.options.gates import Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
-from .options import UNUSED_SINCE
+UNUSED_SINCE: Final = Gate(
+    "PersistentVolumeClaimUnusedSinceTime", "ALPHA", default=False
+)
+"""A condition of a claim says since when no pod uses the claim."""
 
 CONTROLLER = Descriptor(
     name="persistentvolumeclaim-protection-controller",
     aliases=("pvc-protection",),
-    load=".reconciler:init_claim_protection",
+    load=".controller:init_claim_protection",
     requires=(CLAIMS, PODS),
     reads=(
         Reads(

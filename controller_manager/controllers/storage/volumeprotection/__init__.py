@@ -8,7 +8,7 @@ from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 CONTROLLER = Descriptor(
     name="persistentvolume-protection-controller",
     aliases=("pv-protection",),
-    load=".reconciler:VolumeProtectionReconciler",
+    load=".controller:VolumeProtectionReconciler",
     requires=(PERSISTENT_VOLUMES,),
     reads=(Reads(PERSISTENT_VOLUMES),),
     permissions=(

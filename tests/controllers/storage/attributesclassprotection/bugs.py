@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from controller_manager.control.live_use import LiveUse
-from controller_manager.controllers.storage.attributesclassprotection import reconciler
+from controller_manager.controllers.storage.attributesclassprotection import controller
 from tests.simulation.planted import Bug
 
 
@@ -18,16 +18,16 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "ignore the deletion of a volume with an attributes class": Bug(
         0,
-        reconciler.AttributesClassProtectionReconciler,
+        controller.AttributesClassProtectionReconciler,
         "watches",
-        reconciler.AttributesClassProtectionReconciler.watches[:2],
+        controller.AttributesClassProtectionReconciler.watches[:2],
         "class-of-a-volume",
     ),
     "ignore the deletion of a claim with an attributes class": Bug(
         0,
-        reconciler.AttributesClassProtectionReconciler,
+        controller.AttributesClassProtectionReconciler,
         "watches",
-        reconciler.AttributesClassProtectionReconciler.watches[::2],
+        controller.AttributesClassProtectionReconciler.watches[::2],
         "class-of-an-unseen-claim",
     ),
 }

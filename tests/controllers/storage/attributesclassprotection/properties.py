@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.storage.attributesclassprotection import reconciler
+from controller_manager.controllers.storage.attributesclassprotection import controller
 from tests.controllers.storage.attributesclassprotection.workload import (
     CLAIMS,
     PLURAL,
@@ -64,7 +64,7 @@ class AttributesClassProtectionProperties(Properties):
 
 
 def _is_protected(obj: JSON) -> bool:
-    return reconciler.FINALIZER in obj["metadata"].get("finalizers", [])
+    return controller.FINALIZER in obj["metadata"].get("finalizers", [])
 
 
 def _is_deleted(obj: JSON) -> bool:

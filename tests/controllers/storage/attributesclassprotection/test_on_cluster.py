@@ -11,7 +11,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.storage.v1 import VOLUME_ATTRIBUTES_CLASSES
 from controller_manager.client.client import PatchType
 from controller_manager.client.transport import Request, Response
-from controller_manager.controllers.storage.attributesclassprotection import reconciler
+from controller_manager.controllers.storage.attributesclassprotection import controller
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
 from tests.controllers.storage.attributesclassprotection.workload import (
@@ -86,7 +86,7 @@ async def test_a_deleted_class_goes_with_its_last_user() -> None:
         one = await classes(cluster)
         await lose(cluster, PERSISTENT_VOLUMES, "", "disk")
         none = await classes(cluster)
-    assert both == one == {"gold": (HOLD, reconciler.FINALIZER)}
+    assert both == one == {"gold": (HOLD, controller.FINALIZER)}
     assert none == {"gold": (HOLD,)}
     assert [(each.method, each.status) for each in recording.writes] == [("PUT", 200)]
     stored = await cluster.client.get(VOLUME_ATTRIBUTES_CLASSES, "", "gold")
@@ -104,7 +104,7 @@ async def test_an_unused_class_goes_at_once(cluster: Cluster) -> None:
     add_volume(cluster, "disk", "silver")
     async with cluster.manager(CONFIG) as recording:
         await delete_class(cluster, "gold")
-        assert await classes(cluster) == {"silver": (reconciler.FINALIZER,)}
+        assert await classes(cluster) == {"silver": (controller.FINALIZER,)}
     assert [each.method for each in recording.writes] == ["PUT"]
 
 
@@ -135,7 +135,7 @@ async def test_a_claim_that_leaves_a_class_uses_it_until_the_change_is_done(
             CLAIMS, "default", "data", patch, PatchType.MERGE, "status"
         )
         released = await classes(cluster)
-    assert (kept, released) == ({"gold": (reconciler.FINALIZER,)}, {})
+    assert (kept, released) == ({"gold": (controller.FINALIZER,)}, {})
 
 
 async def test_a_class_without_the_finalizer_gets_it(cluster: Cluster) -> None:
@@ -145,7 +145,7 @@ async def test_a_class_without_the_finalizer_gets_it(cluster: Cluster) -> None:
         patch = {"metadata": {"finalizers": [HOLD]}}
         place = (VOLUME_ATTRIBUTES_CLASSES, "", "gold")
         await cluster.client.patch(*place, patch, PatchType.MERGE)
-        assert await classes(cluster) == {"gold": (HOLD, reconciler.FINALIZER)}
+        assert await classes(cluster) == {"gold": (HOLD, controller.FINALIZER)}
     assert [each.method for each in recording.writes] == ["PUT"]
 
 
@@ -213,7 +213,7 @@ async def test_a_class_is_released_if_resource_versions_of_a_kind_are_far_ahead(
         kept = await classes(cluster)
         await lose(cluster, CLAIMS, "default", "data")
         assert (kept, await classes(cluster)) == (
-            {"gold": (reconciler.FINALIZER,)},
+            {"gold": (controller.FINALIZER,)},
             {},
         )
 
@@ -239,7 +239,7 @@ async def test_a_claim_that_no_cache_shows_keeps_its_class(cluster: Cluster) -> 
     transport = Begins(cluster)
     async with cluster.manager(CONFIG, transport) as recording:
         await delete_class(cluster, "gold")
-        assert await classes(cluster) == {"gold": (reconciler.FINALIZER,)}
+        assert await classes(cluster) == {"gold": (controller.FINALIZER,)}
         assert recording.writes == []
         await lose(cluster, CLAIMS, "default", "late")
         assert await classes(cluster) == {}
@@ -259,7 +259,7 @@ async def test_an_update_that_fails_is_retried(
         place = (VOLUME_ATTRIBUTES_CLASSES, "", "gold")
         await cluster.client.patch(*place, patch, PatchType.MERGE)
     async with cluster.manager(CONFIG, FailingUpdates(cluster)) as sent:
-        wanted = (HOLD,) if is_deleted else (HOLD, reconciler.FINALIZER)
+        wanted = (HOLD,) if is_deleted else (HOLD, controller.FINALIZER)
         assert await classes(cluster) == {"gold": wanted}
     assert [each.status for each in sent.writes] == [500, 500, 200]
 
@@ -275,4 +275,4 @@ async def test_a_volume_that_leaves_a_class_uses_it_no_more(cluster: Cluster) ->
         place = (PERSISTENT_VOLUMES, "", "disk")
         await cluster.client.patch(*place, patch, PatchType.MERGE)
         released = await classes(cluster)
-    assert (kept, released) == ({"gold": (reconciler.FINALIZER,)}, {})
+    assert (kept, released) == ({"gold": (controller.FINALIZER,)}, {})

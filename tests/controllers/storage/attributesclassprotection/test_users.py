@@ -6,7 +6,7 @@ from msgspec import Raw
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.controllers.storage.attributesclassprotection import (
-    reconciler,
+    controller,
 )
 
 
@@ -46,9 +46,9 @@ def test_a_claim_uses_the_classes_it_wants_has_and_changes_to(
     used: PersistentVolumeClaim, classes: tuple[str, ...]
 ) -> None:
     """Each class is returned once."""
-    assert reconciler.classes_of_claim(used) == classes
-    assert reconciler.CLAIMS_BY_CLASS.has_same_values is not None
-    assert reconciler.CLAIMS_BY_CLASS.has_same_values(used, claim()) is (not classes)
+    assert controller.classes_of_claim(used) == classes
+    assert controller.CLAIMS_BY_CLASS.has_same_values is not None
+    assert controller.CLAIMS_BY_CLASS.has_same_values(used, claim()) is (not classes)
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_a_volume_uses_the_class_that_it_has(
     used: PersistentVolume, classes: tuple[str, ...]
 ) -> None:
     """It may have no class."""
-    assert reconciler.classes_of_volume(used) == classes
-    assert reconciler.VOLUMES_BY_CLASS.has_same_values is not None
-    assert reconciler.VOLUMES_BY_CLASS.has_same_values(used, volume(b"{}")) is (
+    assert controller.classes_of_volume(used) == classes
+    assert controller.VOLUMES_BY_CLASS.has_same_values is not None
+    assert controller.VOLUMES_BY_CLASS.has_same_values(used, volume(b"{}")) is (
         not classes
     )

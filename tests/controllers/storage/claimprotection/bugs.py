@@ -5,12 +5,12 @@ from typing import Final
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import KubeObject, is_deleting
-from controller_manager.controllers.storage.claimprotection import pods, reconciler
-from controller_manager.controllers.storage.claimprotection.pods import LivePods
-from controller_manager.controllers.storage.claimprotection.reconciler import (
+from controller_manager.controllers.storage.claimprotection import controller, pods
+from controller_manager.controllers.storage.claimprotection.controller import (
     FINALIZER,
     ClaimProtectionReconciler,
 )
+from controller_manager.controllers.storage.claimprotection.pods import LivePods
 from tests.simulation.planted import Bug
 
 _uses = pods.uses
@@ -35,7 +35,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, LivePods, "user_of", _find_no_pod, "claim-of-an-unseen-pod"
     ),
     "release claims of pods that end": Bug(330, pods, "uses", _believe_in_deletions),
-    "restore no finalizer": Bug(2, reconciler, "is_settled", _look_at_deleted_claims),
+    "restore no finalizer": Bug(2, controller, "is_settled", _look_at_deleted_claims),
     "miss that a pod with claims is gone": Bug(
         0,
         ClaimProtectionReconciler,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.storage.claimprotection.reconciler import FINALIZER
+from controller_manager.controllers.storage.claimprotection.controller import FINALIZER
 from tests.controllers.storage.claimprotection.workload import STORAGE, ClaimUsers
 from tests.simulation.changes import only
 from tests.simulation.objects import controller_of

@@ -6,8 +6,8 @@ from typing import Final
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.meta import KubeObject
 from controller_manager.control.protection import Protection
-from controller_manager.controllers.storage.volumeprotection import reconciler
-from controller_manager.controllers.storage.volumeprotection.reconciler import (
+from controller_manager.controllers.storage.volumeprotection import controller
+from controller_manager.controllers.storage.volumeprotection.controller import (
     FINALIZER,
     VolumeProtectionReconciler,
     needs_work,
@@ -34,11 +34,11 @@ def _was_deleted(old: PersistentVolume, new: PersistentVolume) -> bool:
 
 BUGS: Final[Mapping[str, Bug]] = {
     "let volumes go while they are bound": Bug(
-        0, reconciler, "is_used", _is_free, "deleted-volume-that-is-released"
+        0, controller, "is_used", _is_free, "deleted-volume-that-is-released"
     ),
     "restore no finalizer of volumes": Bug(
         0,
-        reconciler,
+        controller,
         "PROTECTION",
         _OnlyRelease(FINALIZER),
         "volume-that-loses-its-finalizer",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.storage.volumeprotection.reconciler import FINALIZER
+from controller_manager.controllers.storage.volumeprotection.controller import FINALIZER
 from tests.controllers.storage.volumeprotection.workload import DISKS, VolumeUsers
 from tests.simulation.changes import only
 from tests.simulation.properties import AllowedWrite, Properties, Write

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from controller_manager.controllers.storage.volumeprotection.reconciler import FINALIZER
+from controller_manager.controllers.storage.volumeprotection.controller import FINALIZER
 from tests.controllers.storage.volumeprotection.workload import claim_json, volume_json
 from tests.simulation.environment import Environment, Scenario
 from tests.simulation.world import NAMESPACE

@@ -105,7 +105,6 @@ class AttributesClassProtectionReconciler(
     )
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; index claims and volumes by their classes."""
         super().__init__(context)
         self._claims = context.lister(CLAIMS, CLAIMS_BY_CLASS)
         self._volumes = context.lister(PERSISTENT_VOLUMES, VOLUMES_BY_CLASS)

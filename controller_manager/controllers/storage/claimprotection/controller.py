@@ -1,10 +1,7 @@
 """Adds and removes the finalizer of claims (pvc_protection_controller.go).
 
-If its feature gate is on, it keeps their condition Unused, too.
-
-The condition Unused of a claim: no pod refers to the claim, and since when.
-
-Upstream: pvc_protection_controller.go with PersistentVolumeClaimUnusedSinceTime.
+If the gate PersistentVolumeClaimUnusedSinceTime is on, it keeps their condition Unused,
+too: no pod refers to the claim, and since when.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +31,7 @@ from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps, Watch
 from controller_manager.runtime.worker import Workers
 
-from .options import UNUSED_SINCE
+from . import UNUSED_SINCE
 from .pods import LivePods, referrer_among, refers, user_among, uses
 
 UNUSED: Final = "Unused"
@@ -159,7 +156,6 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
     )
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; index the pods by their claims."""
         super().__init__(context)
         self._pods = context.lister(PODS, PODS_BY_CLAIM)
         waiting = context.lister(CLAIMS, WAITING)
@@ -257,7 +253,6 @@ class UnusedClaimReconciler(ClaimProtectionReconciler):
     )
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; index the claims that may become unused."""
         super().__init__(context)
         unmarked = context.lister(CLAIMS, UNMARKED)
         self._live_referrers = LivePods(
