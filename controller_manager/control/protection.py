@@ -1,20 +1,50 @@
 """A finalizer that keeps an object while something uses it.
 
-Upstream: pkg/controller/util/protectionutil, and addFinalizer and removeFinalizer of
-each protection controller.
+Before it is removed, the possible users are listed from the API server: a cache may not
+show yet that one of them has begun to use the object. Upstream:
+pkg/controller/util/protectionutil, and addFinalizer and removeFinalizer of each
+protection controller.
 """
 
-from typing import TypeVar
+from collections.abc import AsyncGenerator, Callable, Iterable
+from functools import partial
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from controller_manager.api.meta import CompleteObject, KubeObject, is_deleting
+from controller_manager.api.meta import (
+    CompleteObject,
+    KubeObject,
+    is_deleting,
+    key_of,
+    resource_version_number,
+)
 from controller_manager.api.resource import Resource
 from controller_manager.client.client import Client
 from controller_manager.client.errors import NotFound, is_about
+from controller_manager.clock import Clock
 from controller_manager.informers.indexes import Index
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import SyncError
+from controller_manager.runtime.reconciler import Reconciler
 
 CompleteT = TypeVar("CompleteT", bound=CompleteObject)
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
+FoundT = TypeVar("FoundT")
+
+LONGEST_USE: Final = 5.0
+"""Seconds after the end of a list in which its result may be used.
+
+This is enough for all objects that are deleted at the same time, also if the list
+itself takes longer. After a stalled watch, or a pause of the process, no finalizer is
+removed because of an old list.
+"""
+
+Waiting = Callable[[str], Iterable[KubeObject]]
+"""Returns the cached objects of a namespace that wait for their finalizer's removal.
+
+For cluster-scoped objects the namespace is "".
+"""
 
 
 class Protection:
@@ -74,3 +104,150 @@ class Protection:
         except NotFound as error:
             if not is_about(error, obj.metadata.name):
                 raise
+
+
+class Users(NamedTuple):
+    """The objects of a resource, with a function that returns the keys they use."""
+
+    resource: Resource[Any]
+    used_by: Callable[[Any], Iterable[str]]
+
+
+class SharedLists(Generic[FoundT]):
+    """The result of the last list of each namespace, for the objects that it serves.
+
+    The queue takes turns among namespaces, so the lists of several are kept. A list is
+    dropped once no object of its namespace waits any more. It serves for `LONGEST_USE`.
+    """
+
+    def __init__(self, waiting: Waiting, clock: Clock) -> None:
+        self._waiting = waiting
+        self._clock = clock
+        self._found: dict[str, tuple[float, frozenset[str], FoundT]] = {}
+        """By namespace: until when a list serves, for which uids, and its result."""
+
+    def serving(self, obj: KubeObject) -> frozenset[str]:
+        """Return the uids of the objects that a list serves which begins now."""
+        return uids_of((obj, *self._waiting(obj.metadata.namespace)))
+
+    def found_for(self, obj: KubeObject) -> FoundT | None:
+        """Return the result of a list that serves the object, `None` without one."""
+        known = self._found.get(obj.metadata.namespace)
+        if known is None:
+            return None
+        ends, served, found = known
+        is_served = obj.metadata.uid in served and self._clock.monotonic() < ends
+        return found if is_served else None
+
+    def keep(self, namespace: str, served: frozenset[str], found: FoundT) -> None:
+        """Keep the result of a list that has just ended; drop those no longer needed.
+
+        No object waits for these.
+        """
+        for each in list(self._found):
+            if not any(True for _ in self._waiting(each)):
+                del self._found[each]
+        ends = self._clock.monotonic() + LONGEST_USE
+        self._found[namespace] = (ends, served, found)
+
+    def forget(self) -> None:
+        """Drop the results of all lists."""
+        self._found.clear()
+
+
+class LiveUse:
+    """The objects in use, by lists of the possible users in their namespace.
+
+    The lists serve all objects of a namespace whose deletion the cache showed when the
+    lists began: an object that is being deleted gets no new users. The versions of an
+    object and of a list of other objects say nothing about that, because each resource
+    may be in an etcd of its own (``--etcd-servers-overrides``). The lists serve for
+    `LONGEST_USE`. For cluster-scoped objects the users of all namespaces are listed.
+    """
+
+    def __init__(
+        self, context: ControllerContext, waiting: Waiting, *users: Users
+    ) -> None:
+        self._context = context
+        self._users = users
+        self._lists: SharedLists[frozenset[str]] = SharedLists(waiting, context.clock)
+
+    def forget(self) -> None:
+        """Drop the results of the last lists."""
+        self._lists.forget()
+
+    async def is_used(self, obj: KubeObject) -> bool:
+        """Tell whether something uses an object that is being deleted.
+
+        Raises SyncError if the API server answers with lists that are older than the
+        caches.
+        """
+        key, known = key_of(obj), self._lists.found_for(obj)
+        if known is not None and key not in known:
+            return False
+        namespace, served = obj.metadata.namespace, self._lists.serving(obj)
+        used: set[str] = set()
+        for resource, used_by in self._users:
+            async for each in listed(self._context, resource, namespace):
+                used.update(used_by(each))
+        self._lists.keep(namespace, served, frozenset(used))
+        return key in used
+
+
+def uids_of(objects: Iterable[KubeObject]) -> frozenset[str]:
+    """Return the uids of objects."""
+    return frozenset(each.metadata.uid for each in objects)
+
+
+async def listed(
+    context: ControllerContext, resource: Resource[ObjectT], namespace: str
+) -> AsyncGenerator[ObjectT, None]:
+    """Yield the objects of a namespace, or of all (""), as the API server has them.
+
+    The controller watches the resource. Raises SyncError at the end if the list is
+    older than the cache, as one from a cache of a proxy may be.
+    """
+    cached = context.informers.informer(resource).resource_version
+    version = ""
+    async for page in context.client.list_all(resource, namespace):
+        version = page.resource_version
+        for each in page.items:
+            yield each
+    if resource_version_number(version) < resource_version_number(cached):
+        msg = f"the API server's {resource.plural} are older than those of the cache"
+        raise SyncError(msg)
+
+
+class LiveProtectionReconciler(Reconciler[CompleteT]):
+    """Has the lists of the users of deleted objects.
+
+    A subclass watches the resources of its `users`. Upstream: the protection
+    controllers of volume attributes classes and of pod groups.
+    """
+
+    protection: ClassVar[Protection]
+    """The finalizer."""
+
+    users: ClassVar[tuple[Users, ...]]
+    """The resources whose objects may use a protected object."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        """Take the context; index the deleted objects that have the finalizer."""
+        super().__init__(context)
+        index = self.protection.waiting
+        waiting = context.lister(self.resource, index)
+        self._live = LiveUse(context, partial(waiting.by_index, index), *self.users)
+
+    async def check_unused(self, obj: CompleteT) -> None:
+        """Raise SyncError if the API server shows that a deleted object is in use.
+
+        No cache shows the use then, and the change that ends it may be over before a
+        cache shows it. So the key must be retried.
+        """
+        is_used = await self._live.is_used(obj)
+        if not len(self.queue):
+            self._live.forget()
+        if is_used:
+            kind = self.resource.kind
+            msg = f"the {kind} {key_of(obj)} is in use, and no cache shows it"
+            raise SyncError(msg)

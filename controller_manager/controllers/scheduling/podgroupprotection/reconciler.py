@@ -7,9 +7,11 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import key_of
 from controller_manager.api.pods import TERMINAL_PHASES
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
-from controller_manager.control.live_protection import LiveProtectionReconciler
-from controller_manager.control.live_use import Users
-from controller_manager.control.protection import Protection
+from controller_manager.control.protection import (
+    LiveProtectionReconciler,
+    Protection,
+    Users,
+)
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext

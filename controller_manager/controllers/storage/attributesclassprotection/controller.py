@@ -10,9 +10,11 @@ from controller_manager.api.storage.v1 import (
     VOLUME_ATTRIBUTES_CLASSES,
     VolumeAttributesClass,
 )
-from controller_manager.control.live_protection import LiveProtectionReconciler
-from controller_manager.control.live_use import Users
-from controller_manager.control.protection import Protection
+from controller_manager.control.protection import (
+    LiveProtectionReconciler,
+    Protection,
+    Users,
+)
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from controller_manager.control.live_use import LiveUse
+from controller_manager.control.protection import LiveUse
 from controller_manager.controllers.storage.attributesclassprotection import controller
 from tests.simulation.planted import Bug
 
