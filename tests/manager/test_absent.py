@@ -6,7 +6,7 @@ import pytest
 
 from controller_manager import upstream
 from controller_manager.controllers.certificates.signing.options import SigningOptions
-from controller_manager.controllers.cluster.garbagecollector.options import (
+from controller_manager.controllers.cluster.garbagecollector import (
     GarbageCollectorOptions,
 )
 from controller_manager.controllers.identity.tokens.options import TokensOptions

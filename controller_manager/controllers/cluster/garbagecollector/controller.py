@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from prometheus_client import CollectorRegistry, Counter
+
 from controller_manager.api.meta import (
     OwnerReference,
     PartialMetadata,
@@ -31,21 +33,23 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, failure_of
 
-from .apply import Objects, UnknownKind
+from . import GarbageCollectorOptions
 from .dump import Drawing, draw
 from .graph import (
     FOREGROUND_FINALIZER,
     ORPHAN_FINALIZER,
+    USUAL_DEPENDENTS,
     Graph,
+    GroupKind,
+    Identity,
+    Node,
+    RecentSet,
     has_finalizer,
+    named_by,
     waits_for,
 )
-from .kinds import USUAL_DEPENDENTS
-from .metrics import GarbageCollectorMetrics, GraphChanges
-from .monitors import Monitors
-from .node import GroupKind, Identity, Node, identity_of
-from .options import GarbageCollectorOptions
-from .tracker import RecentSet
+from .monitors import GraphChanges, Monitors
+from .objects import Objects, UnknownKind
 
 _UNSEEN_BASE: Final = 0.05
 _UNSEEN_CAP: Final = 30.0
@@ -86,6 +90,21 @@ def init_garbage_collector_controller(context: ControllerContext) -> Controller:
     )
 
 
+class GarbageCollectorMetrics:
+    """The ``garbagecollector_controller_*`` metrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._errors = Counter(
+            "garbagecollector_controller_resources_sync_error_total",
+            "Number of garbage collector resources sync errors",
+            registry=registry,
+        )
+
+    def sync_failed(self) -> None:
+        """Count a sync in which not all resources could be discovered or read."""
+        self._errors.inc()
+
+
 @dataclass(slots=True)
 class _Owners:
     """The owners of an object, by state.
@@ -121,7 +140,7 @@ class GarbageCollector:
             self.orphanings.add,
             self._report_invalid_namespace,
             self._forget,
-            self._serves,
+            lambda kind: kind in self._monitors.served_kinds,
         )
         self._turns = context.turns
         self._monitors = Monitors(
@@ -132,11 +151,7 @@ class GarbageCollector:
             context.turns,
             GraphChanges(context.metrics.queues, context.clock),
         )
-        self._objects = Objects(
-            context.client,
-            lambda: self._monitors.served,
-            lambda: self._monitors.undiscovered,
-        )
+        self._objects = Objects(context.client, self._monitors)
         self._absent: RecentSet[Identity] = RecentSet()
         """Owners that the API server does not have, so that each is read once. Only
         quorum reads add owners: upstream also adds owners whose deletion a watch has
@@ -154,9 +169,6 @@ class GarbageCollector:
         """Start discovery, and with it the watches."""
         self.discoveries.add(_DISCOVERY_KEY)
         yield
-
-    def _serves(self, kind: GroupKind) -> bool:
-        return self._monitors.serves(kind)
 
     def _forget(self, uid: str) -> None:
         """Drop the state of an object that is not in the graph any more."""
@@ -210,7 +222,7 @@ class GarbageCollector:
                 name=identity.name, namespace=identity.namespace, uid=identity.uid
             )
         )
-        meant = identity_of(reference, identity.namespace)
+        meant = named_by(reference, identity.namespace)
         self._recorder.event(
             resource,
             about,
@@ -227,25 +239,24 @@ class GarbageCollector:
         """
         await self._discovered.wait()
         async with self._first_sync:
-            if not self._is_synced:
-                await self._wait_for_first_sync()
-                self._is_synced = True
-
-    async def _wait_for_first_sync(self) -> None:
-        try:
-            async with asyncio.timeout(INITIAL_SYNC):
-                await self._monitors.wait_for_sync()
-        except TimeoutError:
-            self._metrics.sync_failed()
-            self._logger.warning(
-                "Not all resources could be read, collecting the others",
-                unread=", ".join(self._monitors.unsynced()),
-            )
+            if self._is_synced:
+                return
+            try:
+                async with asyncio.timeout(INITIAL_SYNC):
+                    await self._monitors.wait_for_sync()
+            except TimeoutError:
+                self._metrics.sync_failed()
+                unread = [each.group_resource for each in self._monitors.unsynced()]
+                self._logger.warning(
+                    "Not all resources could be read, collecting the others",
+                    unread=", ".join(unread),
+                )
+            self._is_synced = True
 
     # Deleting.
 
     async def attempt_to_delete(self, uid: str) -> Outcome:
-        """Delete an object if it has lost its owners (attemptToDeleteItem)."""
+        """Delete an object if it has lost its owners (attemptToDeleteWorker)."""
         node = self.graph.get(uid)
         if node is None:
             self._forget(uid)  # it may have been removed during its last sync
@@ -281,6 +292,7 @@ class GarbageCollector:
         return Requeue(min(delay, cap), why)
 
     async def _process(self, node: Node) -> None:
+        """Delete an object, or drop owners, as its owners are (attemptToDeleteItem)."""
         identity = self._with_real_namespace(node.identity)
         if node.is_virtual:
             # An owner reference does not tell whether the owner is cluster-scoped.
@@ -345,7 +357,7 @@ class GarbageCollector:
     async def _stored_owner(
         self, identity: Identity, reference: OwnerReference
     ) -> PartialObject | None:
-        meant = self._with_real_namespace(identity_of(reference, identity.namespace))
+        meant = self._with_real_namespace(named_by(reference, identity.namespace))
         if not meant.namespace and self._objects.is_namespaced(meant):
             msg = f"{identity} is cluster-scoped, but has a namespaced owner"
             raise _InvalidReference(msg)
@@ -410,7 +422,7 @@ class GarbageCollector:
         kinds = (
             *self.graph.kinds_owned_by(owner),
             # Any object of a resource that is not synced yet may be a dependent.
-            *self._monitors.unsynced_kinds(),
+            *((each.group, each.kind) for each in self._monitors.unsynced()),
             # So may those of a group whose resources are not known yet.
             *((group, _ANY) for group in sorted(self._monitors.undiscovered)),
         )

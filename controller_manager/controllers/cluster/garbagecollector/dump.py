@@ -14,8 +14,7 @@ import msgspec
 
 from controller_manager.api.meta import OwnerReference
 
-from .graph import Graph
-from .node import Node
+from .graph import Graph, Node
 
 Drawing = tuple[str, Generator[bytes, None, None]]
 """A media type and the drawing in pieces."""

@@ -4,21 +4,196 @@ Nodes are objects, found by uid. An owner that no watch has shown yet is a virtu
 node: it has dependents, and the API server must be asked whether it exists.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from controller_manager.api.meta import KubeObject, OwnerReference, is_deleting
 from controller_manager.api.resource import AnyResource
-
-from .kinds import USUAL_DEPENDENTS, NodesByKind, OwnedKinds
-from .node import GroupKind, Identity, Node, identity_of
-from .tracker import RecentSet
 
 FOREGROUND_FINALIZER: Final = "foregroundDeletion"
 ORPHAN_FINALIZER: Final = "orphan"
 
 _NODES_PER_STEP: Final = 20
 """The number of objects that are forgotten before other tasks may run: below 1 ms."""
+
+_MOST_RECENT: Final = 500
+"""The most items of a RecentSet; upstream's cache of absent owners has that size."""
+
+GroupKind = tuple[str, str]
+"""A group and a kind, without a version."""
+
+_CLAIMS: Final[GroupKind] = ("", "PersistentVolumeClaim")
+_PODS: Final[GroupKind] = ("", "Pod")
+_POD_GROUPS: Final[GroupKind] = ("scheduling.k8s.io", "PodGroup")
+_RESOURCE_CLAIMS: Final[GroupKind] = ("resource.k8s.io", "ResourceClaim")
+_REVISIONS: Final[GroupKind] = ("apps", "ControllerRevision")
+_SLICES: Final[GroupKind] = ("discovery.k8s.io", "EndpointSlice")
+_WORKLOADS: Final[GroupKind] = ("scheduling.k8s.io", "Workload")
+
+USUAL_DEPENDENTS: Final[Mapping[GroupKind, tuple[GroupKind, ...]]] = {
+    ("", "Endpoints"): (_SLICES,),
+    _PODS: (_CLAIMS, _RESOURCE_CLAIMS),
+    ("", "ReplicationController"): (_PODS,),
+    ("", "Service"): (_SLICES,),
+    ("apps", "DaemonSet"): (_PODS, _REVISIONS),
+    ("apps", "Deployment"): (("apps", "ReplicaSet"),),
+    ("apps", "ReplicaSet"): (_PODS,),
+    ("apps", "StatefulSet"): (_PODS, _REVISIONS, _CLAIMS),
+    ("batch", "CronJob"): (("batch", "Job"),),
+    ("batch", "Job"): (_PODS, _WORKLOADS, _POD_GROUPS),
+    _POD_GROUPS: (_RESOURCE_CLAIMS,),
+    _WORKLOADS: (_POD_GROUPS,),
+}
+"""Kinds of objects that the controllers here create for an owner, or tie to it: a watch
+may not have shown the first of them yet. All are served by the API server itself."""
+
+ItemT = TypeVar("ItemT", bound=Hashable)
+
+
+_NO_DEPENDENTS: Final[Mapping["Node", None]] = {}
+
+
+class Identity(NamedTuple):
+    """The identity of an object: all fields of an owner reference, and a namespace."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def group(self) -> str:
+        """The group, empty for the core group."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def version(self) -> str:
+        """The version alone."""
+        return self.api_version.rpartition("/")[2]
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """The group and the kind."""
+        return self.group, self.kind
+
+    def __str__(self) -> str:
+        """Return the text that upstream's events and logs show."""
+        return (
+            f"[{self.api_version}/{self.kind}, namespace: {self.namespace}, "
+            f"name: {self.name}, uid: {self.uid}]"
+        )
+
+
+def identity_of(resource: AnyResource, obj: KubeObject) -> Identity:
+    """Return the identity of an object."""
+    metadata = obj.metadata
+    return Identity(
+        resource.api_version,
+        resource.kind,
+        metadata.namespace,
+        metadata.name,
+        metadata.uid,
+    )
+
+
+def named_by(reference: OwnerReference, namespace: str) -> Identity:
+    """Return the identity of the owner that a reference in `namespace` names."""
+    return Identity(
+        reference.api_version,
+        reference.kind,
+        namespace,
+        reference.name,
+        reference.uid,
+    )
+
+
+class Node:
+    """An object with its owners and its dependents.
+
+    Most objects have no dependents, so the dict for them is made when it is needed.
+    """
+
+    __slots__ = (
+        "_dependents",
+        "attempts",
+        "identity",
+        "is_being_deleted",
+        "is_deleting_dependents",
+        "is_virtual",
+        "owners",
+    )
+
+    def __init__(
+        self,
+        identity: Identity,
+        owners: tuple[OwnerReference, ...] = (),
+        *,
+        virtual: bool = False,
+    ) -> None:
+        self.identity = identity
+        self.owners = owners
+        self.is_virtual = virtual
+        self.is_being_deleted = False
+        self.is_deleting_dependents = False
+        self.attempts = 0
+        self._dependents: dict[Node, None] | None = None
+
+    @property
+    def uid(self) -> str:
+        """The object's uid."""
+        return self.identity.uid
+
+    @property
+    def dependents(self) -> Mapping["Node", None]:
+        """The nodes that name this one as an owner, in the order of their addition."""
+        return self._dependents or _NO_DEPENDENTS
+
+    def add_dependent(self, node: "Node") -> None:
+        """Note that `node` names this one as an owner."""
+        if self._dependents is None:
+            self._dependents = {}
+        self._dependents[node] = None
+
+    def drop_dependent(self, node: "Node") -> None:
+        """Note that `node` does not name this one as an owner any more."""
+        if self._dependents is not None:
+            self._dependents.pop(node, None)
+            if not self._dependents:
+                self._dependents = None
+
+    def blocking_dependents(self) -> list["Node"]:
+        """Return the dependents that a foreground deletion waits for."""
+        return [
+            dependent
+            for dependent in self.dependents
+            if any(
+                owner.uid == self.uid and owner.block_owner_deletion
+                for owner in dependent.owners
+            )
+        ]
+
+
+class RecentSet(Generic[ItemT]):
+    """A set that drops its oldest item above five hundred items."""
+
+    def __init__(self) -> None:
+        self._items: dict[ItemT, None] = {}
+
+    def __contains__(self, item: ItemT) -> bool:
+        """Tell whether an item is in the set."""
+        return item in self._items
+
+    def clear(self) -> None:
+        """Drop all items."""
+        self._items.clear()
+
+    def add(self, item: ItemT) -> None:
+        """Add an item, or make it the newest one."""
+        self._items.pop(item, None)
+        self._items[item] = None
+        if len(self._items) > _MOST_RECENT:
+            del self._items[next(iter(self._items))]
 
 
 def has_finalizer(obj: KubeObject, finalizer: str) -> bool:
@@ -56,8 +231,13 @@ class Graph:
         self._to_orphan = to_orphan
         self._on_invalid_namespace = on_invalid_namespace
         self._nodes: dict[str, Node] = {}
-        self._by_kind = NodesByKind()
-        self._kinds = OwnedKinds(USUAL_DEPENDENTS)
+        self._by_kind: dict[tuple[str, str], dict[str, Node]] = {}
+        """The nodes by apiVersion and kind, and by uid; so the removal of each of a
+        hundred kinds does not read all objects of the cluster."""
+        self._owned: dict[GroupKind, dict[GroupKind, None]] = {
+            owner: dict.fromkeys(kinds) for owner, kinds in USUAL_DEPENDENTS.items()
+        }
+        """The kinds of which objects of a kind own objects."""
         self._gone: RecentSet[str] = RecentSet()
 
     def __len__(self) -> int:
@@ -76,7 +256,8 @@ class Graph:
         """Return the kinds that objects of this kind own usually, or have owned."""
         usual = USUAL_DEPENDENTS.get(identity.group_kind, ())
         # The usual ones may have been forgotten when they were not served.
-        return list(dict.fromkeys((*usual, *self._kinds.of(identity.group_kind))))
+        owned = self._owned.get(identity.group_kind, ())
+        return list(dict.fromkeys((*usual, *owned)))
 
     def was_deletion_seen(self, uid: str) -> bool:
         """Tell whether a watch has shown the deletion of that owner.
@@ -95,12 +276,12 @@ class Graph:
         owners = metadata.owner_references or ()
         node = self._nodes.get(metadata.uid)
         if node is None:
-            node = Node(_identity(resource, new), owners)
+            node = Node(identity_of(resource, new), owners)
             self._insert(node)
             self._add_to_owners(node, owners)
         else:
             if node.is_virtual or not _is_of(node, resource):
-                self._set_identity(node, _identity(resource, new))
+                self._set_identity(node, identity_of(resource, new))
             if node.owners != owners:
                 self._change_owners(node, owners)
         if is_deleting(new):
@@ -123,8 +304,8 @@ class Graph:
         after a few objects: the graph may change meanwhile, and an object that a watch
         shows in another version meanwhile is kept.
         """
-        kind = resource.group, resource.kind
-        for number, node in enumerate(self._by_kind.of(kind, resource.api_version)):
+        nodes = self._by_kind.get((resource.api_version, resource.kind), {})
+        for number, node in enumerate(list(nodes.values())):
             if number % _NODES_PER_STEP == _NODES_PER_STEP - 1:
                 yield
             if self._nodes.get(node.uid) is not node or not _is_of(node, resource):
@@ -142,9 +323,14 @@ class Graph:
     def forget_kind(self, resource: AnyResource) -> None:
         """Forget a kind of dependents, and of owners unless a node is of that kind."""
         kind = resource.group, resource.kind
-        self._kinds.forget_dependent(kind)
-        if kind not in self._by_kind:
-            self._kinds.forget_owner(kind)
+        for owner, owned in list(self._owned.items()):
+            owned.pop(kind, None)
+            if not owned:
+                del self._owned[owner]
+        if kind not in {
+            (version.rpartition("/")[0], name) for version, name in self._by_kind
+        }:
+            self._owned.pop(kind, None)
 
     # Results of quorum reads.
 
@@ -186,14 +372,14 @@ class Graph:
         self._identify(node, identity)
         node.is_virtual = False
         for reference in node.owners:
-            owner = identity_of(reference, identity.namespace)
-            self._kinds.add(owner.group_kind, identity.group_kind)
+            owner = named_by(reference, identity.namespace)
+            self._note_owned(owner.group_kind, identity.group_kind)
 
     def _identify(self, node: Node, identity: Identity) -> None:
         """Give a node another identity with the same uid."""
-        self._by_kind.remove(node.identity)
+        self._drop_from_kind(node.identity)
         node.identity = identity
-        self._by_kind.add(node)
+        self._insert(node)
 
     def _enqueue_if_deletion_begins(
         self, old: KubeObject | None, new: KubeObject, node: Node
@@ -208,12 +394,24 @@ class Graph:
             self._to_delete(node.uid)
 
     def _insert(self, node: Node) -> None:
-        self._nodes[node.uid] = node
-        self._by_kind.add(node)
+        identity = node.identity
+        self._nodes[identity.uid] = node
+        kind = identity.api_version, identity.kind
+        self._by_kind.setdefault(kind, {})[identity.uid] = node
+
+    def _drop_from_kind(self, identity: Identity) -> None:
+        kind = identity.api_version, identity.kind
+        nodes = self._by_kind[kind]
+        del nodes[identity.uid]
+        if not nodes:
+            del self._by_kind[kind]
+
+    def _note_owned(self, owner: GroupKind, dependent: GroupKind) -> None:
+        self._owned.setdefault(owner, {})[dependent] = None
 
     def _drop(self, node: Node) -> None:
         del self._nodes[node.uid]
-        self._by_kind.remove(node.identity)
+        self._drop_from_kind(node.identity)
         self._on_forget(node.uid)
 
     def _remove(self, node: Node) -> None:
@@ -233,8 +431,8 @@ class Graph:
     def _add_to_owners(self, node: Node, owners: Iterable[OwnerReference]) -> None:
         must_check = False
         for reference in owners:
-            identity = identity_of(reference, node.identity.namespace)
-            self._kinds.add(identity.group_kind, node.identity.group_kind)
+            identity = named_by(reference, node.identity.namespace)
+            self._note_owned(identity.group_kind, node.identity.group_kind)
             owner = self._nodes.get(reference.uid)
             if owner is None:
                 owner = Node(identity, virtual=True)
@@ -267,8 +465,8 @@ class Graph:
 
         A user who may create objects can name any number of kinds.
         """
-        if kind in self._kinds and not self._is_served(kind):
-            self._kinds.forget_owner(kind)
+        if kind in self._owned and not self._is_served(kind):
+            del self._owned[kind]
 
     def _change_owners(self, node: Node, owners: tuple[OwnerReference, ...]) -> None:
         before = {each.uid: each for each in node.owners}
@@ -293,17 +491,6 @@ class Graph:
                 return
 
 
-def _identity(resource: AnyResource, obj: KubeObject) -> Identity:
-    metadata = obj.metadata
-    return Identity(
-        resource.api_version,
-        resource.kind,
-        metadata.namespace,
-        metadata.name,
-        metadata.uid,
-    )
-
-
 def _is_of(node: Node, resource: AnyResource) -> bool:
     """Tell whether a node is known as an object of this resource and version."""
     known = node.identity.api_version, node.identity.kind
@@ -325,7 +512,7 @@ def _has_invalid_namespace(owner: Identity, dependent: Node) -> bool:
 def _matches(reference: OwnerReference, namespace: str, owner: Node) -> bool:
     """Tell whether a reference matches the identity of the owner's node."""
     known = owner.identity
-    if identity_of(reference, known.namespace) != known:
+    if named_by(reference, known.namespace) != known:
         return False
     # A virtual owner without a namespace may be a namespaced object that a
     # cluster-scoped object refers to by mistake (kubernetes#98040).
@@ -345,7 +532,7 @@ def _partition(
         namespace = dependent.identity.namespace
         may_match = not identity.namespace or namespace == identity.namespace
         fits = {
-            may_match and identity_of(each, identity.namespace) == identity
+            may_match and named_by(each, identity.namespace) == identity
             for each in dependent.owners
             if each.uid == identity.uid
         }
@@ -363,7 +550,7 @@ def _other_identity(dependents: Sequence[Node], known: Identity) -> Identity:
     """
     named = sorted(
         {
-            identity_of(each, dependent.identity.namespace)
+            named_by(each, dependent.identity.namespace)
             for dependent in dependents
             for each in dependent.owners
             if each.uid == known.uid

@@ -1,12 +1,12 @@
 """Monitors: watch every resource that discovery lists as deletable."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, ParamSpec
 
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
 from controller_manager.client.discovery import Discovery, ServedResource
+from controller_manager.clock import Clock
 from controller_manager.control.definitions import DEFINITIONS, definitions_handler
 from controller_manager.control.superseded_versions import SupersededVersions
 from controller_manager.informers.changes import DependsOn
@@ -14,11 +14,10 @@ from controller_manager.informers.controller_informers import ControllerInformer
 from controller_manager.informers.dispatch import Handler, Registration
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import Logger
+from controller_manager.observability.metrics.queues import QueueCollectors
 from controller_manager.runtime.turns import Turns
 
-from .graph import Graph
-from .metrics import GraphChanges
-from .node import GroupKind
+from .graph import Graph, GroupKind
 
 _MISSING: Final = 60.0
 """The seconds after which a resource that discovery does not list counts as removed."""
@@ -32,8 +31,37 @@ _PARTS_OF_GRAPH: Final = DependsOn(
 """The parts of an object on which the graph depends; most changes are of its status."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Monitor:
+_GRAPH_CHANGES: Final = "garbage_collector_graph_changes"
+
+ArgumentsT = ParamSpec("ArgumentsT")
+
+
+class GraphChanges:
+    """The ``workqueue_*`` metrics of the changes of the graph.
+
+    Upstream has a queue between the watches and the graph. This manager makes a change
+    as soon as a watch shows it, so no change waits.
+    """
+
+    def __init__(self, queues: QueueCollectors, clock: Clock) -> None:
+        self._metrics = queues.queue(_GRAPH_CHANGES)
+        self._clock = clock
+
+    def take(
+        self,
+        change: Callable[ArgumentsT, None],
+        *arguments: ArgumentsT.args,
+        **named: ArgumentsT.kwargs,
+    ) -> None:
+        """Make a change, and measure it."""
+        begun = self._clock.monotonic()
+        self._metrics.added(0)
+        self._metrics.got(0.0, 0)
+        change(*arguments, **named)
+        self._metrics.done(self._clock.monotonic() - begun)
+
+
+class _Monitor(NamedTuple):
     resource: Resource[PartialObject]
     informer: SharedInformer[Any]
     registration: Registration[Any]
@@ -59,50 +87,35 @@ class Monitors:
         `served_changes` is called when a custom resource definition was added,
         changed or deleted. `changes` measures the changes of the graph.
         """
-        self._turns = turns
-        self._changes = changes
-        self._served_changes = served_changes
-        self._missing_since: dict[tuple[str, str], float] = {}
-        self._versions = SupersededVersions()
-        self._retired: dict[tuple[str, str], Resource[PartialObject]] = {}
         self._informers = informers
         self._graph = graph
         self._logger = logger
+        self._served_changes = served_changes
+        self._turns = turns
+        self._changes = changes
+        self._missing_since: dict[tuple[str, str], float] = {}
+        self._versions = SupersededVersions()
+        self._retired: dict[tuple[str, str], Resource[PartialObject]] = {}
         self._monitors: dict[tuple[str, str], _Monitor] = {}
         self.served: Mapping[tuple[str, str], ServedResource] = {}
         """The served resources by apiVersion and kind, in all versions."""
-        self._served_kinds: frozenset[GroupKind] = frozenset()
+        self.served_kinds: frozenset[GroupKind] = frozenset()
         self.undiscovered: frozenset[str] = frozenset()
         """The groups with a version that this process could never discover."""
 
-    def unsynced(self) -> list[str]:
+    def unsynced(self) -> list[Resource[PartialObject]]:
         """Return the resources that are not synced yet."""
-        return [
-            each.resource.group_resource
-            for each in self._monitors.values()
-            if not each.registration.is_synced
-        ]
+        return [each.resource for each in self._unsynced()]
 
-    def serves(self, kind: GroupKind) -> bool:
-        """Tell whether the API server serves a kind, in any version."""
-        return kind in self._served_kinds
-
-    def unsynced_kinds(self) -> list[GroupKind]:
-        """Return the kinds whose resources are not synced yet."""
+    def _unsynced(self) -> list[_Monitor]:
         return [
-            (each.resource.group, each.resource.kind)
-            for each in self._monitors.values()
-            if not each.registration.is_synced
+            each for each in self._monitors.values() if not each.registration.is_synced
         ]
 
     async def wait_for_sync(self) -> None:
         """Wait until all watched resources are synced."""
-        while unsynced := [
-            each.registration
-            for each in self._monitors.values()
-            if not each.registration.is_synced
-        ]:
-            await unsynced[0].wait_for_sync()
+        while unsynced := self._unsynced():
+            await unsynced[0].registration.wait_for_sync()
 
     async def adjust(self, discovery: Discovery, now: float) -> bool:
         """Watch the served resources and no others; tell whether kinds have changed.
@@ -122,7 +135,7 @@ class Monitors:
         self.undiscovered = frozenset(
             each.rpartition("/")[0] for each in discovery.failures.keys() - known
         )
-        self._served_kinds = frozenset(
+        self.served_kinds = frozenset(
             (each.group, each.kind) for each in served.values()
         )
         wanted = {

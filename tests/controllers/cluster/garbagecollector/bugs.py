@@ -7,8 +7,8 @@ from controller_manager.api.meta import OwnerReference, PartialObject
 from controller_manager.controllers.cluster.garbagecollector.controller import (
     GarbageCollector,
 )
-from controller_manager.controllers.cluster.garbagecollector.graph import Graph
-from controller_manager.controllers.cluster.garbagecollector.node import (
+from controller_manager.controllers.cluster.garbagecollector.graph import (
+    Graph,
     Identity,
     Node,
 )

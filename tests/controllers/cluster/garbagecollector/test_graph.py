@@ -9,11 +9,13 @@ from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
 from controller_manager.clock import SystemClock
 from controller_manager.controllers.cluster.garbagecollector.dump import draw
-from controller_manager.controllers.cluster.garbagecollector.graph import Graph
-from controller_manager.controllers.cluster.garbagecollector.metrics import GraphChanges
-from controller_manager.controllers.cluster.garbagecollector.node import (
+from controller_manager.controllers.cluster.garbagecollector.graph import (
+    Graph,
     Identity,
     Node,
+)
+from controller_manager.controllers.cluster.garbagecollector.monitors import (
+    GraphChanges,
 )
 from controller_manager.observability.metrics.queues import QueueCollectors
 

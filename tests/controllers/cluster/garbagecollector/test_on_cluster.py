@@ -14,7 +14,7 @@ from controller_manager.client.client import (
     PropagationPolicy,
 )
 from controller_manager.client.transport import Request
-from controller_manager.controllers.cluster.garbagecollector.options import (
+from controller_manager.controllers.cluster.garbagecollector import (
     GarbageCollectorOptions,
 )
 from tests.clusters import make_config, run_manager

@@ -12,8 +12,10 @@ from controller_manager.api.meta import OwnerReference, PartialMetadata, Partial
 from controller_manager.api.resource import Resource
 from controller_manager.client.discovery import Discovery, ServedResource
 from controller_manager.controllers.cluster.garbagecollector.graph import Graph
-from controller_manager.controllers.cluster.garbagecollector.metrics import GraphChanges
-from controller_manager.controllers.cluster.garbagecollector.monitors import Monitors
+from controller_manager.controllers.cluster.garbagecollector.monitors import (
+    GraphChanges,
+    Monitors,
+)
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.observability.logs import silent_logger

@@ -151,7 +151,7 @@ async def test_no_state_is_kept_of_objects_that_referred_to_an_unknown_kind(
             await user.delete(f"d{number}")
         await asyncio.sleep(1)
         assert collector._unknown == {}
-        invented = [kind for kind in collector.graph._kinds if kind[1] == "Widget"]
+        invented = [kind for kind in collector.graph._owned if kind[1] == "Widget"]
         assert invented == []
 
 
@@ -166,10 +166,10 @@ async def test_no_state_is_kept_of_a_kind_that_is_not_served_any_more(
         await user.create("two", one, resource=WIDGETS)
         await asyncio.sleep(5)
         widget = ("example.com", "Widget")
-        assert widget in collector.graph._kinds
+        assert widget in collector.graph._owned
         await user.cluster.client.delete(DEFINITIONS, "", "widgets.example.com")
         await asyncio.sleep(300)
-        assert widget not in collector.graph._kinds
+        assert widget not in collector.graph._owned
 
 
 async def test_objects_of_a_kind_that_is_not_served_do_not_count_as_gone(

@@ -1,6 +1,6 @@
-"""Reads and writes single objects on the API server (operations.go, patch.go)."""
+"""Reads and writes the metadata of single objects (operations.go, patch.go)."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -12,18 +12,14 @@ from controller_manager.client.client import (
     PatchType,
     PropagationPolicy,
 )
-from controller_manager.client.discovery import ServedResource
 from controller_manager.client.errors import APIError, Conflict, NotFound, is_about
 from controller_manager.runtime.outcome import SyncError
 
-from .node import GroupKind, Identity
+from .graph import GroupKind, Identity, has_finalizer, identity_of
+from .monitors import Monitors
 
 _CONFLICTS: Final = 5
 """Attempts of a write that meets conflicts."""
-
-
-_ChangeOwners = Callable[[Sequence[OwnerReference]], Sequence[object]]
-"""Returns the owner references to write."""
 
 
 class UnknownKind(SyncError):
@@ -31,25 +27,15 @@ class UnknownKind(SyncError):
 
 
 class Objects:
-    """Reads and writes the metadata of objects of any kind.
+    """Reads and writes objects of any kind that the monitors know as served.
 
     Every write carries the object's uid, so that it never changes another object of
     the same name.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        served: Callable[[], Mapping[tuple[str, str], ServedResource]],
-        undiscovered: Callable[[], Collection[str]] = tuple,
-    ) -> None:
-        """Take the client, and the served resources by apiVersion and kind.
-
-        `undiscovered` returns the groups that may serve more resources than that.
-        """
+    def __init__(self, client: Client, monitors: Monitors) -> None:
         self._client = client
-        self._served = served
-        self._undiscovered = undiscovered
+        self._monitors = monitors
 
     def is_namespaced(self, identity: Identity) -> bool:
         """Tell whether objects of that kind are in namespaces.
@@ -75,10 +61,12 @@ class Objects:
         could not be discovered yet: that says nothing about its objects.
         """
         served = [
-            each for each in self._served().values() if (each.group, each.kind) == kind
+            each
+            for each in self._monitors.served.values()
+            if (each.group, each.kind) == kind
         ]
         if not served:
-            if kind[0] in self._undiscovered():
+            if kind[0] in self._monitors.undiscovered:
                 msg = (
                     f"cannot tell whether {owner} has dependents of the group "
                     f'"{kind[0]}": its resources are not discovered yet'
@@ -87,14 +75,13 @@ class Objects:
             return []
         best = next((each for each in served if each.is_preferred), served[0])
         resource = best.metadata_resource()
-        version = best.api_version
         return [
-            Identity(
-                version, best.kind, metadata.namespace, metadata.name, metadata.uid
-            )
+            identity_of(resource, found)
             async for page in self._client.list_all(resource, owner.namespace)
-            for metadata in (each.metadata for each in page.items)
-            if any(each.uid == owner.uid for each in metadata.owner_references or ())
+            for found in page.items
+            if any(
+                each.uid == owner.uid for each in found.metadata.owner_references or ()
+            )
         ]
 
     async def delete(
@@ -163,67 +150,60 @@ class Objects:
         identity: Identity,
         latest: PartialObject | None,
         references: list[dict[str, Any]],
-        changed: _ChangeOwners,
+        changed: Callable[[Sequence[OwnerReference]], Sequence[object]],
     ) -> None:
-        resource = self._resource(identity)
+        """Patch the owner references; `changed` returns the whole list to write.
+
+        Custom resources support merge patches only, which replace whole lists.
+        """
         metadata = {"uid": identity.uid, "ownerReferences": references}
         try:
-            await self._client.patch(
-                resource, identity.namespace, identity.name, {"metadata": metadata}
-            )
+            await self._patch(identity, metadata, PatchType.STRATEGIC)
         except NotFound as error:
             _check_absence(error, identity)
         except APIError as error:
             if error.code != HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
                 raise
-            # Custom resources support merge patches only, which replace whole lists.
-            await self._merge(resource, identity, latest, changed)
+            if (latest := latest or await self.get(identity)) is not None:
+                owners = changed(latest.metadata.owner_references or ())
+                await self._merge(identity, latest, "ownerReferences", owners)
 
     async def _merge(
         self,
-        resource: Resource[PartialObject],
         identity: Identity,
-        latest: PartialObject | None,
-        changed: _ChangeOwners,
+        latest: PartialObject,
+        name: str,
+        value: Sequence[object],
     ) -> None:
-        latest = latest or await self.get(identity)
-        if latest is None:
-            return
-        owners = changed(latest.metadata.owner_references or ())
+        """Replace a list of the metadata unless the object has changed since."""
         metadata = {
             "uid": identity.uid,
             "resourceVersion": latest.metadata.resource_version,
-            "ownerReferences": owners or None,
+            name: value or None,
         }
+        await self._patch(identity, metadata, PatchType.MERGE)
+
+    async def _patch(
+        self, identity: Identity, metadata: Mapping[str, Any], patch_type: PatchType
+    ) -> None:
         await self._client.patch(
-            resource,
+            self._resource(identity),
             identity.namespace,
             identity.name,
             {"metadata": metadata},
-            PatchType.MERGE,
+            patch_type,
         )
 
     async def drop_finalizer(self, identity: Identity, finalizer: str) -> None:
         """Remove a finalizer; does nothing if it or the object is gone."""
-        resource = self._resource(identity)
         for attempt in range(_CONFLICTS):
             latest = await self.get(identity)
-            present = latest.metadata.finalizers or () if latest is not None else ()
-            if latest is None or finalizer not in present:
+            if latest is None or not has_finalizer(latest, finalizer):
                 return
-            metadata = {
-                "uid": identity.uid,
-                "resourceVersion": latest.metadata.resource_version,
-                "finalizers": [each for each in present if each != finalizer] or None,
-            }
+            present = latest.metadata.finalizers or ()
+            kept = [each for each in present if each != finalizer]
             try:
-                await self._client.patch(
-                    resource,
-                    identity.namespace,
-                    identity.name,
-                    {"metadata": metadata},
-                    PatchType.MERGE,
-                )
+                await self._merge(identity, latest, "finalizers", kept)
             except NotFound as error:
                 _check_absence(error, identity)
                 return
@@ -234,7 +214,7 @@ class Objects:
                 return
 
     def _resource(self, identity: Identity) -> Resource[PartialObject]:
-        served = self._served().get((identity.api_version, identity.kind))
+        served = self._monitors.served.get((identity.api_version, identity.kind))
         if served is None:
             msg = (
                 f"the API server does not serve {identity.kind} of "
