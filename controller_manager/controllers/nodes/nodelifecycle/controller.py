@@ -1,37 +1,471 @@
-"""The parts of the node lifecycle controller, and how they are connected.
+"""The node lifecycle controller: finds dead nodes (node_lifecycle_controller.go).
 
-Two of them are here: one writes the NoSchedule taints of nodes by their conditions, and
-the beta labels; the other marks the pods of unreachable nodes not ready, because their
-kubelets cannot.
+The health of the nodes is checked every few seconds (monitorNodeHealth). The pods of
+unreachable nodes are marked not ready, because their kubelets cannot. The taints of
+nodes have a module of their own.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
-from controller_manager.api.meta import labels_of
+from controller_manager.api.coordination.v1 import LEASE_RENEWALS, LeaseRenewal
+from controller_manager.api.core.v1 import NODES, PODS, Node, NodeMeta, Pod
 from controller_manager.api.resource import metadata_of
-from controller_manager.api.times import format_time
-from controller_manager.client.errors import Conflict, NotFound
-from controller_manager.client.events import WARNING
+from controller_manager.api.times import format_time, parse_time
+from controller_manager.client.errors import (
+    APIError,
+    Conflict,
+    NotFound,
+    ProtocolError,
+    TransportError,
+)
+from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.control.pods_by_node import PODS_BY_NODE
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
-from controller_manager.runtime.outcome import DONE, Outcome, Requeue
-from controller_manager.runtime.worker import Workers
+from controller_manager.runtime.outcome import DONE, Done, Outcome, failure_of
 
-from .apply import NodeWriter
-from .monitor import NodeMonitor
-from .no_execute import NoExecuteTainter
-from .node_health import GracePeriods
-from .options import NodeLifecycleOptions
-from .taints import no_schedule_taints
-from .topology import Rates
+from . import NodeLifecycleOptions
+from .health import (
+    READY,
+    UNKNOWN,
+    GracePeriods,
+    NodeRecord,
+    NodeTracker,
+    is_silent,
+    observe,
+    ready_status,
+    unknown_conditions,
+)
+from .metrics import NodeLifecycleMetrics
+from .taints import (
+    NodeWriter,
+    NoExecuteTainter,
+    NoScheduleTainter,
+    has_opposite,
+    no_execute_taints,
+    without_no_execute,
+)
+from .topology import Change, Count, Rates, ZoneState, disruption, zone_of
 
-_EVICTION_WORKERS: Final = 4
+NODE_LEASES: Final = "kube-node-lease"
+"""The namespace of the leases of nodes; a lease has the name of its node."""
+
+_AT_ONCE: Final = 8
+"""Nodes that are written concurrently, as upstream."""
+
+_ATTEMPTS: Final = 5
+"""The attempts to swap the taints of a node that changes (UpdateTaintBackoff)."""
+
+_TURN: Final = 200
+"""The number of nodes that are checked in one turn: about one millisecond."""
+
+_SLACK: Final = 1.0
+"""Seconds by which a check may be late before the process counts as paused."""
+
+_LEAST_PERIOD: Final = 0.1
+"""Seconds between two checks if the flag is 0."""
+
+_KEY: Final = "nodes"
+
+_NODE_WORKERS: Final = 8
+_POD_WORKERS: Final = 4
+
 _FALSE: Final = "False"
+
+
+def init_node_lifecycle_controller(context: ControllerContext) -> Controller:
+    """Wire the controller to its informers (newNodeLifecycleController)."""
+    writer = NodeWriter(context)
+    monitor = NodeMonitor(context, writer)
+    tainter = NoScheduleTainter(context, writer)
+    workers, pods, evictions = context.workers, monitor.pods, monitor.tainter
+    return WorkerGroup(
+        workers(tainter.queue, tainter.sync, _NODE_WORKERS, tainter.enqueue_all),
+        workers(pods.queue, pods.sync, _POD_WORKERS),
+        workers(evictions.queue, evictions.sync, 1),
+        workers(monitor.queue, monitor.check_nodes, 1, monitor.start),
+    )
+
+
+class NodeMonitor:
+    """Finds the nodes that have died, and those that are ready again.
+
+    A heartbeat of a node costs one comparison, and a check costs time only for the
+    nodes that have changed, that are not ready, or whose grace period is over. Events
+    before `start` are ignored: a manager that does not lead keeps no state.
+    """
+
+    def __init__(self, context: ControllerContext, writer: NodeWriter) -> None:
+        options = context.config.of(NodeLifecycleOptions)
+        self._client = context.client
+        self._clock = context.clock
+        self._server_clock = context.server_clock
+        self._informers = context.informers
+        self._logger = context.logger
+        self._recorder = context.recorder
+        self._period = max(context.config.generic.node_monitor_period, _LEAST_PERIOD)
+        self._grace = GracePeriods(
+            startup=options.node_startup_grace_period,
+            monitor=options.node_monitor_grace_period,
+        )
+        self._rates = Rates(
+            normal=options.node_eviction_rate,
+            secondary=options.secondary_node_eviction_rate,
+            large_size=options.large_cluster_size_threshold,
+            unhealthy_part=options.unhealthy_zone_threshold,
+        )
+        self._writer = writer
+        self.tainter = NoExecuteTainter(
+            context, writer, self._rates.normal, self.renews_lease
+        )
+        self._metrics = context.metrics.of(NodeLifecycleMetrics)
+        self.queue = context.queue("node_lifecycle_controller_monitor")
+        self._tracker = NodeTracker(self._grace)
+        self._states: dict[str, ZoneState] = {}
+        self._all_down = False
+        self._checked_at: float | None = None
+        self._nodes = context.lister(NODES)
+        self._leases = context.lister(LEASE_RENEWALS)
+        self._changed: dict[str, None] = {}
+        self._is_started = False
+        context.informers.informer(NODES).add_handler(
+            Handler(
+                on_add=self._note,
+                on_update=lambda _, node: self._note(node),
+                on_delete=self._note,
+            )
+        )
+        context.informers.informer(LEASE_RENEWALS).add_handler(
+            Handler(
+                on_add=self._renewed,
+                on_update=lambda _, lease: self._renewed(lease),
+            )
+        )
+        self.pods = PodMarker(context, self.is_unreachable)
+
+    # Changes of nodes and of their leases.
+
+    def _note(self, node: Node) -> None:
+        if self._is_started:
+            self._changed[node.metadata.name] = None
+
+    def _renewed(self, lease: LeaseRenewal) -> None:
+        metadata = lease.metadata
+        if metadata.namespace == NODE_LEASES:
+            now = self._clock.monotonic()
+            self._tracker.renewed(metadata.name, lease.spec.renew_time, now)
+
+    def start(self) -> Iterator[None]:
+        """Begin to collect changes; all nodes count as changed."""
+        self._is_started = True
+        self._changed = dict.fromkeys(self._nodes.keys())
+        self.queue.add(_KEY)
+        yield
+
+    def is_unreachable(self, name: str) -> bool:
+        """Tell whether the status of a node is unknown."""
+        record = self._tracker.get(name)
+        return record is not None and record.ready == UNKNOWN
+
+    # Checks.
+
+    async def check_nodes(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
+        """Check the nodes that may need a write; requeue after the period."""
+        failed = await failure_of(self._check_nodes(), self._period)
+        return failed or Done(self._period)
+
+    async def _check_nodes(self) -> None:
+        began = self._clock.monotonic()
+        if pause := self._pause_before(began):
+            self._tracker.discount_pause(pause, began)
+        changed, self._changed = self._changed, {}
+        existing = [name for name in changed if self._update(name)]
+        due = self._tracker.due(began)
+        names = list(dict.fromkeys((*existing, *self._tracker.unhealthy, *due)))
+        dead = await self._check_health(names)
+        await self._each(dead, self._mark_unknown)
+        await self._apply_disruption()
+        await self._each(names, self._set_taints)
+        self._checked_at = self._clock.monotonic()
+        self._metrics.all_nodes_seconds.observe(self._checked_at - began)
+
+    def _pause_before(self, now: float) -> float:
+        """Return the seconds for which this process was paused, 0 if it was not.
+
+        The process has not read yet the heartbeats of that time, so the pause does not
+        count as silence of the nodes.
+        """
+        last = self._checked_at
+        late = 0.0 if last is None else now - last - self._period
+        return late if late > self._period + _SLACK else 0.0
+
+    def _forget(self, record: NodeRecord) -> None:
+        self.tainter.discard(record.zone, record.node.metadata.name)
+
+    def _update(self, name: str) -> bool:
+        """Make, update or remove the record of a node; tell whether it exists."""
+        node = self._nodes.by_key(name)
+        record = self._tracker.get(name)
+        if record is not None and (
+            node is None or record.node.metadata.uid != node.metadata.uid
+        ):
+            self._tracker.remove(name)
+            self._event(
+                record.node,
+                "RemovingNode",
+                f"Node {name} event: Removing Node {name} from Controller",
+            )
+            self._forget(record)
+            record = None
+        if node is None:
+            return False
+        now = self._clock.monotonic()
+        if record is None:
+            self._add(node, now)
+        else:
+            record.node = node
+            record.health = observe(record.health, node, now, 0)
+        return True
+
+    def _add(self, node: Node, now: float) -> None:
+        name = node.metadata.name
+        record = NodeRecord(node, observe(None, node, now, self._age(node)))
+        record.zone = zone_of(node)
+        self._tracker.add(record)
+        lease = self._leases.get(NODE_LEASES, name)
+        if lease is not None:
+            # The time of the renewal is unknown: the grace period begins now, but the
+            # renewal does not count as a change.
+            record.renewed, record.renewed_at = lease.spec.renew_time, now
+        self._event(
+            node,
+            "RegisteredNode",
+            f"Node {name} event: Registered Node {name} in Controller",
+        )
+
+    def _age(self, node: Node) -> float:
+        """Return the age of a node in seconds, by the clock of the API server."""
+        created = node.metadata.creation_timestamp
+        if created is None:
+            return 0.0
+        return (self._server_clock.now() - parse_time(created)).total_seconds()
+
+    def _event(self, node: Node, reason: str, message: str) -> None:
+        # Upstream's reference to the node has no version.
+        metadata = NodeMeta(name=node.metadata.name, uid=node.metadata.uid)
+        self._recorder.event(NODES, Node(metadata=metadata), NORMAL, reason, message)
+
+    async def _check_health(self, names: Iterable[str]) -> list[str]:
+        """Update the status of nodes; return the nodes that are silent for too long."""
+        dead = []
+        for number, name in enumerate(names):
+            record = self._tracker.get(name)
+            if record is not None and self._check_health_of(record):
+                dead.append(name)
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
+        return dead
+
+    def _check_health_of(self, record: NodeRecord) -> bool:
+        """Update the status of a node; tell whether it is silent for too long."""
+        zone = zone_of(record.node)
+        if zone != record.zone:
+            self._forget(record)
+        self.tainter.add_zone(zone)
+        if self._writer.is_stale(record.node):
+            self._changed[record.node.metadata.name] = None
+            return False
+        status = ready_status(record.node)
+        if status == UNKNOWN and record.ready != UNKNOWN:
+            self.pods.queue.add(record.node.metadata.name)
+        self._tracker.set_status(record, status)
+        is_dead = record.dies_at(self._grace) < self._clock.monotonic()
+        return is_dead and status != UNKNOWN
+
+    async def _mark_unknown(self, record: NodeRecord) -> None:
+        """Set the conditions of a silent node to Unknown.
+
+        Raises Conflict if the node has changed meanwhile: then it may have posted its
+        status.
+        """
+        name, node = record.node.metadata.name, record.node
+        began = self._clock.monotonic()
+        if await self._is_alive(record):
+            self._tracker.set_status(record, record.ready)
+            return
+        conditions = unknown_conditions(node, self._writer.timestamp())
+        record.node = await self._writer.patch(
+            node, {"status": {"conditions": conditions}}, "status"
+        )
+        record.health = observe(record.health, record.node, record.health.seen_at, 0)
+        if record.ready == READY:
+            message = f"Node {name} status is now: NodeNotReady"
+            self._event(node, "NodeNotReady", message)
+        self._tracker.set_status(record, UNKNOWN)
+        self._changed[name] = None
+        self.pods.queue.add(name)
+        self._metrics.node_seconds.observe(self._clock.monotonic() - began)
+
+    async def _apply_disruption(self) -> None:
+        """Set the eviction rates of the zones by the numbers of healthy nodes."""
+        counts = self._tracker.counts()
+        found = disruption(self._states, counts, self._rates)
+        for zone in self._states.keys() | counts.keys():
+            self._metrics.zone(zone, counts.get(zone, Count()))
+        for zone in self._states.keys() - counts.keys():
+            self.tainter.remove_zone(zone)
+        self._states = dict(found.states)
+        for zone, rate in found.rates.items():
+            self.tainter.set_rate(zone, rate)
+        self._all_down = bool(counts) and all(
+            state is ZoneState.FULL for state in self._states.values()
+        )
+        if found.change is Change.ALL_DOWN:
+            self._logger.warning("No node is ready: evictions are stopped")
+            every = [record.node.metadata.name for record in self._tracker]
+            await self._each(every, self._remove_taints)
+        elif found.change is Change.RECOVERED:
+            self._logger.warning("Some nodes are ready again: evictions are resumed")
+            self._tracker.restart_grace_periods(self._clock.monotonic())
+
+    async def _remove_taints(self, record: NodeRecord) -> None:
+        """Remove the taints by which the pods of a node are evicted."""
+        self.tainter.discard(record.zone, record.node.metadata.name)
+        taints = without_no_execute(record.node)
+        if taints is not None:
+            await self._writer.set_taints(record.node, taints)
+
+    async def _set_taints(self, record: NodeRecord) -> None:
+        """Remove the NoExecute taints of a ready node; enqueue other nodes for taints.
+
+        A node that this check set to Unknown is enqueued, too. The queue reads the node
+        again.
+        """
+        node = record.node
+        status = ready_status(node)
+        if not status:
+            return
+        if status == READY or self._all_down:
+            if not self._writer.is_stale(node):
+                await self._remove_taints(record)
+        elif has_opposite(node):
+            await self._swap_taints(node)
+        elif no_execute_taints(node, self._writer.timestamp()) is None:
+            self.tainter.discard(record.zone, node.metadata.name)
+        else:
+            self.tainter.add(record.zone, node.metadata.name)
+
+    async def _swap_taints(self, node: Node) -> None:
+        """Replace a NoExecute taint that does not fit the health of its node.
+
+        Other taints of the node are written at the same time. Raises Conflict if the
+        node changes again and again.
+        """
+        for attempt in range(1, _ATTEMPTS + 1):
+            if attempt > 1 or self._writer.is_stale(node):
+                node = await self._client.get(NODES, "", node.metadata.name)
+            taints = no_execute_taints(node, self._writer.timestamp())
+            if not has_opposite(node) or taints is None:
+                return
+            try:
+                await self._writer.set_taints(node, taints)
+            except Conflict:
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                return
+
+    async def _each(
+        self, names: Sequence[str], action: Callable[[NodeRecord], Awaitable[None]]
+    ) -> None:
+        """Call an action for each node, some of them concurrently.
+
+        If the API server does not respond, the remaining nodes are left to the next
+        check.
+        """
+        for start in range(0, len(names), _AT_ONCE):
+            batch = names[start : start + _AT_ONCE]
+            answered = await asyncio.gather(
+                *(self._try(name, action) for name in batch)
+            )
+            if not all(answered):
+                for name in names[start + _AT_ONCE :]:
+                    self._changed[name] = None
+                return
+
+    async def _try(
+        self, name: str, action: Callable[[NodeRecord], Awaitable[None]]
+    ) -> bool:
+        """Call an action for a node; tell whether the API server has responded.
+
+        If the action fails, the next check repeats it.
+        """
+        record = self._tracker.get(name)
+        if record is None:
+            return True
+        try:
+            await action(record)
+        except NotFound:
+            return True  # the watch will deliver the deletion
+        except Conflict as error:
+            self._logger.v(2).info("Node has changed", node=name, err=str(error))
+            self._changed[name] = None
+        except (APIError, TransportError, ProtocolError) as error:
+            self._logger.error("Node not updated", node=name, err=str(error))
+            self._changed[name] = None
+            return not isinstance(error, TransportError)
+        return True
+
+    # Leases.
+
+    async def _is_alive(self, record: NodeRecord) -> bool:
+        """Tell whether a node has sent a heartbeat within its grace period.
+
+        Its lease is read before it counts as dead or is tainted. A watch may be silent
+        although the node sends heartbeats; upstream trusts its cache.
+        """
+        if record.dies_at(self._grace) < self._clock.monotonic():
+            await self._read_lease(record)
+        return record.dies_at(self._grace) >= self._clock.monotonic()
+
+    async def renews_lease(self, name: str) -> bool:
+        """Tell whether a node renews its lease, although its status is still Unknown.
+
+        Then its kubelet runs again, and will post the status soon. Upstream does not
+        check that.
+        """
+        record = self._tracker.get(name)
+        if record is None or not is_silent(record.node):
+            return False
+        if not self._is_renewed(record):
+            await self._read_lease(record)
+        return self._is_renewed(record)
+
+    def _is_renewed(self, record: NodeRecord) -> bool:
+        """Tell whether this process saw a renewed lease within the grace period."""
+        seen_at = record.heard_at
+        now = self._clock.monotonic()
+        return seen_at is not None and now - seen_at <= self._grace.monitor
+
+    async def _read_lease(self, record: NodeRecord) -> None:
+        """Read the lease of a node, and store a renewal.
+
+        The watch may deliver the same renewal during the request, so callers check
+        afterwards whether the node is alive.
+        """
+        name = record.node.metadata.name
+        lease = await self._informers.read(LEASE_RENEWALS, NODE_LEASES, name)
+        if lease is None or lease.spec.renew_time in (None, record.renewed):
+            return
+        self._logger.warning(
+            "The API server has a renewed lease that the cache does not show", node=name
+        )
+        now = self._clock.monotonic()
+        self._tracker.renewed(name, lease.spec.renew_time, now)
 
 
 def may_be_ready(pod: Pod) -> bool:
@@ -53,13 +487,12 @@ class PodMarker:
     def __init__(
         self, context: ControllerContext, is_unreachable: Callable[[str], bool]
     ) -> None:
-        self._context = context
         self._client = context.client
         self._clock = context.server_clock
         self._recorder = context.recorder
         self._is_unreachable = is_unreachable
         self._pods = context.lister(PODS, PODS_BY_NODE)
-        self._queue = context.queue("node_lifecycle_controller_pods")
+        self.queue = context.queue("node_lifecycle_controller_pods")
         context.informers.informer(PODS).add_handler(
             Handler(
                 on_add=self._bound,
@@ -69,14 +502,6 @@ class PodMarker:
                 ),
             )
         )
-
-    def workers(self) -> Workers:
-        """Return the workers, not yet running."""
-        return self._context.workers(self._queue, self.sync, _EVICTION_WORKERS)
-
-    def add(self, node: str) -> None:
-        """Mark the pods of a node that has become unreachable."""
-        self._queue.add(node)
 
     async def sync(self, node: str) -> Outcome:
         """Mark the pods of a node, as long as it is unreachable."""
@@ -115,117 +540,4 @@ class PodMarker:
     def _bound(self, pod: Pod) -> None:
         name = pod.spec.node_name
         if name and self._is_unreachable(name) and may_be_ready(pod):
-            self._queue.add(name)
-
-
-_BETA_OF: Final = {
-    "kubernetes.io/os": "beta.kubernetes.io/os",
-    "kubernetes.io/arch": "beta.kubernetes.io/arch",
-}
-"""The beta label of each stable label; its value is that of the stable label."""
-
-
-def labels_to_set(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the beta labels that are missing or wrong, with their right values.
-
-    Without the stable label, the beta label is not changed. Upstream:
-    reconcileNodeLabels.
-    """
-    return {
-        beta: labels[stable]
-        for stable, beta in _BETA_OF.items()
-        if stable in labels and labels.get(beta) != labels[stable]
-    }
-
-
-_WORKERS = 8
-_STALE = Requeue(0.05, "the cache does not show the last write yet")
-_CONFLICT = Requeue(0.05, "the cache does not show the last change yet")
-"""An immediate retry, as after other errors, would fail again."""
-
-
-class NoScheduleTainter:
-    """Writes the NoSchedule taints and the beta labels of one node at a time.
-
-    One patch has both, if both change. Upstream: doNodeProcessingPassWorker, which does
-    not retry a failed write until the node changes again; here it is retried.
-    """
-
-    def __init__(self, context: ControllerContext, writer: NodeWriter) -> None:
-        self._context = context
-        self._writer = writer
-        self._queue = context.queue("node_lifecycle_controller")
-        self._nodes = context.lister(NODES)
-        context.informers.informer(NODES).add_handler(
-            Handler(
-                on_add=self._enqueue,
-                on_update=lambda _, node: self._enqueue(node),
-                on_delete=lambda node: writer.forget(node.metadata.name),
-                depends_on=DependsOn(
-                    "metadata.labels",
-                    "spec.taints",
-                    "spec.unschedulable",
-                    "status.conditions",
-                ),
-            )
-        )
-
-    def workers(self) -> Workers:
-        """Return the workers, not yet running."""
-        queue = self._queue
-        return self._context.workers(queue, self.sync, _WORKERS, self._enqueue_all)
-
-    async def sync(self, name: str) -> Outcome:
-        """Update the taints and labels of a node by its conditions."""
-        node = self._nodes.by_key(name)
-        if node is None:
-            return DONE
-        taints = no_schedule_taints(node, self._writer.timestamp())
-        labels = labels_to_set(labels_of(node))
-        if taints is None and not labels:
-            return DONE
-        if self._writer.is_stale(node):
-            return _STALE
-        try:
-            await self._writer.set_taints_and_labels(node, taints, labels)
-        except NotFound:
-            return DONE
-        except Conflict:
-            return _CONFLICT
-        return DONE
-
-    def _enqueue(self, node: Node) -> None:
-        self._queue.add(node.metadata.name)
-
-    def _enqueue_all(self) -> Iterator[None]:
-        for name in self._nodes.keys():  # noqa: SIM118 - a lister is no mapping
-            self._queue.add(name)
-            yield
-
-
-def init_node_lifecycle_controller(context: ControllerContext) -> Controller:
-    """Wire the controller to its informers (newNodeLifecycleController)."""
-    options = context.config.of(NodeLifecycleOptions)
-    grace = GracePeriods(
-        startup=options.node_startup_grace_period,
-        monitor=options.node_monitor_grace_period,
-    )
-    rates = Rates(
-        normal=options.node_eviction_rate,
-        secondary=options.secondary_node_eviction_rate,
-        large_size=options.large_cluster_size_threshold,
-        unhealthy_part=options.unhealthy_zone_threshold,
-    )
-    writer = NodeWriter(context)
-    tainter = NoExecuteTainter(context, writer, rates.normal)
-    period = context.config.generic.node_monitor_period
-    monitor = NodeMonitor(context, period, grace, rates, writer, tainter)
-    pods = PodMarker(context, monitor.is_unreachable)
-    monitor.on_unreachable = pods.add
-    tainter.renews_lease = monitor.leases.renews_lease
-    return WorkerGroup(
-        NoScheduleTainter(context, writer).workers(),
-        pods.workers(),
-        tainter.workers(),
-        monitor.workers(),
-    )
+            self.queue.add(name)

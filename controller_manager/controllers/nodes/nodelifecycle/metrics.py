@@ -9,7 +9,6 @@ class NodeLifecycleMetrics:
     """The ``node_collector_*`` metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         self._health = Gauge(
             "node_collector_zone_health",
             "The percentage of healthy nodes in a zone",

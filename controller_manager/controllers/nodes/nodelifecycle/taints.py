@@ -1,12 +1,27 @@
-"""Computes the taints of a node from its conditions (pure functions)."""
+"""The taints of nodes: which they should have, and two parts that write them.
 
-from collections.abc import Iterable, Sequence
+One writes the NoSchedule taints of a node by its conditions, and its beta labels. The
+other writes the NoExecute taints, by which the pods of a node are evicted: the
+unhealthy nodes of a zone wait in a queue with a limited rate.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from controller_manager.api.core.scheduling import Taint
-from controller_manager.api.core.v1 import Node
+from controller_manager.api.core.v1 import NODES, Node
+from controller_manager.api.meta import labels_of, resource_version_number
+from controller_manager.api.times import format_time
+from controller_manager.client.errors import Conflict, NotFound
+from controller_manager.clock import Clock
+from controller_manager.informers.changes import DependsOn
+from controller_manager.informers.dispatch import Handler
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
+from controller_manager.workqueue.ratelimiters import TokenBucket
 
-from .node_health import ready_status
+from .health import ready_status
+from .metrics import NodeLifecycleMetrics
 
 NO_EXECUTE: Final = "NoExecute"
 NO_SCHEDULE: Final = "NoSchedule"
@@ -30,6 +45,25 @@ _EXECUTING: Final = {"False": NOT_READY, "Unknown": UNREACHABLE}
 """The key of the NoExecute taint for the status of the condition Ready."""
 
 _BOTH: Final = frozenset((NOT_READY, UNREACHABLE))
+
+_BETA_OF: Final = {
+    "kubernetes.io/os": "beta.kubernetes.io/os",
+    "kubernetes.io/arch": "beta.kubernetes.io/arch",
+}
+"""The beta label of each stable label; its value is that of the stable label."""
+
+_STALE: Final = Requeue(0.05, "the cache does not show the last write yet")
+_CONFLICT: Final = Requeue(0.05, "the cache does not show the last change yet")
+"""An immediate retry, as after other errors, would fail again."""
+
+_DELAY: Final = 0.1
+"""Seconds until a new node is tainted at the earliest (NodeEvictionPeriod).
+
+By then the cache shows its new status, and its NoSchedule taint is written.
+"""
+
+_RETRY: Final = 0.1
+"""Seconds until the retry for a node whose cached version is old."""
 
 
 def no_schedule_taints(node: Node, now: str) -> tuple[Taint, ...] | None:
@@ -107,3 +141,303 @@ def _json(taint: Taint) -> dict[str, Any]:
         "timeAdded": taint.time_added,
     }
     return {name: value for name, value in fields.items() if value}
+
+
+def labels_to_set(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the beta labels that are missing or wrong, with their right values.
+
+    Without the stable label, the beta label is not changed. Upstream:
+    reconcileNodeLabels.
+    """
+    return {
+        beta: labels[stable]
+        for stable, beta in _BETA_OF.items()
+        if stable in labels and labels.get(beta) != labels[stable]
+    }
+
+
+class NodeWriter:
+    """Patches nodes, and recognizes caches that do not show the last patch yet.
+
+    The API server refuses a patch if the node has changed.
+    """
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._clock = context.server_clock
+        self._informer = context.informers.informer(NODES)
+        self._written: dict[str, tuple[int, int]] = {}
+
+    def timestamp(self) -> str:
+        """Return the API server's time.
+
+        Tolerations count from the time of a taint. With the time of a slow clock, pods
+        would be evicted too early.
+        """
+        return format_time(self._clock.now())
+
+    def is_stale(self, node: Node) -> bool:
+        """Tell whether a node, cached or answered, is older than the last write of it.
+
+        A node may be the answer to that write. Then the cache may still be older.
+        """
+        written, version = self._written.get(node.metadata.name), self._version(node)
+        if written is None:
+            return False
+        if version > written:
+            del self._written[node.metadata.name]
+        return version < written
+
+    def forget(self, name: str) -> None:
+        """Drop the last write of a node that is gone."""
+        self._written.pop(name, None)
+
+    async def patch(
+        self, node: Node, patch: Mapping[str, Any], subresource: str = ""
+    ) -> Node:
+        """Patch a node as it is cached; return it as stored.
+
+        Raises `Conflict` if the cached node is old, `NotFound` if it is gone.
+        """
+        name = node.metadata.name
+        version = {"resourceVersion": node.metadata.resource_version}
+        metadata = {**patch.get("metadata", {}), "uid": node.metadata.uid, **version}
+        stored = await self._client.patch(
+            NODES, "", name, {**patch, "metadata": metadata}, subresource=subresource
+        )
+        self._written[name] = self._version(stored)
+        return stored
+
+    async def set_taints(self, node: Node, taints: Sequence[Taint]) -> None:
+        """Replace all taints."""
+        await self.patch(node, {"spec": {"taints": taints_json(taints)}})
+
+    def _version(self, node: Node) -> tuple[int, int]:
+        version = resource_version_number(node.metadata.resource_version)
+        return self._informer.epoch, version
+
+
+class NoScheduleTainter:
+    """Writes the NoSchedule taints and the beta labels of one node at a time.
+
+    One patch has both, if both change. Upstream: doNodeProcessingPassWorker, which does
+    not retry a failed write until the node changes again; here it is retried.
+    """
+
+    def __init__(self, context: ControllerContext, writer: NodeWriter) -> None:
+        self._writer = writer
+        self.queue = context.queue("node_lifecycle_controller")
+        self._nodes = context.lister(NODES)
+        context.informers.informer(NODES).add_handler(
+            Handler(
+                on_add=self._enqueue,
+                on_update=lambda _, node: self._enqueue(node),
+                on_delete=lambda node: writer.forget(node.metadata.name),
+                depends_on=DependsOn(
+                    "metadata.labels",
+                    "spec.taints",
+                    "spec.unschedulable",
+                    "status.conditions",
+                ),
+            )
+        )
+
+    async def sync(self, name: str) -> Outcome:
+        """Update the taints and labels of a node by its conditions."""
+        node = self._nodes.by_key(name)
+        if node is None:
+            return DONE
+        taints = no_schedule_taints(node, self._writer.timestamp())
+        labels = labels_to_set(labels_of(node))
+        if taints is None and not labels:
+            return DONE
+        if self._writer.is_stale(node):
+            return _STALE
+        patch: dict[str, Any] = {}
+        if taints is not None:
+            patch["spec"] = {"taints": taints_json(taints)}
+        if labels:
+            patch["metadata"] = {"labels": labels}
+        try:
+            await self._writer.patch(node, patch)
+        except NotFound:
+            return DONE
+        except Conflict:
+            return _CONFLICT
+        return DONE
+
+    def _enqueue(self, node: Node) -> None:
+        self.queue.add(node.metadata.name)
+
+    def enqueue_all(self) -> Iterator[None]:
+        """Add the names of all nodes, one in each step."""
+        for name in self._nodes.keys():  # noqa: SIM118 - a lister is no mapping
+            self.queue.add(name)
+            yield
+
+
+class EvictionQueue:
+    """Names of nodes in the order in which they were added, each once.
+
+    One node may be tainted every 1/rate seconds. Upstream: RateLimitedTimedQueue. There
+    a failed write uses the token of its zone; here only a taint that was written uses a
+    token.
+    """
+
+    def __init__(self, rate: float, clock: Clock) -> None:
+        self._clock = clock
+        self._rate = rate
+        self._bucket = _bucket(rate, clock)
+        self._names: dict[str, None] = {}
+
+    def __len__(self) -> int:
+        """Return the number of waiting nodes."""
+        return len(self._names)
+
+    def __contains__(self, name: str) -> bool:
+        """Tell whether a node waits."""
+        return name in self._names
+
+    def add(self, name: str) -> None:
+        """Add a node behind the others, unless it waits already."""
+        self._names.setdefault(name)
+
+    def discard(self, name: str) -> None:
+        """Remove a node, if it waits."""
+        self._names.pop(name, None)
+
+    def postpone(self, name: str) -> None:
+        """Move a waiting node behind the others."""
+        if name in self._names:
+            self.discard(name)
+            self.add(name)
+
+    def head(self) -> str | None:
+        """Return the first node, `None` if no node may be tainted now."""
+        if self._bucket is None or not self._bucket.has_token():
+            return None
+        return next(iter(self._names), None)
+
+    def used(self) -> None:
+        """Use a token: a node was tainted."""
+        if self._bucket is not None:
+            self._bucket.try_take()
+
+    def requeue_after(self) -> float | None:
+        """Return the seconds until the next token, `None` if no node needs one."""
+        if self._bucket is None or not self._names:
+            return None
+        return self._bucket.next_in()
+
+    def set_rate(self, rate: float) -> None:
+        """Change the rate; a wait for a token begins anew at the new rate."""
+        if rate == self._rate:
+            return
+        waiting = self._bucket is None or not self._bucket.has_token()
+        self._rate = rate
+        self._bucket = _bucket(rate, self._clock)
+        if waiting:
+            self.used()
+
+
+def _bucket(rate: float, clock: Clock) -> TokenBucket | None:
+    return TokenBucket(rate, 1, clock) if rate > 0 else None
+
+
+class _StaleCacheError(Exception):
+    """The cache does not show the last write of a node yet."""
+
+
+class NoExecuteTainter:
+    """Taints the unhealthy nodes of each zone in turn, at the rate of the zone.
+
+    The zone is the key of the queue. Upstream: doNoExecuteTaintingPass.
+    """
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        writer: NodeWriter,
+        rate: float,
+        renews_lease: Callable[[str], Awaitable[bool]],
+    ) -> None:
+        """Take the nodes a second of a new zone.
+
+        `renews_lease` tells whether a silent node sends heartbeats again.
+        """
+        self._clock = context.clock
+        self._writer = writer
+        self._rate = rate
+        self._nodes = context.lister(NODES)
+        self._metrics = context.metrics.of(NodeLifecycleMetrics)
+        self.queue = context.queue("node_lifecycle_controller_zones")
+        self._zones: dict[str, EvictionQueue] = {}
+        self._renews_lease = renews_lease
+
+    def add_zone(self, zone: str) -> None:
+        """Make the queue of a zone, if it is new."""
+        if zone not in self._zones:
+            self._zones[zone] = EvictionQueue(self._rate, self._clock)
+            self._metrics.zone_seen(zone)
+
+    def remove_zone(self, zone: str) -> None:
+        """Drop the queue of a zone that has no nodes."""
+        self._zones.pop(zone, None)
+
+    def add(self, zone: str, name: str) -> None:
+        """Put a node into the queue of its zone."""
+        self.add_zone(zone)
+        self._zones[zone].add(name)
+        self.queue.add_after(zone, _DELAY)
+
+    def discard(self, zone: str, name: str) -> None:
+        """Remove a node from the queue of its zone."""
+        if zone in self._zones:
+            self._zones[zone].discard(name)
+
+    def set_rate(self, zone: str, rate: float) -> None:
+        """Set the number of nodes of a zone that are tainted per second; 0 for none."""
+        self.add_zone(zone)
+        self._zones[zone].set_rate(rate)
+        self.queue.add(zone)
+
+    async def sync(self, zone: str) -> Outcome:
+        """Taint the first nodes of a zone, and requeue for the next token."""
+        waiting = self._zones.get(zone)
+        if waiting is None:
+            return DONE
+        while (name := waiting.head()) is not None:
+            try:
+                is_tainted = await self._taint(name)
+            except (Conflict, _StaleCacheError):
+                return Done(_RETRY)
+            except Exception:
+                waiting.postpone(name)
+                raise
+            waiting.discard(name)
+            if is_tainted:
+                waiting.used()
+                self._metrics.evicted(zone)
+        requeue_after = waiting.requeue_after()
+        return DONE if requeue_after is None else Done(requeue_after)
+
+    async def _taint(self, name: str) -> bool:
+        """Taint a node; return False if it needs no taint.
+
+        Raises Conflict or _StaleCacheError if the cached node is old.
+        """
+        node = self._nodes.by_key(name)
+        if node is None:
+            return False
+        if self._writer.is_stale(node):
+            raise _StaleCacheError
+        taints = no_execute_taints(node, self._writer.timestamp())
+        if taints is None or len(taints) < len(node.spec.taints or ()):
+            return False  # it is ready again
+        if await self._renews_lease(name):
+            return False  # its kubelet runs again
+        try:
+            await self._writer.set_taints(node, taints)
+        except NotFound:
+            return False
+        return True

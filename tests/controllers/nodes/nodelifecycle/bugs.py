@@ -6,26 +6,27 @@ from typing import Final
 from controller_manager.api.core.v1 import Node
 from controller_manager.controllers.nodes.nodelifecycle import (
     controller,
-    handlers,
-    monitor,
+    taints,
 )
-from controller_manager.controllers.nodes.nodelifecycle.monitor import LeaseReader
-from controller_manager.controllers.nodes.nodelifecycle.no_execute import (
+from controller_manager.controllers.nodes.nodelifecycle.controller import NodeMonitor
+from controller_manager.controllers.nodes.nodelifecycle.health import (
+    NodeHealth,
+    NodeTracker,
+)
+from controller_manager.controllers.nodes.nodelifecycle.taints import (
     NoExecuteTainter,
 )
-from controller_manager.controllers.nodes.nodelifecycle.node_health import NodeHealth
-from controller_manager.controllers.nodes.nodelifecycle.tracker import NodeTracker
 from tests.simulation.planted import Bug
 
 _DIES: Final = "node-dies-and-comes-back"
 _SILENT: Final = "watch-of-leases-is-silent"
 
 
-async def _trust_the_cache(_: LeaseReader, __: object) -> None:
+async def _trust_the_cache(_: NodeMonitor, __: object) -> None:
     """Read no lease from the API server."""
 
 
-async def _renews_no_lease(_: LeaseReader, __: str) -> bool:
+async def _renews_no_lease(_: NodeMonitor, __: str) -> bool:
     return False
 
 
@@ -37,24 +38,24 @@ def _silent_since_ever(
 
 BUGS: Final[Mapping[str, Bug]] = {
     "trust a silent watch of leases": Bug(
-        0, LeaseReader, "_read", _trust_the_cache, _SILENT
+        0, NodeMonitor, "_read_lease", _trust_the_cache, _SILENT
     ),
     "evict a node that is back": Bug(
         0,
-        LeaseReader,
+        NodeMonitor,
         "renews_lease",
         _renews_no_lease,
         "node-is-back-before-its-turn",
     ),
     "take what was never seen for silence": Bug(
-        0, handlers, "observe", _silent_since_ever, _DIES
+        0, controller, "observe", _silent_since_ever, _DIES
     ),
     "never find a dead node": Bug(0, NodeTracker, "due", lambda *_: [], _DIES),
     "let new pods on a dead node": Bug(
-        0, controller, "no_schedule_taints", lambda *_: None, _DIES
+        0, taints, "no_schedule_taints", lambda *_: None, _DIES
     ),
     "never evict": Bug(0, NoExecuteTainter, "add", lambda *_: None, _DIES),
     "keep the taints of a node that is back": Bug(
-        0, monitor, "without_no_execute", lambda _: None, _DIES
+        0, controller, "without_no_execute", lambda _: None, _DIES
     ),
 }

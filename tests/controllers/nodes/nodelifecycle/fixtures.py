@@ -15,10 +15,10 @@ from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.times import format_micro_time, format_time
 from controller_manager.client.client import PatchType
 from controller_manager.client.errors import NotFound
-from controller_manager.controllers.nodes.nodelifecycle.handlers import NODE_LEASES
-from controller_manager.controllers.nodes.nodelifecycle.options import (
+from controller_manager.controllers.nodes.nodelifecycle import (
     NodeLifecycleOptions,
 )
+from controller_manager.controllers.nodes.nodelifecycle.controller import NODE_LEASES
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, make_config
 

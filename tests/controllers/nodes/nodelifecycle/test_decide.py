@@ -13,14 +13,14 @@ from controller_manager.api.core.v1 import (
     NodeSpec,
     NodeStatus,
 )
-from controller_manager.controllers.nodes.nodelifecycle.controller import labels_to_set
-from controller_manager.controllers.nodes.nodelifecycle.node_health import (
+from controller_manager.controllers.nodes.nodelifecycle.health import (
     NodeHealth,
     observe,
     unknown_conditions,
 )
 from controller_manager.controllers.nodes.nodelifecycle.taints import (
     has_opposite,
+    labels_to_set,
     no_execute_taints,
     no_schedule_taints,
     taints_json,

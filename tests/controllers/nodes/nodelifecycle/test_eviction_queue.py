@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from controller_manager.controllers.nodes.nodelifecycle.no_execute import (
+from controller_manager.controllers.nodes.nodelifecycle.taints import (
     EvictionQueue,
 )
 

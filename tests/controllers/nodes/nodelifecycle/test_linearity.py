@@ -6,13 +6,11 @@ import time
 import pytest
 
 from controller_manager.api.core.v1 import Node, NodeCondition, NodeMeta, NodeStatus
-from controller_manager.controllers.nodes.nodelifecycle.monitor import NodeMonitor
-from controller_manager.controllers.nodes.nodelifecycle.node_health import (
+from controller_manager.controllers.nodes.nodelifecycle.controller import NodeMonitor
+from controller_manager.controllers.nodes.nodelifecycle.health import (
+    READY,
     GracePeriods,
     NodeHealth,
-)
-from controller_manager.controllers.nodes.nodelifecycle.tracker import (
-    READY,
     NodeRecord,
     NodeTracker,
 )
