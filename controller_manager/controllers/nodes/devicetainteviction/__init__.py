@@ -1,5 +1,7 @@
 """device-taint-eviction-controller: evicts pods that use tainted devices."""
 
+from typing import Final
+
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.dynamicresources.v1 import (
     DEVICE_CLASSES,
@@ -9,10 +11,33 @@ from controller_manager.api.dynamicresources.v1 import (
 from controller_manager.api.dynamicresources.v1beta2 import DEVICE_TAINT_RULES
 from controller_manager.control.gates import OBSERVED_GENERATION
 from controller_manager.informers.reads import Reads
+from controller_manager.options.controller_options import ControllerOptions, option
+from controller_manager.options.flag import concurrency
+from controller_manager.options.gates import Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
-from .options import TAINT_RULES, TAINTS, DeviceTaintEvictionOptions
+TAINTS: Final = Gate("DRADeviceTaints")
+"""Drivers taint devices, and pods that use them are evicted."""
+
+TAINT_RULES: Final = Gate(
+    "DRADeviceTaintRules", default=False, depends_on=(TAINTS.name,)
+)
+"""Administrators taint devices by rules."""
+
+
+class DeviceTaintEvictionOptions(ControllerOptions):
+    """The number of concurrent syncs of pods and rules."""
+
+    concurrent_syncs: int = option(
+        concurrency(
+            "concurrent-device-taint-eviction-syncs",
+            8,
+            "DeviceTaintEvictionController.ConcurrentSyncs",
+            "operations",
+        )
+    )
+
 
 CONTROLLER = Descriptor(
     name="device-taint-eviction-controller",

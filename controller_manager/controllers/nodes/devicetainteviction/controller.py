@@ -1,45 +1,64 @@
-"""Plans, cancels and carries out evictions (device_taint_eviction.go).
-
-Metrics of the device taint eviction controller, with upstream's names.
-"""
+"""Evicts pods because of taints of their devices (device_taint_eviction.go)."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
+from controller_manager.api.conditions import Condition, find_condition
+from controller_manager.api.core.scheduling import NO_EXECUTE
 from controller_manager.api.core.v1 import PODS, Pod, PodMeta
-from controller_manager.api.dynamicresources.v1 import RESOURCE_SLICES
+from controller_manager.api.dynamicresources.v1 import (
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Device,
+    DeviceTaint,
+    ResourceClaim,
+    ResourceSlice,
+)
 from controller_manager.api.dynamicresources.v1beta2 import (
     DEVICE_TAINT_RULES,
     DeviceTaintRule,
     DeviceTaintSelector,
 )
 from controller_manager.api.meta import is_deleting, key_of
-from controller_manager.client.errors import NotFound, is_about
+from controller_manager.api.times import format_time, parse_time
+from controller_manager.client.errors import Conflict, NotFound, is_about
 from controller_manager.client.events import NORMAL
 from controller_manager.control.pod_evictor import EvictionMetrics, PodEvictor
+from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome, Requeue
 
-from .claims import Claims, devices_of
-from .decide import Reason, Reasons, due, is_evicting, name_of, selects
-from .handlers import DeviceHandlers
-from .options import TAINT_RULES, DeviceTaintEvictionOptions
-from .status import PERIOD, RuleStatus
+from . import TAINT_RULES, DeviceTaintEvictionOptions
+from .claims import (
+    Claims,
+    DeviceName,
+    Reason,
+    Reasons,
+    devices_of,
+    due,
+    is_evicting,
+    name_of,
+    pool_of,
+    selects,
+)
+from .status import IN_PROGRESS, NO_EFFECT, Counts, condition_of, counts_pods
+
+Taints = dict[str, tuple[DeviceTaint, ...]]
+"""The NoExecute taints of devices, by the name of the device."""
 
 
 class DeviceTaintEvictionMetrics(EvictionMetrics):
     """The ``device_taint_eviction_controller_*`` metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         super().__init__(registry, "device_taint_eviction_controller")
 
 
@@ -50,7 +69,9 @@ _LONGEST_WAIT: Final = 86400.0
 _STALE: Final = 1.0
 """Seconds until a pod is checked again if the cache of a taint is old."""
 _TURN: Final = 500
-"""The number of claims that are processed in one turn."""
+"""The number of claims or devices that are processed in one turn."""
+_PERIOD: Final = 10.0
+"""Seconds between two changes of a rule's status."""
 
 
 class Planned(Struct, frozen=True):
@@ -68,7 +89,11 @@ class Planned(Struct, frozen=True):
 
 def init_device_taint_eviction_controller(context: ControllerContext) -> Controller:
     """Wire the controller to its informers (newDeviceTaintEvictionController)."""
-    return DeviceTaintEviction(context).workers()
+    controller = DeviceTaintEviction(context)
+    count = context.config.of(DeviceTaintEvictionOptions).concurrent_syncs
+    return context.workers(
+        controller.queue, controller.sync, count, controller.enqueue_all
+    )
 
 
 class DeviceTaintEviction:
@@ -80,9 +105,9 @@ class DeviceTaintEviction:
     """
 
     def __init__(self, context: ControllerContext) -> None:
-        self._context = context
         self._client = context.client
         self._clock = context.server_clock
+        self._field_manager = context.name
         self._recorder = context.recorder
         self._evictor = PodEvictor(
             context,
@@ -93,15 +118,44 @@ class DeviceTaintEviction:
         self._metrics = context.metrics.of(DeviceTaintEvictionMetrics)
         has_rules = context.config.features.is_enabled(TAINT_RULES)
         self._claims = Claims(context, with_rules=has_rules)
-        self._status = RuleStatus(context, self._claims)
         self._pods = context.lister(PODS)
-        self._queue = context.queue(context.name)
+        self.queue = context.queue(context.name)
         self._planned: dict[str, Planned] = {}
         self._is_started = False
         self._reselected: dict[str, list[DeviceTaintSelector]] = {}
-        DeviceHandlers(context, self._claims, self._enqueue_pod, self._pod_deleted)
+        self._evicted: dict[str, int] = {}
+        """The number of pods that each rule has evicted, by its uid."""
+        self._last: dict[str, int] = {}
+        """The last generation of each pool at its last change."""
+        informers = context.informers
+        informers.informer(PODS).add_handler(
+            Handler(
+                on_add=self._pod_added,
+                on_update=lambda _, new: self._pod_added(new),
+                on_delete=self._pod_deleted,
+                depends_on=DependsOn(
+                    "spec.nodeName",
+                    "status.resourceClaimStatuses",
+                    reading=("spec.resourceClaims",),
+                ),
+            )
+        )
+        informers.informer(RESOURCE_CLAIMS).add_handler(
+            Handler(
+                on_add=self._claim_changed,
+                on_update=self._claim_updated,
+                on_delete=self._claim_changed,
+            )
+        )
+        informers.informer(RESOURCE_SLICES).add_handler(
+            Handler(
+                on_add=self._pool_changed,
+                on_update=self._slice_updated,
+                on_delete=self._pool_changed,
+            )
+        )
         if has_rules:
-            context.informers.informer(DEVICE_TAINT_RULES).add_handler(
+            informers.informer(DEVICE_TAINT_RULES).add_handler(
                 Handler(
                     on_add=self._rule_changed,
                     on_update=self._rule_updated,
@@ -109,10 +163,93 @@ class DeviceTaintEviction:
                 )
             )
 
-    def workers(self) -> Controller:
-        """Return the workers, not yet running."""
-        count = self._context.config.of(DeviceTaintEvictionOptions).concurrent_syncs
-        return self._context.workers(self._queue, self.sync, count, self._enqueue_all)
+    # Changes that concern pods and rules.
+
+    def enqueue_all(self) -> Iterator[None]:
+        """Add all rules, and the pods with claims, when this process begins to lead."""
+        self._is_started = True
+        for rule in self._claims.rules():
+            self.queue.add(rule.metadata.name)
+            yield
+        for pod in self._pods.all():
+            if pod.spec.resource_claims:
+                self.queue.add(key_of(pod))
+            yield
+
+    def _enqueue_pod(self, pod: Pod) -> None:
+        self.queue.add(key_of(pod))
+
+    def _pod_deleted(self, pod: Pod) -> None:
+        if (key := key_of(pod)) in self._planned:
+            self.queue.add(key)
+
+    def _pod_added(self, pod: Pod) -> None:
+        if pod.spec.node_name and pod.spec.resource_claims:
+            self._enqueue_pod(pod)
+
+    def _claim_changed(self, claim: ResourceClaim) -> None:
+        for pod in self._claims.consumers(claim):
+            self._enqueue_pod(pod)
+
+    def _claim_updated(self, old: ResourceClaim, new: ResourceClaim) -> None:
+        if old.status != new.status or old.metadata.uid != new.metadata.uid:
+            self._claim_changed(old)
+            self._claim_changed(new)
+
+    def _slice_updated(self, old: ResourceSlice, new: ResourceSlice) -> None:
+        if pool_of(old) != pool_of(new):
+            self._pool_changed(old)
+            self._pool_changed(new)
+        elif old.spec.pool.generation != new.spec.pool.generation:
+            self._devices_changed(new, _differences(_tainted([old]), {}))
+            self._pool_changed(new)
+        elif old.spec.devices != new.spec.devices:
+            changed = _differences(_tainted([old]), _tainted([new]))
+            self._devices_changed(new, changed)
+
+    def _pool_changed(self, resource_slice: ResourceSlice) -> None:
+        """Check the tainted devices of a slice that was added, deleted or moved.
+
+        If the pool has another last generation now, check those of all its slices.
+        """
+        pool = pool_of(resource_slice)
+        last = self._claims.last_generation(pool)
+        concerned = [resource_slice]
+        if self._last.get(pool, 0) != last:
+            concerned += self._claims.all_slices(pool)
+        if last:
+            self._last[pool] = last
+        else:
+            self._last.pop(pool, None)
+        self._devices_changed(resource_slice, _tainted(concerned))
+
+    def _devices_changed(
+        self, resource_slice: ResourceSlice, names: Iterable[str]
+    ) -> None:
+        driver, pool = resource_slice.spec.driver, resource_slice.spec.pool.name
+        for name in names:
+            for claim in self._claims.using(DeviceName(driver, pool, name)):
+                self._claim_changed(claim)
+
+    def _rule_changed(self, rule: DeviceTaintRule) -> None:
+        name, selector = rule.metadata.name, rule.spec.device_selector
+        if self._is_started and selector is not None and is_evicting(rule):
+            self._reselected.setdefault(name, []).append(selector)
+        self.queue.add(name)
+
+    def _rule_updated(self, old: DeviceTaintRule, new: DeviceTaintRule) -> None:
+        if old.metadata.uid != new.metadata.uid:
+            self._rule_deleted(old)
+            self._rule_changed(new)
+        elif old.spec != new.spec:
+            self._rule_changed(old)
+            self._rule_changed(new)
+
+    def _rule_deleted(self, rule: DeviceTaintRule) -> None:
+        self._evicted.pop(rule.metadata.uid, None)
+        self._rule_changed(rule)
+
+    # Rules and their status.
 
     async def sync(self, key: str) -> Outcome:
         """Work on a pod or on a rule."""
@@ -126,12 +263,114 @@ class DeviceTaintEviction:
         selectors = self._reselected.pop(name, [])
         rule = self._claims.rule(name)
         try:
-            after = None if rule is None else await self._status.update(rule)
+            after = None if rule is None else await self._update_status(rule)
         except Exception as error:  # noqa: BLE001 - the worker reports it
-            return Failed(error, PERIOD)
+            return Failed(error, _PERIOD)
         finally:
             await self._enqueue_selected(selectors)
         return DONE if after is None else Done(max(after, _SHORTEST_WAIT))
+
+    async def _enqueue_selected(self, selectors: list[DeviceTaintSelector]) -> None:
+        """Enqueue the pods whose devices a changed rule selects or has selected."""
+        if not selectors:
+            return
+        for number, claim in enumerate(list(self._claims.allocated())):
+            names = [name_of(each) for each in devices_of(claim)]
+            if any(selects(each, name) for each in selectors for name in names):
+                for pod in self._claims.consumers(claim):
+                    self._enqueue_pod(pod)
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
+
+    async def _update_status(self, rule: DeviceTaintRule) -> float | None:
+        """Write the condition of a rule; if it is too early, return seconds to wait.
+
+        The transition time of the condition is the time of the last change of any
+        field, as upstream. The next change is written `_PERIOD` later, unless the rule
+        has changed.
+        """
+        known = find_condition(rule.status.conditions, IN_PROGRESS)
+        now = self._clock.now()
+        if known is not None and known.observed_generation == rule.metadata.generation:
+            requeue_after = _PERIOD - _age(known, now)
+            if requeue_after > 0:
+                return min(requeue_after, _PERIOD)
+        condition = condition_of(rule, await self._counts_of(rule, now))
+        if known is None or condition != replace(known, last_transition_time=None):
+            await self._apply_condition(rule, condition)
+        return None
+
+    async def _apply_condition(
+        self, rule: DeviceTaintRule, condition: Condition
+    ) -> None:
+        fields: dict[str, Any] = {
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message,
+            "observedGeneration": condition.observed_generation,
+            "lastTransitionTime": format_time(self._clock.now()),
+        }
+        config = {
+            "metadata": {"uid": rule.metadata.uid},
+            "status": {"conditions": [fields]},
+        }
+        try:
+            await self._client.apply(
+                DEVICE_TAINT_RULES,
+                rule.metadata.name,
+                config,
+                self._field_manager,
+                "status",
+            )
+        except (Conflict, NotFound):
+            return  # the rule is gone, or another rule has its name now
+
+    async def _counts_of(self, rule: DeviceTaintRule, now: datetime) -> Counts:
+        """Count the pods and devices of a rule, also if it is only simulated."""
+        evicted = self._evicted.get(rule.metadata.uid, 0)
+        if not counts_pods(rule):
+            return Counts(evicted=evicted)
+        is_simulated = rule.spec.taint.effect == NO_EFFECT
+        taint = replace(rule.spec.taint, effect=NO_EXECUTE)
+        rule = replace(rule, spec=replace(rule.spec, taint=taint))
+        pods, allocated = await self._pending(rule, now)
+        published = await self._published(rule) if is_simulated else 0
+        namespaces = {each.metadata.namespace for each in pods.values()}
+        return Counts(len(pods), len(namespaces), published, allocated, evicted)
+
+    async def _pending(
+        self, rule: DeviceTaintRule, now: datetime
+    ) -> tuple[dict[str, Pod], int]:
+        """Return the pods that a rule evicts, and the number of allocated devices."""
+        pods: dict[str, Pod] = {}
+        selector, allocated = rule.spec.device_selector, 0
+        for number, claim in enumerate(list(self._claims.allocated())):
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
+            names = map(name_of, devices_of(claim))
+            selected = sum(selects(selector, each) for each in names)
+            allocated += selected
+            for pod in self._claims.consumers(claim) if selected else ():
+                if self._is_evicted_by(rule, pod, now):
+                    pods[key_of(pod)] = pod
+        return pods, allocated
+
+    def _is_evicted_by(self, rule: DeviceTaintRule, pod: Pod, now: datetime) -> bool:
+        if is_deleting(pod):
+            return False
+        reasons = self._claims.reasons(pod, [rule], now)
+        return any(each.origin.uid == rule.metadata.uid for each in reasons)
+
+    async def _published(self, rule: DeviceTaintRule) -> int:
+        count = 0
+        for number, name in enumerate(list(self._claims.published())):
+            count += selects(rule.spec.device_selector, name)
+            if number % _TURN == _TURN - 1:
+                await asyncio.sleep(0)
+        return count
+
+    # Evictions.
 
     async def sync_pod(self, key: str) -> Outcome:
         """Plan, cancel or carry out the eviction of a pod."""
@@ -164,7 +403,7 @@ class DeviceTaintEviction:
         planned = self._planned.get(key)
         if planned is None or planned.rules != rules:
             for each in origins:
-                self._queue.add_after(each.name, PERIOD)
+                self.queue.add_after(each.name, _PERIOD)
             announced = planned is not None and planned.is_announced
             planned = Planned(uid, rules, is_announced=announced)
             self._planned[key] = planned
@@ -198,8 +437,8 @@ class DeviceTaintEviction:
         for origin in {each.origin for each in reasons if each.origin.is_rule}:
             rule = self._claims.rule(origin.name)
             if rule is not None and rule.metadata.uid == origin.uid:
-                self._status.evicted(origin.uid)
-                self._queue.add_after(origin.name, PERIOD)
+                self._evicted[origin.uid] = self._evicted.get(origin.uid, 0) + 1
+                self.queue.add_after(origin.name, _PERIOD)
 
     async def _is_confirmed(self, reasons: Reasons, now: datetime) -> bool:
         """Tell whether the API server also has a taint whose time is over.
@@ -243,50 +482,27 @@ class DeviceTaintEviction:
         reason = "DeviceTaintManagerEviction"
         self._recorder.event(PODS, pod, NORMAL, reason, message)
 
-    def _enqueue_all(self) -> Iterator[None]:
-        """Add all rules, and the pods with claims, when this process begins to lead."""
-        self._is_started = True
-        for rule in self._claims.rules():
-            self._queue.add(rule.metadata.name)
-            yield
-        for pod in self._pods.all():
-            if pod.spec.resource_claims:
-                self._queue.add(key_of(pod))
-            yield
 
-    def _enqueue_pod(self, pod: Pod) -> None:
-        self._queue.add(key_of(pod))
+def _tainted(slices: Iterable[ResourceSlice]) -> Taints:
+    """Return the devices of slices that have NoExecute taints."""
+    devices = (
+        each for resource_slice in slices for each in resource_slice.spec.devices or ()
+    )
+    return {each.name: taints for each in devices if (taints := _evicting(each))}
 
-    def _pod_deleted(self, pod: Pod) -> None:
-        if (key := key_of(pod)) in self._planned:
-            self._queue.add(key)
 
-    async def _enqueue_selected(self, selectors: list[DeviceTaintSelector]) -> None:
-        """Enqueue the pods whose devices a changed rule selects or has selected."""
-        if not selectors:
-            return
-        for number, claim in enumerate(list(self._claims.allocated())):
-            names = [name_of(each) for each in devices_of(claim)]
-            if any(selects(each, name) for each in selectors for name in names):
-                for pod in self._claims.consumers(claim):
-                    self._enqueue_pod(pod)
-            if number % _TURN == _TURN - 1:
-                await asyncio.sleep(0)
+def _evicting(device: Device) -> tuple[DeviceTaint, ...]:
+    return tuple(each for each in device.taints or () if each.effect == NO_EXECUTE)
 
-    def _rule_changed(self, rule: DeviceTaintRule) -> None:
-        name, selector = rule.metadata.name, rule.spec.device_selector
-        if self._is_started and selector is not None and is_evicting(rule):
-            self._reselected.setdefault(name, []).append(selector)
-        self._queue.add(name)
 
-    def _rule_updated(self, old: DeviceTaintRule, new: DeviceTaintRule) -> None:
-        if old.metadata.uid != new.metadata.uid:
-            self._rule_deleted(old)
-            self._rule_changed(new)
-        elif old.spec != new.spec:
-            self._rule_changed(old)
-            self._rule_changed(new)
+def _differences(before: Taints, after: Taints) -> list[str]:
+    return [
+        name
+        for name in {**before, **after}
+        if before.get(name, ()) != after.get(name, ())
+    ]
 
-    def _rule_deleted(self, rule: DeviceTaintRule) -> None:
-        self._status.forget(rule.metadata.uid)
-        self._rule_changed(rule)
+
+def _age(condition: Condition, now: datetime) -> float:
+    since = condition.last_transition_time
+    return _PERIOD if since is None else (now - parse_time(since)).total_seconds()

@@ -3,12 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from controller_manager.controllers.nodes.devicetainteviction import decide
+from controller_manager.controllers.nodes.devicetainteviction import claims
 from controller_manager.controllers.nodes.devicetainteviction.controller import (
     DeviceTaintEviction,
-)
-from controller_manager.controllers.nodes.devicetainteviction.handlers import (
-    DeviceHandlers,
 )
 from tests.simulation.planted import Bug
 
@@ -31,9 +28,9 @@ BUGS: Final[Mapping[str, Bug]] = {
         _trust_the_cache,
         "watch-of-slices-is-silent",
     ),
-    "ignore tolerations of claims": Bug(0, decide, "_tolerated", _not_at_all, _BREAKS),
+    "ignore tolerations of claims": Bug(0, claims, "_tolerated", _not_at_all, _BREAKS),
     "ignore changes of slices": Bug(
-        0, DeviceHandlers, "_slice_updated", lambda *_: None, _BREAKS
+        0, DeviceTaintEviction, "_slice_updated", lambda *_: None, _BREAKS
     ),
     "ignore rules": Bug(
         0, DeviceTaintEviction, "_rule_changed", lambda *_: None, "rule-taints-a-device"

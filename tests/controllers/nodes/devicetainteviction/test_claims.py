@@ -18,7 +18,7 @@ from controller_manager.api.dynamicresources.v1beta2 import (
     DeviceTaintSelector,
 )
 from controller_manager.api.meta import PartialMetadata
-from controller_manager.controllers.nodes.devicetainteviction.decide import (
+from controller_manager.controllers.nodes.devicetainteviction.claims import (
     DeviceName,
     Origin,
     Reason,
