@@ -1,7 +1,4 @@
-"""Watches nodes and pods, and evicts pods in time (taint_eviction.go).
-
-Metrics of the taint eviction controller, with upstream's names.
-"""
+"""Evicts pods because of taints of their nodes (taint_eviction.go)."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -22,26 +19,13 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue
 
-from .decide import (
-    Action,
-    Eviction,
-    Later,
-    Now,
-    Stay,
-    Taints,
-    decide,
-    is_back,
-    no_execute,
-    used_tolerations,
-    when_due,
-)
+from .evictions import Eviction, is_back, no_execute, plan, used_tolerations
 
 
 class TaintEvictionMetrics(EvictionMetrics):
     """The ``taint_eviction_controller_*`` metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         super().__init__(registry, "taint_eviction_controller")
 
 
@@ -64,7 +48,13 @@ _STALE: Final = 1.0
 
 def init_taint_eviction_controller(context: ControllerContext) -> Controller:
     """Wire the controller to its informers (tainteviction.New)."""
-    return TaintEviction(context).workers()
+    controller = TaintEviction(context)
+    return WorkerGroup(
+        context.workers(controller.pod_queue, controller.sync_pod, _WORKERS),
+        context.workers(
+            controller.node_queue, controller.sync_node, 1, controller.enqueue_tainted
+        ),
+    )
 
 
 class TaintEviction:
@@ -76,7 +66,6 @@ class TaintEviction:
     """
 
     def __init__(self, context: ControllerContext) -> None:
-        self._context = context
         self._client = context.client
         self._clock = context.clock
         self._recorder = context.recorder
@@ -88,8 +77,8 @@ class TaintEviction:
         self._compares_numbers = gates.is_enabled(COMPARISON_OPERATORS)
         self._nodes = context.lister(NODES)
         self._pods = context.lister(PODS, PODS_BY_NODE)
-        self._node_queue = context.queue("noexec_taint_node")
-        self._pod_queue = context.queue("noexec_taint_pod")
+        self.node_queue = context.queue("noexec_taint_node")
+        self.pod_queue = context.queue("noexec_taint_pod")
         self._evictions: dict[str, Eviction] = {}
         context.informers.informer(NODES).add_handler(
             Handler(
@@ -107,13 +96,34 @@ class TaintEviction:
             )
         )
 
-    def workers(self) -> Controller:
-        """Return the workers, not yet running."""
-        run = self._context.workers
-        return WorkerGroup(
-            run(self._pod_queue, self.sync_pod, _WORKERS),
-            run(self._node_queue, self.sync_node, 1, self._enqueue_tainted),
-        )
+    # Changes that concern nodes and pods.
+
+    def enqueue_tainted(self) -> Iterator[None]:
+        """Add the tainted nodes, when this process begins to lead."""
+        for node in self._nodes.all():
+            if no_execute(node.spec.taints):
+                self.node_queue.add(node.metadata.name)
+            yield
+
+    def _node_added(self, node: Node) -> None:
+        if self._evictions or no_execute(node.spec.taints):
+            self.node_queue.add(node.metadata.name)
+
+    def _node_updated(self, old: Node, new: Node) -> None:
+        if no_execute(old.spec.taints) != no_execute(new.spec.taints):
+            self.node_queue.add(new.metadata.name)
+
+    def _pod_changed(self, pod: Pod) -> None:
+        node = self._nodes.by_key(pod.spec.node_name)
+        key = key_of(pod)
+        if key in self._evictions or (node and no_execute(node.spec.taints)):
+            self.pod_queue.add(key)
+
+    def _pod_deleted(self, pod: Pod) -> None:
+        if (key := key_of(pod)) in self._evictions:
+            self.pod_queue.add(key)
+
+    # Evictions.
 
     async def sync_node(self, name: str) -> Outcome:
         """Enqueue the pods of a node whose taints have changed."""
@@ -124,7 +134,7 @@ class TaintEviction:
         for pod in self._pods.by_index(PODS_BY_NODE, name):
             key = key_of(pod)
             if is_tainted or key in self._evictions:
-                self._pod_queue.add(key)
+                self.pod_queue.add(key)
         return DONE
 
     async def sync_pod(self, key: str) -> Outcome:
@@ -137,27 +147,26 @@ class TaintEviction:
         if pod is None or self._is_evicted(key, pod, planned):
             return DONE
         node = self._nodes.by_key(pod.spec.node_name)
-        if node is None:
-            action = self._without_node(planned)
-        else:
-            action = self._decide(pod, planned, no_execute(node.spec.taints))
-        match action:
-            case Stay():
-                self._cancel(key)
-                return DONE
-            case Later(eviction=eviction):
-                self._evictions[key] = eviction
-                requeue_after = eviction.due - self._clock.monotonic()
-                return Done(min(max(requeue_after, _SHORTEST_WAIT), _LONGEST_WAIT))
-            case Now():
-                return await self._evict(key, pod, node, action)
+        now = self._clock.monotonic()
+        eviction = planned if node is None else self._plan(pod, node, planned, now)
+        if eviction is None:
+            self._cancel(key)
+            return DONE
+        self._evictions[key] = eviction
+        if (requeue_after := eviction.due - now) > 0:
+            return Done(min(max(requeue_after, _SHORTEST_WAIT), _LONGEST_WAIT))
+        if planned is not None and planned.due > now:
+            self._announce(eviction.uid, key, "Cancelling deletion of Pod")
+        return await self._evict(key, pod, node, eviction)
 
-    def _decide(self, pod: Pod, planned: Eviction | None, taints: Taints) -> Action:
+    def _plan(
+        self, pod: Pod, node: Node, planned: Eviction | None, now: float
+    ) -> Eviction | None:
+        taints = no_execute(node.spec.taints)
         used = used_tolerations(
             taints, pod.spec.tolerations, compares_numbers=self._compares_numbers
         )
-        now = self._clock.monotonic()
-        return decide(planned, pod.metadata.uid, taints, used, now)
+        return plan(planned, pod.metadata.uid, taints, used, now)
 
     def _is_evicted(self, key: str, pod: Pod, planned: Eviction | None) -> bool:
         """Tell whether a pod was evicted, perhaps by a request without a response."""
@@ -169,19 +178,10 @@ class TaintEviction:
             self._evictions[key] = replace(planned, is_done=True)
         return True
 
-    def _without_node(self, planned: Eviction | None) -> Action:
-        if planned is None:
-            return Stay()
-        return when_due(planned, self._clock.monotonic())
-
     async def _evict(
-        self, key: str, pod: Pod, node: Node | None, action: Now
+        self, key: str, pod: Pod, node: Node | None, eviction: Eviction
     ) -> Outcome:
         """Evict a pod whose time is over, if the API server agrees."""
-        eviction = action.eviction
-        self._evictions[key] = eviction
-        if action.cancels:
-            self._announce(pod.metadata.uid, key, "Cancelling deletion of Pod")
         if node is not None and (requeue := await self._must_wait(node, eviction.due)):
             return requeue
         if not eviction.is_announced:
@@ -239,28 +239,3 @@ class TaintEviction:
         pod = Pod(metadata=PodMeta(namespace=namespace, name=name, uid=uid))
         message = f"{text} {key}"
         self._recorder.event(PODS, pod, NORMAL, "TaintManagerEviction", message)
-
-    def _enqueue_tainted(self) -> Iterator[None]:
-        """Add the tainted nodes, when this process begins to lead."""
-        for node in self._nodes.all():
-            if no_execute(node.spec.taints):
-                self._node_queue.add(node.metadata.name)
-            yield
-
-    def _node_added(self, node: Node) -> None:
-        if self._evictions or no_execute(node.spec.taints):
-            self._node_queue.add(node.metadata.name)
-
-    def _node_updated(self, old: Node, new: Node) -> None:
-        if no_execute(old.spec.taints) != no_execute(new.spec.taints):
-            self._node_queue.add(new.metadata.name)
-
-    def _pod_changed(self, pod: Pod) -> None:
-        node = self._nodes.by_key(pod.spec.node_name)
-        key = key_of(pod)
-        if key in self._evictions or (node and no_execute(node.spec.taints)):
-            self._pod_queue.add(key)
-
-    def _pod_deleted(self, pod: Pod) -> None:
-        if (key := key_of(pod)) in self._evictions:
-            self._pod_queue.add(key)

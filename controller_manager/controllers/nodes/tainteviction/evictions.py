@@ -1,4 +1,4 @@
-"""Decides whether a pod on a tainted node stays, is evicted later, or now.
+"""Computes whether and when a pod on a tainted node is evicted (pure functions).
 
 Upstream: processPodOnNode of pkg/controller/tainteviction.
 """
@@ -42,26 +42,6 @@ class Eviction(Struct, frozen=True):
         return self.due <= self.since and not self.is_announced
 
 
-class Stay(Struct, frozen=True):
-    """The pod may stay: a planned eviction is cancelled."""
-
-
-class Later(Struct, frozen=True):
-    """The pod is evicted when the eviction is due."""
-
-    eviction: Eviction
-
-
-class Now(Struct, frozen=True):
-    """The pod is evicted now; `cancels` says that a later eviction was planned."""
-
-    eviction: Eviction
-    cancels: bool = False
-
-
-Action = Stay | Later | Now
-
-
 def no_execute(taints: Iterable[Taint] | None) -> Taints:
     """Return the taints that evict pods (getNoExecuteTaints)."""
     return tuple(each for each in taints or () if each.effect == NO_EXECUTE)
@@ -98,34 +78,29 @@ def tolerated_seconds(used: Iterable[Toleration]) -> int | None:
     return min(limits, default=None)
 
 
-def decide(
+def plan(
     planned: Eviction | None,
     uid: str,
     taints: Taints,
     used: Sequence[Toleration] | None,
     now: float,
-) -> Action:
-    """Return the action for the pod `uid` on a node with these NoExecute taints.
+) -> Eviction | None:
+    """Return the eviction of the pod `uid` from a node with these NoExecute taints.
 
-    `used` are the tolerations that count, `None` if the pod does not tolerate all the
-    taints. A planned eviction keeps its time when the tolerations change, as upstream.
+    `None` if the pod may stay. `used` are the tolerations that count, `None` if the pod
+    does not tolerate all the taints. A planned eviction keeps its time when the
+    tolerations change, as upstream.
     """
     if used is None:
-        is_waiting = planned is not None and planned.due > now
-        if planned is None or is_waiting:
-            planned = Eviction(uid, now, now, taints)
-        return Now(planned, cancels=is_waiting)
+        if planned is None or planned.due > now:
+            return Eviction(uid, now, now, taints)
+        return planned
     seconds = tolerated_seconds(used)
     if seconds is None:
-        return Stay()
+        return None
     if planned is None or (planned.is_silent and seconds > 0):
         planned = Eviction(uid, now, now + seconds, taints)
-    return when_due(_postponed(planned, taints, seconds), now)
-
-
-def when_due(planned: Eviction, now: float) -> Action:
-    """Return the action for a planned eviction: later, or now if it is due."""
-    return Later(planned) if planned.due > now else Now(planned)
+    return _postponed(planned, taints, seconds)
 
 
 def _postponed(planned: Eviction, taints: Taints, seconds: int) -> Eviction:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from controller_manager.controllers.nodes.tainteviction import decide
+from controller_manager.controllers.nodes.tainteviction import evictions
 from controller_manager.controllers.nodes.tainteviction.controller import TaintEviction
 from tests.simulation.planted import Bug
 
@@ -27,10 +27,10 @@ BUGS: Final[Mapping[str, Bug]] = {
         "watch-of-nodes-is-silent",
     ),
     "forget tainted nodes at a restart": Bug(
-        0, TaintEviction, "_enqueue_tainted", lambda _: iter(()), _RESTARTS
+        0, TaintEviction, "enqueue_tainted", lambda _: iter(()), _RESTARTS
     ),
     "evict a pod that tolerates for ever": Bug(
-        0, decide, "tolerated_seconds", _half_the_time, _RESTARTS
+        0, evictions, "tolerated_seconds", _half_the_time, _RESTARTS
     ),
     "never evict": Bug(0, TaintEviction, "_node_updated", lambda *_: None, _RESTARTS),
 }

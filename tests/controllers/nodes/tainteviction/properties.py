@@ -11,7 +11,7 @@ from controller_manager.api.core.v1 import Node
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
 from controller_manager.clock import LoopClock
-from controller_manager.controllers.nodes.tainteviction.decide import (
+from controller_manager.controllers.nodes.tainteviction.evictions import (
     Taints,
     no_execute,
     tolerated_seconds,

@@ -1,4 +1,4 @@
-"""Decisions whether a pod stays, is evicted later or now, as tables."""
+"""Whether and when pods are evicted, as tables."""
 
 import pytest
 
@@ -9,18 +9,13 @@ from controller_manager.api.core.v1 import (
     NodeSpec,
     NodeStatus,
 )
-from controller_manager.controllers.nodes.tainteviction.decide import (
-    Action,
+from controller_manager.controllers.nodes.tainteviction.evictions import (
     Eviction,
-    Later,
-    Now,
-    Stay,
-    decide,
     is_back,
     no_execute,
+    plan,
     tolerated_seconds,
     used_tolerations,
-    when_due,
 )
 
 A = Taint(key="a", value="1", effect="NoExecute")
@@ -107,49 +102,49 @@ PLANNED = Eviction("u", 0.0, 60.0, (A,))
     ("planned", "taints", "used", "expected"),
     [
         # A pod without a plan.
-        (None, (), [], Stay()),
-        (None, (A,), [tolerates_a()], Stay()),
-        (None, (A,), None, Now(Eviction("u", 10.0, 10.0, (A,)))),
-        (None, (A,), [tolerates_a(0)], Now(Eviction("u", 10.0, 10.0, (A,)))),
-        (None, (A,), [tolerates_a(5)], Later(Eviction("u", 10.0, 15.0, (A,)))),
+        (None, (), [], None),
+        (None, (A,), [tolerates_a()], None),
+        (None, (A,), None, Eviction("u", 10.0, 10.0, (A,))),
+        (None, (A,), [tolerates_a(0)], Eviction("u", 10.0, 10.0, (A,))),
+        (None, (A,), [tolerates_a(5)], Eviction("u", 10.0, 15.0, (A,))),
         # A pod whose eviction is planned.
-        (PLANNED, (), [], Stay()),
-        (PLANNED, (A,), [tolerates_a()], Stay()),
-        (PLANNED, (A,), None, Now(Eviction("u", 10.0, 10.0, (A,)), cancels=True)),
+        (PLANNED, (), [], None),
+        (PLANNED, (A,), [tolerates_a()], None),
+        (PLANNED, (A,), None, Eviction("u", 10.0, 10.0, (A,))),
         # Upstream never changes the time of an eviction that is planned.
-        (PLANNED, (A,), [tolerates_a(5)], Later(PLANNED)),
-        (PLANNED, (A,), [tolerates_a(500)], Later(PLANNED)),
-        (PLANNED, (A, B), [tolerates_a(60), tolerates_b(5)], Later(PLANNED)),
+        (PLANNED, (A,), [tolerates_a(5)], PLANNED),
+        (PLANNED, (A,), [tolerates_a(500)], PLANNED),
+        (PLANNED, (A, B), [tolerates_a(60), tolerates_b(5)], PLANNED),
         # The taint that it was planned for is gone; the other is tolerated longer.
-        (PLANNED, (B,), [tolerates_b(300)], Later(Eviction("u", 0.0, 300.0, (B,)))),
-        (PLANNED, (B,), [tolerates_b(20)], Later(Eviction("u", 0.0, 60.0, (B,)))),
+        (PLANNED, (B,), [tolerates_b(300)], Eviction("u", 0.0, 300.0, (B,))),
+        (PLANNED, (B,), [tolerates_b(20)], Eviction("u", 0.0, 60.0, (B,))),
     ],
 )
 def test_a_pod_stays_or_is_evicted_later_or_now(
     planned: Eviction | None,
     taints: tuple[Taint, ...],
     used: list[Toleration] | None,
-    expected: Action,
+    expected: Eviction | None,
 ) -> None:
     """The time is 10."""
-    assert decide(planned, "u", taints, used, 10.0) == expected
+    assert plan(planned, "u", taints, used, 10.0) == expected
 
 
 def test_an_eviction_that_failed_is_not_planned_anew() -> None:
     """The eviction is neither cancelled nor announced again."""
     failed = Eviction("u", 0.0, 5.0, (A,), is_announced=True)
-    assert decide(failed, "u", (A,), None, 10.0) == Now(failed)
-    assert decide(failed, "u", (A,), [tolerates_a(500)], 10.0) == Now(failed)
-    assert decide(failed, "u", (), [], 10.0) == Stay()
+    assert plan(failed, "u", (A,), None, 10.0) == failed
+    assert plan(failed, "u", (A,), [tolerates_a(500)], 10.0) == failed
+    assert plan(failed, "u", (), [], 10.0) is None
 
 
 def test_a_pod_that_was_to_go_at_once_may_tolerate_the_taints_now() -> None:
     """No event has announced the eviction yet: the pod has its whole time."""
     silent = Eviction("u", 5.0, 5.0, (A,))
-    assert decide(silent, "u", (A,), None, 10.0) == Now(silent)
+    assert plan(silent, "u", (A,), None, 10.0) == silent
     planned = Eviction("u", 10.0, 30.0, (A,))
-    assert decide(silent, "u", (A,), [tolerates_a(20)], 10.0) == Later(planned)
-    assert decide(silent, "u", (A,), [tolerates_a(0)], 10.0) == Now(silent)
+    assert plan(silent, "u", (A,), [tolerates_a(20)], 10.0) == planned
+    assert plan(silent, "u", (A,), [tolerates_a(0)], 10.0) == silent
 
 
 def node(ready: str, *keys: str) -> Node:
@@ -175,9 +170,3 @@ def test_a_ready_node_with_taints_of_unhealthy_nodes_is_back(
 ) -> None:
     """A node with any other NoExecute taint is not."""
     assert is_back(found) == expected
-
-
-def test_an_eviction_is_due_at_its_time() -> None:
-    """It is not due a moment earlier."""
-    assert when_due(PLANNED, 59.9) == Later(PLANNED)
-    assert when_due(PLANNED, 60.0) == Now(PLANNED)
