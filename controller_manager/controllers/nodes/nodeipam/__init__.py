@@ -2,11 +2,56 @@
 
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.informers.reads import Reads
+from controller_manager.options.checks import at_most_two
 from controller_manager.options.config import Config
+from controller_manager.options.controller_options import ControllerOptions, option
+from controller_manager.options.flag import Flag
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
-from .options import NodeIPAMOptions
+
+class NodeIPAMOptions(ControllerOptions):
+    """The mask sizes of nodes' ranges, 0 for the default, and the services' ranges."""
+
+    mask_size: int = option(
+        Flag(
+            "node-cidr-mask-size",
+            "int32",
+            "0",
+            "Mask size of a node's range in a cluster with one address family. The "
+            "default is 24 for IPv4 and 64 for IPv6.",
+            "NodeIPAMController.NodeCIDRMaskSize",
+        )
+    )
+    mask_size_ipv4: int = option(
+        Flag(
+            "node-cidr-mask-size-ipv4",
+            "int32",
+            "0",
+            "Mask size of a node's IPv4 range. The default is 24.",
+            "NodeIPAMController.NodeCIDRMaskSizeIPv4",
+        )
+    )
+    mask_size_ipv6: int = option(
+        Flag(
+            "node-cidr-mask-size-ipv6",
+            "int32",
+            "0",
+            "Mask size of a node's IPv6 range. The default is 64.",
+            "NodeIPAMController.NodeCIDRMaskSizeIPv6",
+        )
+    )
+    service_ranges: str = option(
+        Flag(
+            "service-cluster-ip-range",
+            "string",
+            None,
+            "The range of the services' addresses, or one for each family with a comma "
+            "between them. Nodes get no range that overlaps with it.",
+            "NodeIPAMController.ServiceCIDR",
+            check=at_most_two,
+        )
+    )
 
 
 def _lacks(config: Config, _: str) -> str:
@@ -16,7 +61,7 @@ def _lacks(config: Config, _: str) -> str:
 CONTROLLER = Descriptor(
     name="node-ipam-controller",
     aliases=("nodeipam",),
-    load=".reconciler:NodeIPAMReconciler",
+    load=".controller:NodeIPAMReconciler",
     requires=(NODES,),
     reads=(Reads(NODES, "spec.podCIDR", "spec.podCIDRs"),),
     options=NodeIPAMOptions,

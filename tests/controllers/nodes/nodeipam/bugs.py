@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
-from controller_manager.controllers.nodes.nodeipam.cidr_set import CIDRSet, Network
-from controller_manager.controllers.nodes.nodeipam.reconciler import (
-    NodeIPAMReconciler,
+from controller_manager.controllers.nodes.nodeipam.controller import NodeIPAMReconciler
+from controller_manager.controllers.nodes.nodeipam.ranges import (
+    CIDRSet,
+    Network,
     RangeAllocator,
 )
 from tests.simulation.planted import Bug

@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from controller_manager.controllers.nodes.nodeipam.cidr_set import CIDRSet
+from controller_manager.controllers.nodes.nodeipam.ranges import CIDRSet
 
 
 def made(network: str, mask_size: int, *held: str) -> CIDRSet:

@@ -14,8 +14,8 @@ from controller_manager.api.core.v1 import EVENTS, NODES, Node
 from controller_manager.client.builder import Connections
 from controller_manager.client.errors import TransportError
 from controller_manager.client.transport import Request, Response
-from controller_manager.controllers.nodes.nodeipam.options import NodeIPAMOptions
-from controller_manager.controllers.nodes.nodeipam.reconciler import NodeIPAMReconciler
+from controller_manager.controllers.nodes.nodeipam import NodeIPAMOptions
+from controller_manager.controllers.nodes.nodeipam.controller import NodeIPAMReconciler
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.startup import StartError

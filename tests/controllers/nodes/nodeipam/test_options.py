@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from controller_manager.controllers.nodes.nodeipam.cidr_set import parse_network
-from controller_manager.controllers.nodes.nodeipam.options import (
+from controller_manager.controllers.nodes.nodeipam import NodeIPAMOptions
+from controller_manager.controllers.nodes.nodeipam.ranges import (
     ClusterRange,
-    NodeIPAMOptions,
     Settings,
+    parse_network,
     read_settings,
 )
 from controller_manager.options.config import PodRangesConfig
