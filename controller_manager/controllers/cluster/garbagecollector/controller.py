@@ -29,6 +29,7 @@ from controller_manager.control.definitions import (
     INITIAL_SYNC,
     REDISCOVER,
 )
+from controller_manager.control.recent_set import RecentSet
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, failure_of
@@ -43,7 +44,6 @@ from .graph import (
     GroupKind,
     Identity,
     Node,
-    RecentSet,
     has_finalizer,
     named_by,
     waits_for,

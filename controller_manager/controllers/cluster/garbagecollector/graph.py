@@ -4,20 +4,18 @@ Nodes are objects, found by uid. An owner that no watch has shown yet is a virtu
 node: it has dependents, and the API server must be asked whether it exists.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from controller_manager.api.meta import KubeObject, OwnerReference, is_deleting
 from controller_manager.api.resource import AnyResource
+from controller_manager.control.recent_set import RecentSet
 
 FOREGROUND_FINALIZER: Final = "foregroundDeletion"
 ORPHAN_FINALIZER: Final = "orphan"
 
 _NODES_PER_STEP: Final = 20
 """The number of objects that are forgotten before other tasks may run: below 1 ms."""
-
-_MOST_RECENT: Final = 500
-"""The most items of a RecentSet; upstream's cache of absent owners has that size."""
 
 GroupKind = tuple[str, str]
 """A group and a kind, without a version."""
@@ -46,8 +44,6 @@ USUAL_DEPENDENTS: Final[Mapping[GroupKind, tuple[GroupKind, ...]]] = {
 }
 """Kinds of objects that the controllers here create for an owner, or tie to it: a watch
 may not have shown the first of them yet. All are served by the API server itself."""
-
-ItemT = TypeVar("ItemT", bound=Hashable)
 
 
 _NO_DEPENDENTS: Final[Mapping["Node", None]] = {}
@@ -172,28 +168,6 @@ class Node:
                 for owner in dependent.owners
             )
         ]
-
-
-class RecentSet(Generic[ItemT]):
-    """A set that drops its oldest item above five hundred items."""
-
-    def __init__(self) -> None:
-        self._items: dict[ItemT, None] = {}
-
-    def __contains__(self, item: ItemT) -> bool:
-        """Tell whether an item is in the set."""
-        return item in self._items
-
-    def clear(self) -> None:
-        """Drop all items."""
-        self._items.clear()
-
-    def add(self, item: ItemT) -> None:
-        """Add an item, or make it the newest one."""
-        self._items.pop(item, None)
-        self._items[item] = None
-        if len(self._items) > _MOST_RECENT:
-            del self._items[next(iter(self._items))]
 
 
 def has_finalizer(obj: KubeObject, finalizer: str) -> bool:

@@ -45,7 +45,7 @@ _ONE_LESS: Final = bytes(
 
 
 def parse_network(text: str) -> Network:
-    """Parse a range (ParseCIDRSloppy); bits of its address beyond the mask do not count.
+    """Parse a range (ParseCIDRSloppy); bits beyond the mask do not count.
 
     Numbers of an IPv4 address may have leading zeros; they are decimal. Raises
     ValueError for anything else than an address, a slash and a mask size.

@@ -1,5 +1,7 @@
 """resourceclaim-controller: creates and reserves claims to devices for pods."""
 
+from typing import Final
+
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.dynamicresources.v1 import (
     RESOURCE_CLAIM_TEMPLATES,
@@ -7,11 +9,37 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
 from controller_manager.informers.reads import Reads
+from controller_manager.options.controller_options import ControllerOptions, option
+from controller_manager.options.flag import concurrency
+from controller_manager.options.gates import Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
-from . import options
-from .options import ResourceClaimOptions
+DYNAMIC_ALLOCATION: Final = Gate("DynamicResourceAllocation", locked=True)
+"""An API server has claims to devices."""
+
+ADMIN_ACCESS: Final = Gate("DRAAdminAccess", locked=True)
+"""Claims may request devices that other claims use, in namespaces that allow it."""
+
+WORKLOAD_CLAIMS: Final = Gate("DRAWorkloadResourceClaims", "ALPHA", default=False)
+"""A group of pods may have claims that its pods share."""
+
+GRANULAR_AUTHORIZATION: Final = Gate("DRAResourceClaimGranularStatusAuthorization")
+"""An API server allows the reservation of a claim to who may update its binding."""
+
+
+class ResourceClaimOptions(ControllerOptions):
+    """The number of concurrent syncs of pods and claims."""
+
+    concurrent_syncs: int = option(
+        concurrency(
+            "concurrent-resourceclaim-syncs",
+            50,
+            "ResourceClaimController.ConcurrentSyncs",
+            "resource claims",
+        )
+    )
+
 
 CONTROLLER = Descriptor(
     name="resourceclaim-controller",
@@ -19,7 +47,7 @@ CONTROLLER = Descriptor(
     load=".controller:init_resource_claim_controller",
     requires=(PODS, RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES),
     makes=((RESOURCE_CLAIMS, "Pod"),),
-    gated_requires=((options.WORKLOAD_CLAIMS, (POD_GROUPS,)),),
+    gated_requires=((WORKLOAD_CLAIMS, (POD_GROUPS,)),),
     reads=(
         Reads(
             PODS,
@@ -35,11 +63,11 @@ CONTROLLER = Descriptor(
     ),
     options=ResourceClaimOptions,
     gates=(
-        options.WORKLOAD_CLAIMS,
-        options.ADMIN_ACCESS,
-        options.GRANULAR_AUTHORIZATION,
+        WORKLOAD_CLAIMS,
+        ADMIN_ACCESS,
+        GRANULAR_AUTHORIZATION,
     ),
-    requires_gates=(options.DYNAMIC_ALLOCATION,),
+    requires_gates=(DYNAMIC_ALLOCATION,),
     permissions=(
         allow(PODS, "get", "list", "watch"),
         allow(PODS, "update", subresource="finalizers"),
@@ -53,14 +81,14 @@ CONTROLLER = Descriptor(
     ),
     gated_permissions=(
         (
-            options.WORKLOAD_CLAIMS,
+            WORKLOAD_CLAIMS,
             (
                 allow(POD_GROUPS, "get", "list", "watch"),
                 allow(POD_GROUPS, "patch", "update", subresource="status"),
             ),
         ),
         (
-            options.GRANULAR_AUTHORIZATION,
+            GRANULAR_AUTHORIZATION,
             (allow(RESOURCE_CLAIMS, "patch", "update", subresource="binding"),),
         ),
     ),

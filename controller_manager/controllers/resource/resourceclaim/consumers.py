@@ -1,20 +1,23 @@
-"""The consumers of claims: pods, and groups of pods.
+"""The consumers of claims: pods, and groups of pods; indexes find them.
 
 Upstream: podNeedsClaims and podNeedsWork of controller.go, and ClaimName of
 staging/src/k8s.io/dynamic-resource-allocation/resourceclaim.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from controller_manager.api.core.v1 import Pod, PodResourceClaim, PodResourceClaimStatus
-from controller_manager.api.dynamicresources.v1 import ClaimConsumer
+from controller_manager.api.dynamicresources.v1 import ClaimConsumer, ResourceClaim
 from controller_manager.api.meta import APIStruct, KubeObject, Metadata, is_deleting
+from controller_manager.api.owners import controller_of
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
+from controller_manager.informers.changes import DependsOn
+from controller_manager.informers.indexes import Index
 
 POD: Final = ("", "pods")
 """The group and the resource by which a claim is reserved for a pod."""
@@ -155,3 +158,82 @@ def shares(group: Consumer | None, wanted: PodResourceClaim) -> bool:
     The entries must be equal: their name, and the claim or the template.
     """
     return group is not None and wanted in group.wanted
+
+
+def pod_claim_name(claim: ResourceClaim) -> str | None:
+    """Return the entry of its owner that a claim is for, `None` for no entry."""
+    annotations = claim.metadata.annotations
+    return None if annotations is None else annotations.pod_claim_name
+
+
+def owner_uid(claim: ResourceClaim) -> str:
+    """Return the uid of the pod or the group that a claim was created for, or ""."""
+    owner = controller_of(claim)
+    return "" if owner is None else owner.uid
+
+
+def _claim_keys(pod: Pod) -> Iterable[str]:
+    return {f"{pod.metadata.namespace}/{name}" for name in claim_names(pod)}
+
+
+def _template_keys(pod: Pod) -> Iterable[str]:
+    return {
+        f"{pod.metadata.namespace}/{each.resource_claim_template_name}"
+        for each in pod.spec.resource_claims or ()
+        if each.resource_claim_template_name is not None
+    }
+
+
+def _group_key(pod: Pod) -> Iterable[str]:
+    name = group_name(pod) if pod.spec.resource_claims else ""
+    return (f"{pod.metadata.namespace}/{name}",) if name else ()
+
+
+def _owner_uid(claim: ResourceClaim) -> Iterable[str]:
+    return (uid,) if (uid := owner_uid(claim)) else ()
+
+
+def _templates_of_group(group: PodGroup) -> Iterable[str]:
+    return {
+        f"{group.metadata.namespace}/{each.resource_claim_template_name}"
+        for each in of_group(group).wanted
+        if each.resource_claim_template_name is not None
+    }
+
+
+def _is_same_group(old: PodGroup, new: PodGroup) -> bool:
+    return old.metadata.uid == new.metadata.uid
+
+
+PODS_BY_CLAIM: Final = Index(
+    "resource claim",
+    _claim_keys,
+    depends_on=DependsOn(
+        "status.resourceClaimStatuses",
+        "status.extendedResourceClaimStatus",
+        reading=("spec.resourceClaims",),
+    ),
+)
+"""Pods by the keys of their claims to devices."""
+
+PODS_BY_TEMPLATE: Final = Index(
+    "claim template",
+    _template_keys,
+    depends_on=DependsOn(reading=("spec.resourceClaims",)),
+)
+"""Pods by the keys of the templates that their claims come from."""
+
+PODS_BY_GROUP: Final = Index(
+    "group with claims",
+    _group_key,
+    depends_on=DependsOn(reading=("spec.resourceClaims", "spec.schedulingGroup")),
+)
+"""Pods with claims by the key of their group."""
+
+CLAIMS_BY_OWNER: Final = Index(
+    "owner", _owner_uid, depends_on=DependsOn("metadata.ownerReferences")
+)
+"""Claims by the uid of their owner."""
+
+GROUPS_BY_TEMPLATE: Final = Index("claim template", _templates_of_group, _is_same_group)
+"""PodGroups by the keys of the templates that their claims come from."""

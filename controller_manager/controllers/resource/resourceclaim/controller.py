@@ -1,78 +1,138 @@
-"""The queue of pods, groups of pods and claims (controller.go of resourceclaim).
+"""Gives pods their claims to devices, and releases claims (controller.go).
 
-The handlers find the keys that a change concerns (enqueuePod, enqueueResourceClaim).
+A claim is created for each entry of a pod, or of a group of pods, that names a
+template. It is reserved for its consumers, and released when they are gone.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 
-from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.core.v1 import PODS, Pod, PodResourceClaim
 from controller_manager.api.dynamicresources.v1 import (
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
+    ClaimConsumer,
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from controller_manager.api.meta import key_of
+from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.owners import controller_of
+from controller_manager.api.resource import AnyResource
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
+from controller_manager.client.client import DeleteOptions
+from controller_manager.client.errors import (
+    APIError,
+    NotFound,
+    ProtocolError,
+    TransportError,
+    is_about,
+)
+from controller_manager.client.events import WARNING
+from controller_manager.control.recent_set import RecentSet
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
+from controller_manager.informers.lister import Lister
 from controller_manager.runtime.consistency import requeue_for
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
-from controller_manager.runtime.outcome import Outcome
+from controller_manager.runtime.outcome import DONE, Done, Outcome
 
-from .claims import ClaimSync
-from .consumers import claim_names, is_done, of_group, uses_claims
-from .create import ClaimCreator
-from .indexes import CLAIMS_BY_KIND, PODS_BY_CLAIM, PODS_BY_GROUP, PODS_BY_TEMPLATE
-from .metrics import ResourceClaimMetrics
-from .options import ResourceClaimOptions
-from .pod_groups import PodGroups
-from .pods import PodSync
-from .reservations import Reserver
-from .tracker import DeletedPods
+from . import WORKLOAD_CLAIMS, ResourceClaimOptions
+from .consumers import (
+    GROUPS_BY_TEMPLATE,
+    POD,
+    POD_GROUP,
+    PODS_BY_CLAIM,
+    PODS_BY_GROUP,
+    PODS_BY_TEMPLATE,
+    Consumer,
+    claim_names,
+    group_name,
+    is_done,
+    of_group,
+    of_pod,
+    owner_uid,
+    shares,
+    uses_claims,
+)
+from .creation import ClaimCreator, ClaimNotCreated, event_text
+from .metrics import CLAIMS_BY_KIND, ResourceClaimMetrics
+from .reservations import (
+    Reserver,
+    is_left_over,
+    other_finalizers,
+    patch_claim,
+    release,
+    reserve,
+    reserved_for,
+)
 
-CLAIM: Final = "claim:"
-POD: Final = "pod:"
-GROUP: Final = "podgroup:"
+_Sync = Callable[[str], Awaitable[Outcome]]
+
+_REASON: Final = "FailedResourceClaimCreation"
+
+_PATIENCE: Final = 10.0
+"""Seconds after which no scheduler is still allocating a claim that has the finalizer.
+"""
+
+_SHORTEST_WAIT: Final = 0.001
 
 
-class ClaimHandlers:
-    """Calls `enqueue` with the keys of pods, groups and claims that need a sync.
+def init_resource_claim_controller(context: ControllerContext) -> Controller:
+    """Wire the controller to its informers (newResourceClaimController)."""
+    controller = ResourceClaimController(context)
+    count = context.config.of(ResourceClaimOptions).concurrent_syncs
+    return context.workers(
+        controller.queue, controller.sync, count, controller.enqueue_all
+    )
 
-    The key of a deleted object is enqueued as well, so that its state is dropped.
 
-    Pods without claims cost only a check of their spec. An index finds the pods of a
-    claim, of a template and of a group.
+class ResourceClaimController:
+    """Gives pods their claims, and removes claims from pods that are gone.
+
+    A key is ``pod:``, ``podgroup:`` or ``claim:``, and then ``namespace/name``. A key
+    waits until the caches show what its last sync has written, so that no claim is
+    created twice. Pods without claims cost only a check of their spec.
     """
 
-    def __init__(
-        self,
-        context: ControllerContext,
-        enqueue: Callable[[str], None],
-        gone: DeletedPods,
-        pods: PodSync,
-        groups: PodGroups,
-        creator: ClaimCreator,
-    ) -> None:
-        """Watch pods, claims and templates, and groups if their gate is enabled."""
-        self._enqueue = enqueue
-        self._gone = gone
-        self._sync = pods
-        self._groups = groups
-        self._creator = creator
-        by_group = (PODS_BY_GROUP,) if groups.is_enabled else ()
+    def __init__(self, context: ControllerContext) -> None:
+        self.queue = context.queue("resource_claim")
+        self._client = context.client
+        self._clock = context.clock
+        self._logger = context.logger
+        self._recorder = context.recorder
+        self._one_by_one = context.one_by_one
+        self._consistency = context.consistency
+        self._consistency.records_writes = True
+        self._gone: RecentSet[str] = RecentSet()
+        """The uids of deleted pods. A claim that is reserved for one of them is
+        released without a request to the API server."""
+        self._left_over: dict[str, tuple[str, float]] = {}
+        """The version of each claim with a superfluous finalizer, and the time it was
+        seen.
+        """
+        self._creator = ClaimCreator(context)
+        self._has_groups = context.config.features.is_enabled(WORKLOAD_CLAIMS)
+        self._groups: Lister[PodGroup] | None = (
+            context.lister(POD_GROUPS, GROUPS_BY_TEMPLATE) if self._has_groups else None
+        )
+        self._reserver = Reserver(context)
+        self._claims = context.lister(RESOURCE_CLAIMS, CLAIMS_BY_KIND)
+        context.metrics.of(ResourceClaimMetrics).count(self._claims)
+        by_group = (PODS_BY_GROUP,) if self._has_groups else ()
         self._pods = context.lister(PODS, PODS_BY_CLAIM, PODS_BY_TEMPLATE, *by_group)
-        self._context = context
-        self._watch()
-
-    def _watch(self) -> None:
-        informers = self._context.informers
+        self._syncs: Mapping[str, tuple[Lister[Any] | None, _Sync]] = {
+            "pod": (self._pods, self._sync_pod),
+            "podgroup": (self._groups, self._sync_group),
+            "claim": (self._claims, self._sync_claim),
+        }
+        """The lister and the sync of each kind of keys."""
+        informers = context.informers
         informers.informer(PODS).add_handler(
             Handler(
-                on_add=self.pod_changed,
-                on_update=lambda _, new: self.pod_changed(new),
+                on_add=self._pod_changed,
+                on_update=lambda _, new: self._pod_changed(new),
                 on_delete=self._pod_deleted,
                 depends_on=DependsOn(
                     "metadata.deletionTimestamp",
@@ -85,157 +145,425 @@ class ClaimHandlers:
             )
         )
         informers.informer(RESOURCE_CLAIMS).add_handler(
-            Handler(self.claim_changed, self._claim_updated, self.claim_changed)
+            Handler(self._claim_changed, self._claim_updated, self._claim_changed)
         )
         informers.informer(RESOURCE_CLAIM_TEMPLATES).add_handler(
             Handler(self._template_added)
         )
-        if self._groups.is_enabled:
+        if self._has_groups:
             informers.informer(POD_GROUPS).add_handler(
                 Handler(self._group_added, self._group_updated, self._group_deleted)
             )
 
-    def pod_changed(self, pod: Pod) -> None:
+    # Changes that concern pods, groups and claims.
+
+    def enqueue_all(self) -> Iterator[None]:
+        """Enqueue all objects when this process begins to lead.
+
+        A pod may have been deleted while no process led, so all claims are checked.
+        """
+        self._creator.start_leading()
+        groups = () if self._groups is None else self._groups.all()
+        yield from self._one_by_one(self._pods.all(), self._pod_changed)
+        yield from self._one_by_one(groups, self._group_changed)
+        yield from self._one_by_one(self._claims.all(), self._claim_changed)
+
+    def _pod_changed(self, pod: Pod) -> None:
         """Enqueue a pod that needs a sync, or the claims of a pod that is done."""
         if not uses_claims(pod):
             return
         if is_done(pod):
             self._release(pod)
-        elif self._sync.needs_sync(pod):
-            self._enqueue(POD + key_of(pod))
+        elif self._pod_needs_sync(pod):
+            self.queue.add("pod:" + key_of(pod))
 
     def _pod_deleted(self, pod: Pod) -> None:
         if uses_claims(pod):
             self._gone.add(pod.metadata.uid)
             self._creator.forget(pod.metadata.uid)
             self._release(pod)
-            self._enqueue(POD + key_of(pod))
+            self.queue.add("pod:" + key_of(pod))
 
     def _release(self, pod: Pod) -> None:
         self._enqueue_claims(pod.metadata.namespace, claim_names(pod))
 
     def _enqueue_claims(self, namespace: str, names: Iterable[str]) -> None:
         for name in names:
-            self._enqueue(f"{CLAIM}{namespace}/{name}")
+            self.queue.add(f"claim:{namespace}/{name}")
 
-    def claim_changed(self, claim: ResourceClaim) -> None:
+    def _claim_changed(self, claim: ResourceClaim) -> None:
         """Enqueue a claim, and its pods and its group if they need a sync."""
-        self._enqueue(CLAIM + key_of(claim))
+        self.queue.add("claim:" + key_of(claim))
         for pod in self._pods.by_index(PODS_BY_CLAIM, key_of(claim)):
-            self.pod_changed(pod)
+            self._pod_changed(pod)
         self._enqueue_group(claim)
 
     def _claim_updated(self, old: ResourceClaim, new: ResourceClaim) -> None:
         if old.metadata.resource_version != new.metadata.resource_version:
-            self.claim_changed(new)
+            self._claim_changed(new)
 
     def _enqueue_group(self, claim: ResourceClaim) -> None:
         """Enqueue the group that a claim was created for, and the pods of the group."""
         namespace = claim.metadata.namespace
         for each in claim.metadata.owner_references or ():
-            group = self._groups.find(namespace, each.name)
+            group = self._find_group(namespace, each.name)
             if group is not None and group.metadata.uid == each.uid:
-                self.group_changed(group)
+                self._group_changed(group)
                 self._enqueue_pods(group)
 
     def _template_added(self, template: ResourceClaimTemplate) -> None:
         for pod in self._pods.by_index(PODS_BY_TEMPLATE, key_of(template)):
-            self.pod_changed(pod)
-        for group in self._groups.using(template):
-            self.group_changed(group)
+            self._pod_changed(pod)
+        if self._groups is not None:
+            for group in self._groups.by_index(GROUPS_BY_TEMPLATE, key_of(template)):
+                self._group_changed(group)
 
     def _group_added(self, group: PodGroup) -> None:
-        self.group_changed(group)
+        self._group_changed(group)
         self._enqueue_pods(group)
 
-    def group_changed(self, group: PodGroup) -> None:
+    def _group_changed(self, group: PodGroup) -> None:
         """Enqueue a group that needs a sync."""
-        if self._groups.needs_sync(group):
-            self._enqueue(GROUP + key_of(group))
+        if self._group_needs_sync(group):
+            self.queue.add("podgroup:" + key_of(group))
 
     def _group_updated(self, old: PodGroup, new: PodGroup) -> None:
         if old.metadata.uid != new.metadata.uid:
             self._group_deleted(old)
-        self.group_changed(new)
+        self._group_changed(new)
         if old.metadata.uid != new.metadata.uid or old.status != new.status:
             self._enqueue_pods(new)
 
     def _group_deleted(self, group: PodGroup) -> None:
         self._creator.forget(group.metadata.uid)
-        self._enqueue(GROUP + key_of(group))
+        self.queue.add("podgroup:" + key_of(group))
         self._enqueue_claims(group.metadata.namespace, of_group(group).names())
 
     def _enqueue_pods(self, group: PodGroup) -> None:
         for pod in self._pods.by_index(PODS_BY_GROUP, key_of(group)):
-            self.pod_changed(pod)
+            self._pod_changed(pod)
 
+    # Groups of pods; without their feature gate there are none.
 
-def init_resource_claim_controller(context: ControllerContext) -> Controller:
-    """Wire the controller to its informers (newResourceClaimController)."""
-    return ResourceClaimController(context).workers()
+    def _find_group(self, namespace: str, name: str) -> PodGroup | None:
+        return None if self._groups is None else self._groups.get(namespace, name)
 
+    def _group_of(self, pod: Pod) -> Consumer | None:
+        """Return the group that a pod belongs to, `None` for none."""
+        name = group_name(pod)
+        group = self._find_group(pod.metadata.namespace, name) if name else None
+        return None if group is None else of_group(group)
 
-class ResourceClaimController:
-    """Gives pods their claims, and removes claims from pods that are gone.
-
-    A key is ``pod:``, ``podgroup:`` or ``claim:``, and then ``namespace/name``. A key
-    waits until the caches show what its last sync has written, so that no claim is
-    created twice.
-    """
-
-    def __init__(self, context: ControllerContext) -> None:
-        """Take the context; watch pods, claims and templates."""
-        self._context = context
-        self._queue = context.queue("resource_claim")
-        gone = DeletedPods()
-        creator = ClaimCreator(context)
-        groups = PodGroups(context, creator)
-        reserver = Reserver(context)
-        pods = PodSync(context, creator, reserver, groups)
-        claims = ClaimSync(context, reserver, groups, gone)
-        self._syncs: Mapping[str, Callable[[str], Awaitable[Outcome]]] = {
-            POD: pods.sync,
-            GROUP: groups.sync,
-            CLAIM: claims.sync,
-        }
-        self._groups = groups
-        self._pods = context.lister(PODS)
-        self._claims = context.lister(RESOURCE_CLAIMS, CLAIMS_BY_KIND)
-        self._is_cached: Mapping[str, Callable[[str], object]] = {
-            POD: self._pods.by_key,
-            GROUP: groups.by_key,
-            CLAIM: self._claims.by_key,
-        }
-        context.metrics.of(ResourceClaimMetrics).count(self._claims)
-        self._creator = creator
-        self._watch = ClaimHandlers(
-            context, self._queue.add, gone, pods, groups, creator
-        )
-
-    def workers(self) -> Controller:
-        """Return the workers, not yet running."""
-        context = self._context
-        context.consistency.records_writes = True
-        count = context.config.of(ResourceClaimOptions).concurrent_syncs
-        return context.workers(self._queue, self.sync, count, self._enqueue_all)
+    # Syncs.
 
     async def sync(self, key: str) -> Outcome:
-        """Sync a pod, a group of pods or a claim."""
-        kind, colon, name = key.partition(":")
-        consistency = self._context.consistency
-        if not self._is_cached[kind + colon](name):
-            consistency.forget(key)
-        if (stale := consistency.stale_cache(key)) is not None:
+        """Sync a pod, a group of pods or a claim (syncHandler)."""
+        kind, _, name = key.partition(":")
+        lister, sync = self._syncs[kind]
+        if lister is None or lister.by_key(name) is None:
+            self._consistency.forget(key)
+        if (stale := self._consistency.stale_cache(key)) is not None:
             return requeue_for(stale)
-        return await self._syncs[kind + colon](name)
+        return await sync(name)
 
-    def _enqueue_all(self) -> Iterator[None]:
-        """Enqueue all objects when this process begins to lead.
+    # Pods.
 
-        A pod may have been deleted while no process led, so all claims are checked.
+    def _pod_needs_sync(self, pod: Pod) -> bool:
+        """Tell whether a pod lacks a claim or a reservation.
+
+        A pod that has ended lacks nothing. Upstream creates and reserves its claims
+        again each time that they were removed.
         """
-        self._creator.start_leading()
-        each = self._context.one_by_one
-        yield from each(self._pods.all(), self._watch.pod_changed)
-        yield from each(self._groups.all(), self._watch.group_changed)
-        yield from each(self._claims.all(), self._watch.claim_changed)
+        if is_deleting(pod) or is_done(pod):
+            return False
+        consumer = of_pod(pod)
+        return any(self._lacks(pod, consumer, each) for each in consumer.wanted)
+
+    def _lacks(self, pod: Pod, consumer: Consumer, entry: PodResourceClaim) -> bool:
+        name = consumer.name_of(entry)
+        is_made = entry.resource_claim_template_name is not None
+        is_shared = is_made and self._is_shared(pod, entry)
+        if is_shared and self._shared_claim(pod, entry) not in (None, name):
+            return True
+        if not consumer.is_known(entry):
+            return not is_shared
+        claim = self._claims.get(consumer.namespace, name) if name else None
+        if claim is None:
+            return bool(name) and is_made and not is_shared
+        return self._reservation(pod, entry, claim) is not None
+
+    async def _sync_pod(self, key: str) -> Outcome:
+        """Create the claims of a pod; reserve them after it has a node (syncPod).
+
+        A scheduler reserves claims itself. Pods that were bound without a scheduler
+        need this controller.
+        """
+        pod = self._pods.by_key(key)
+        if pod is None or is_deleting(pod) or not self._pod_needs_sync(pod):
+            return DONE
+        stored = await self._read_pod(pod) if self._must_read(pod) else pod
+        if stored is not None:
+            await self._give_claims(stored)
+        return DONE
+
+    def _must_read(self, pod: Pod) -> bool:
+        """Tell whether to read a pod from the API server before creating its claims.
+
+        Most pods need claims before they have a node: this saves a request for them.
+        """
+        consumer = of_pod(pod)
+        if all(map(consumer.is_known, consumer.wanted)):
+            return False
+        return bool(pod.spec.node_name) or self._creator.must_list(consumer)
+
+    async def _give_claims(self, pod: Pod) -> None:
+        consumer = of_pod(pod)
+        names: dict[str, str | None] = {}
+        for each in consumer.wanted:
+            name = await self._claim_for(pod, consumer, each)
+            if name is not None and name != consumer.name_of(each):
+                names[each.name] = name
+        if names:
+            await self._creator.write_names(consumer, names)
+        if pod.spec.node_name:
+            await self._reserve(pod, {**consumer.status_names, **names})
+
+    async def _read_pod(self, cached: Pod) -> Pod | None:
+        """Return a pod as the API server has it, `None` if it needs no claims now.
+
+        An old cache shows neither the end of a pod, nor another pod of its name, nor
+        the names of claims that were created already.
+        """
+        metadata = cached.metadata
+        try:
+            pod = await self._client.get(PODS, metadata.namespace, metadata.name)
+        except NotFound as error:
+            if not is_about(error, metadata.name):
+                raise
+            return None
+        is_same = pod.metadata.uid == metadata.uid
+        return pod if is_same and not is_deleting(pod) and not is_done(pod) else None
+
+    async def _claim_for(
+        self, pod: Pod, consumer: Consumer, entry: PodResourceClaim
+    ) -> str | None:
+        """Return the name of an entry's claim, `None` if it has none (yet)."""
+        if entry.resource_claim_name is not None:
+            return entry.resource_claim_name
+        if (
+            entry.name in consumer.status_names
+            and consumer.status_names[entry.name] is None
+        ):
+            return None
+        if self._is_shared(pod, entry):
+            return self._shared_claim(pod, entry) or consumer.name_of(entry)
+        try:
+            return await self._creator.make(consumer, entry)
+        except (ClaimNotCreated, APIError, ProtocolError, TransportError) as error:
+            message = f"PodResourceClaim {entry.name}: {event_text(error)}"
+            self._recorder.event(PODS, pod, WARNING, _REASON, message)
+            raise
+
+    async def _reserve(self, pod: Pod, names: dict[str, str | None]) -> None:
+        async def needs_it() -> bool:
+            return await self._read_pod(pod) is not None
+
+        for entry in pod.spec.resource_claims or ():
+            name = entry.resource_claim_name or names.get(entry.name)
+            claim = self._claims.get(pod.metadata.namespace, name) if name else None
+            consumer = None
+            if claim is not None:
+                consumer = self._reservation(pod, entry, claim)
+            if claim is not None and consumer is not None:
+                await self._reserver.reserve(claim, consumer, needs_it)
+
+    def _reservation(
+        self, pod: Pod, entry: PodResourceClaim, claim: ResourceClaim
+    ) -> ClaimConsumer | None:
+        """Return the consumer to reserve a claim for, `None` if it is not reserved.
+
+        A claim that was created for another consumer is not reserved.
+        """
+        group = self._group_of(pod)
+        consumer = of_pod(pod)
+        uids = {consumer.uid} if group is None else {consumer.uid, group.uid}
+        is_made = entry.resource_claim_template_name is not None
+        if not pod.spec.node_name or (is_made and owner_uid(claim) not in uids):
+            return None
+        user = group if group is not None and shares(group, entry) else consumer
+        return None if reserve(claim, user.reference) is None else user.reference
+
+    def _is_shared(self, pod: Pod, entry: PodResourceClaim) -> bool:
+        """Tell whether a claim belongs to the pod's group instead of to the pod.
+
+        While the group is not cached, the claim counts as one of the group, so that no
+        claim is created.
+        """
+        if not self._has_groups or not group_name(pod):
+            return False
+        group = self._group_of(pod)
+        return group is None or shares(group, entry)
+
+    def _shared_claim(self, pod: Pod, entry: PodResourceClaim) -> str | None:
+        group = self._group_of(pod)
+        return None if group is None else self._creator.claim_name_for(group, entry)
+
+    # Groups.
+
+    def _group_needs_sync(self, group: PodGroup) -> bool:
+        """Tell whether a group lacks a claim from a template."""
+        consumer = of_group(group)
+        return not is_deleting(group) and any(
+            self._group_lacks(consumer, each) for each in consumer.wanted
+        )
+
+    def _group_lacks(self, consumer: Consumer, entry: PodResourceClaim) -> bool:
+        if entry.resource_claim_name is not None:
+            return False
+        made = self._creator.claim_name_for(consumer, entry)
+        if not consumer.is_known(entry):
+            return True
+        known_name = consumer.name_of(entry)
+        return known_name is not None and known_name != made
+
+    async def _sync_group(self, key: str) -> Outcome:
+        """Create the claims of a group, and write their names (syncPodGroup)."""
+        group = None if self._groups is None else self._groups.by_key(key)
+        if group is None or is_deleting(group):
+            return DONE
+        consumer = of_group(group)
+        names: dict[str, str | None] = {}
+        for each in consumer.wanted:
+            if not self._group_lacks(consumer, each):
+                continue
+            try:
+                name = await self._creator.make(consumer, each)
+            except (ClaimNotCreated, APIError, ProtocolError, TransportError) as error:
+                message = f"PodGroupResourceClaim {each.name}: {event_text(error)}"
+                self._recorder.event(POD_GROUPS, group, WARNING, _REASON, message)
+                raise
+            if name != consumer.name_of(each):
+                names[each.name] = name
+        if names:
+            await self._creator.write_names(consumer, names)
+        return DONE
+
+    # Claims.
+
+    async def _sync_claim(self, key: str) -> Outcome:
+        """Remove consumers that are gone from a claim, or delete it (syncClaim)."""
+        self._reserver.forget(key)
+        claim = self._claims.by_key(key)
+        if claim is None or not is_left_over(claim):
+            self._left_over.pop(key, None)
+        if claim is None:
+            return DONE
+        if is_left_over(claim):
+            return await self._sync_left_over(key, claim)
+        reserved = reserved_for(claim)
+        gone = {each.uid for each in reserved if await self._is_gone(claim, each)}
+        loss = release(claim, lambda consumer: consumer.uid in gone)
+        # The claim may be gone with its last finalizer.
+        with suppress(NotFound):
+            changed = claim
+            if loss.status is not None:
+                changed = await patch_claim(
+                    self._client, claim, {"status": loss.status}, "status"
+                )
+            if loss.drops_finalizer:
+                await self._drop_finalizer(changed)
+            if len(gone) == len(reserved) and await self._is_superfluous(claim):
+                metadata = claim.metadata
+                await self._client.delete(
+                    RESOURCE_CLAIMS,
+                    metadata.namespace,
+                    metadata.name,
+                    DeleteOptions(uid=metadata.uid),
+                )
+                self._logger.v(5).info("Deleted unused generated claim", claim=key)
+        return DONE
+
+    async def _sync_left_over(self, key: str, claim: ResourceClaim) -> Outcome:
+        """Remove the finalizer of a claim that is not allocated, after a delay.
+
+        The delay protects a scheduler that is about to allocate the claim.
+        """
+        now, version = self._clock.monotonic(), claim.metadata.resource_version
+        known, since = self._left_over.get(key, ("", now))
+        if known != version:
+            self._left_over[key] = (version, now)
+            return Done(_PATIENCE)
+        if now - since < _PATIENCE:
+            return Done(max(_PATIENCE - (now - since), _SHORTEST_WAIT))
+        with suppress(NotFound):
+            await self._drop_finalizer(claim)
+        return DONE
+
+    async def _drop_finalizer(self, claim: ResourceClaim) -> None:
+        patch = {"metadata": {"finalizers": other_finalizers(claim)}}
+        await patch_claim(self._client, claim, patch)
+
+    async def _is_gone(self, claim: ResourceClaim, consumer: ClaimConsumer) -> bool:
+        """Tell whether a consumer is gone, or does not need the claim any more.
+
+        A consumer that is neither a pod nor a group of pods is never gone: this
+        controller does not know its kind.
+        """
+        kind = (consumer.api_group, consumer.resource)
+        namespace = claim.metadata.namespace
+        if kind == POD_GROUP and self._has_groups:
+            group = self._find_group(namespace, consumer.name)
+            if group is not None and group.metadata.uid == consumer.uid:
+                return False
+            return not await self._is_stored(
+                POD_GROUPS, namespace, consumer.name, consumer.uid
+            )
+        if kind != POD:
+            return False
+        if consumer.uid in self._gone:
+            return True
+        pod = self._pods.get(namespace, consumer.name)
+        if pod is not None and pod.metadata.uid == consumer.uid:
+            return is_done(pod)
+        return not await self._is_stored(PODS, namespace, consumer.name, consumer.uid)
+
+    async def _is_stored(
+        self, resource: AnyResource, namespace: str, name: str, uid: str
+    ) -> bool:
+        """Tell whether the API server has a consumer or owner that the cache lacks.
+
+        A scheduler may have reserved the claim for a pod that is newer than the cache,
+        even if the cache shows an older pod of the same name. Upstream takes the claim
+        from such a pod.
+        """
+        try:
+            found = await self._client.get(resource, namespace, name)
+        except NotFound as error:
+            if not is_about(error, name):
+                raise
+            return False
+        return bool(found.metadata.uid == uid)
+
+    async def _is_superfluous(self, claim: ResourceClaim) -> bool:
+        """Tell whether a claim was created for a pod that was replaced or is done.
+
+        The garbage collector deletes a claim with its pod, but the pod may stay for
+        long.
+        """
+        owner = controller_of(claim)
+        if owner is None or is_deleting(claim):
+            return False
+        namespace, name = claim.metadata.namespace, owner.name
+        if (owner.api_version, owner.kind) == (PODS.api_version, PODS.kind):
+            pod = self._pods.get(namespace, name)
+            if pod is None:
+                return False
+            return owner.uid in self._gone or (
+                pod.metadata.uid == owner.uid and is_done(pod)
+            )
+        if (owner.api_version, owner.kind) == (POD_GROUPS.api_version, POD_GROUPS.kind):
+            group = self._find_group(namespace, name)
+            if group is None or group.metadata.uid == owner.uid:
+                return False
+            return not await self._is_stored(POD_GROUPS, namespace, name, owner.uid)
+        return False

@@ -10,15 +10,60 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from controller_manager.api.dynamicresources.v1 import ResourceClaim
+from controller_manager.informers.indexes import Index
 from controller_manager.informers.lister import Lister
-
-from .indexes import CLAIMS_BY_KIND, kind_value
 
 _PREFIX: Final = "resourceclaim_controller"
 _BOOLEANS: Final = ("false", "true")
 _KINDS: Final = tuple(
     product(_BOOLEANS, _BOOLEANS, ("", "extended_resource", "resource_claim_template"))
 )
+
+
+def has_admin_access(claim: ResourceClaim) -> bool:
+    """Tell whether a claim requests admin access to devices that others use."""
+    devices = claim.spec.devices
+    return any(
+        each.exactly is not None and bool(each.exactly.admin_access)
+        for each in (() if devices is None else devices.requests or ())
+    )
+
+
+def label_value(value: bool) -> str:  # noqa: FBT001 - the value itself, not a switch
+    """Return the value of a label of a metric."""
+    return "true" if value else "false"
+
+
+def source_of(claim: ResourceClaim) -> str:
+    """Return the source of a claim, "" for a claim that a user has created."""
+    annotations = claim.metadata.annotations
+    if annotations is None:
+        return ""
+    if annotations.extended_resource_claim == "true":
+        return "extended_resource"
+    return "resource_claim_template" if annotations.pod_claim_name else ""
+
+
+def kind_of(claim: ResourceClaim) -> tuple[str, str, str]:
+    """Return the values of the labels by which claims are counted."""
+    is_allocated = claim.status.allocation is not None
+    return (
+        label_value(is_allocated),
+        label_value(has_admin_access(claim)),
+        source_of(claim),
+    )
+
+
+def _kind(claim: ResourceClaim) -> Iterable[str]:
+    return ("|".join(kind_of(claim)),)
+
+
+def _is_same_kind(old: ResourceClaim, new: ResourceClaim) -> bool:
+    return kind_of(old) == kind_of(new)
+
+
+CLAIMS_BY_KIND: Final = Index("kind", _kind, _is_same_kind)
+"""Claims by the labels by which they are counted."""
 
 
 class ResourceClaimMetrics(Collector):
@@ -29,7 +74,6 @@ class ResourceClaimMetrics(Collector):
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         self._claims: Lister[ResourceClaim] | None = None
         self._creates = Counter(
             f"{_PREFIX}_creates_total",
@@ -66,4 +110,4 @@ class ResourceClaimMetrics(Collector):
     def _number(self, kind: Iterable[str]) -> int:
         if self._claims is None:
             return 0
-        return self._claims.count(CLAIMS_BY_KIND, kind_value(kind))
+        return self._claims.count(CLAIMS_BY_KIND, "|".join(kind))

@@ -14,9 +14,8 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import is_deleting, key_of, resource_version_number
+from controller_manager.client.client import Client, PatchType
 from controller_manager.runtime.context import ControllerContext
-
-from .apply import ClaimWriter
 
 MOST_CONSUMERS: Final = 256
 """The largest number of consumers of a claim that an API server accepts."""
@@ -108,6 +107,26 @@ def other_finalizers(claim: ResourceClaim) -> list[str] | None:
     return [each for each in others if each != DELETE_PROTECTION] or None
 
 
+async def patch_claim(
+    client: Client, claim: ResourceClaim, patch: JSON, subresource: str = ""
+) -> ResourceClaim:
+    """Patch a claim unless it has changed meanwhile; return the stored claim.
+
+    Schedulers reserve claims at the same time. A patch has only the fields that change,
+    so it removes no field that this version does not know.
+    """
+    metadata = claim.metadata
+    same = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
+    return await client.patch(
+        RESOURCE_CLAIMS,
+        metadata.namespace,
+        metadata.name,
+        {**patch, "metadata": {**same, **patch.get("metadata", {})}},
+        PatchType.MERGE,
+        subresource,
+    )
+
+
 class _Turns(Struct):
     """The number of workers that reserve one claim, and its last written version."""
 
@@ -125,7 +144,7 @@ class Reserver:
 
     def __init__(self, context: ControllerContext) -> None:
         self._claims = context.lister(RESOURCE_CLAIMS)
-        self._writer = ClaimWriter(context)
+        self._client = context.client
         self._turns: dict[str, _Turns] = {}
 
     async def reserve(
@@ -150,7 +169,9 @@ class Reserver:
                 newest = _newest(self._claims.by_key(key), turns.written)
                 fields = None if newest is None else reserve(newest, consumer)
                 if newest is not None and fields is not None:
-                    turns.written = await self._writer.set_status(newest, fields)
+                    turns.written = await patch_claim(
+                        self._client, newest, {"status": fields}, "status"
+                    )
         finally:
             turns.waiting -= 1
             self.forget(key)

@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.resource.resourceclaim import claims
-from controller_manager.controllers.resource.resourceclaim.claims import ClaimSync
+from controller_manager.controllers.resource.resourceclaim import controller
 from controller_manager.controllers.resource.resourceclaim.controller import (
-    ClaimHandlers,
+    ResourceClaimController,
 )
-from controller_manager.controllers.resource.resourceclaim.create import ClaimCreator
-from controller_manager.controllers.resource.resourceclaim.pods import PodSync
+from controller_manager.controllers.resource.resourceclaim.creation import ClaimCreator
 from controller_manager.controllers.resource.resourceclaim.reservations import Release
 from tests.simulation.planted import Bug
 
@@ -23,26 +21,26 @@ def _nothing(*_: Any) -> None:
     return None
 
 
-async def _believe(_: PodSync, cached: Pod) -> Pod:
+async def _believe(_: ResourceClaimController, cached: Pod) -> Pod:
     return cached
 
 
 BUGS: Final[Mapping[str, Bug]] = {
     "take a claim from a pod that the cache does not show": Bug(
-        0, ClaimSync, "_is_stored", _never, "watch-of-pods-is-silent"
+        0, ResourceClaimController, "_is_stored", _never, "watch-of-pods-is-silent"
     ),
     "reserve a claim for the pod that the cache shows": Bug(
-        0, PodSync, "_read", _believe, "watch-of-pods-is-silent"
+        0, ResourceClaimController, "_read_pod", _believe, "watch-of-pods-is-silent"
     ),
     "do not look at the claims of pods that have ended": Bug(
-        0, ClaimHandlers, "_release", _nothing, "pod-ends-and-stays"
+        0, ResourceClaimController, "_release", _nothing, "pod-ends-and-stays"
     ),
     "do not find a claim by its owner": Bug(
         2, ClaimCreator, "claim_name_for", _nothing
     ),
     "give nothing back": Bug(
         0,
-        claims,
+        controller,
         "release",
         lambda *_: Release(),
         "consumer-goes-while-no-manager-runs",

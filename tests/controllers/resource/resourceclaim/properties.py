@@ -38,7 +38,7 @@ class ResourceClaimProperties(Properties):
         AllowedWrite(("patch",), "resourceclaims/status", only(("status",), _MANAGED)),
         AllowedWrite(("patch",), "pods/status", only(_NOTED, _MANAGED)),
     )
-    bounded = ("gone.uids",)
+    bounded = ("gone.items",)
     workload = DeviceClaimUsers
 
     def __init__(self, state: State) -> None:

@@ -35,12 +35,12 @@ from controller_manager.controllers.resource.resourceclaim.consumers import (
     shares,
     uses_claims,
 )
-from controller_manager.controllers.resource.resourceclaim.create import (
+from controller_manager.controllers.resource.resourceclaim.creation import (
     claim_body,
     generate_name,
     statuses_of,
 )
-from controller_manager.controllers.resource.resourceclaim.indexes import (
+from controller_manager.controllers.resource.resourceclaim.metrics import (
     has_admin_access,
     source_of,
 )
@@ -50,7 +50,6 @@ from controller_manager.controllers.resource.resourceclaim.reservations import (
     release,
     reserve,
 )
-from controller_manager.controllers.resource.resourceclaim.tracker import DeletedPods
 
 DELETED: Final = "2026-01-01T00:00:00Z"
 P: Final = ClaimConsumer(resource="pods", name="p", uid="1")
@@ -293,15 +292,6 @@ def test_a_group_shares_the_entries_that_are_equal() -> None:
         False,
     ]
     assert shares(None, ENTRY) is False
-
-
-def test_a_limited_number_of_deleted_pods_is_kept() -> None:
-    """The oldest pod is dropped; a pod that is added again becomes the newest."""
-    gone = DeletedPods(2)
-    for uid in ("a", "b", "a", "c"):
-        gone.add(uid)
-    assert [uid in gone for uid in "abc"] == [True, False, True]
-    assert len(gone) == 2
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
 from controller_manager.client.client import PatchType
 from controller_manager.client.transport import Request, Response
-from controller_manager.controllers.resource.resourceclaim.consumers import of_group
-from controller_manager.controllers.resource.resourceclaim.indexes import (
+from controller_manager.controllers.resource.resourceclaim.consumers import (
+    of_group,
     pod_claim_name,
 )
 from controller_manager.options.gates import FeatureGates

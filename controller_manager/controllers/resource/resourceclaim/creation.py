@@ -1,7 +1,4 @@
-"""Creates claims from templates, and writes their names into status (handleClaim).
-
-The body of a claim is made from a template (handleClaim).
-"""
+"""Creates claims from templates, and writes their names into status (handleClaim)."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -32,15 +29,8 @@ from controller_manager.control.takeover import Takeover
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
 
-from .consumers import POD, Consumer
-from .indexes import (
-    CLAIMS_BY_OWNER,
-    has_admin_access,
-    label_value,
-    owner_uid,
-    pod_claim_name,
-)
-from .metrics import ResourceClaimMetrics
+from .consumers import CLAIMS_BY_OWNER, POD, Consumer, owner_uid, pod_claim_name
+from .metrics import ResourceClaimMetrics, has_admin_access, label_value
 
 _LONGEST_BASE: Final = 57
 """The API server appends 5 random characters, and a label holds 63 with a hyphen."""
@@ -124,7 +114,6 @@ class ClaimCreator:
     """Creates the claims of pods and of groups of pods, each claim once."""
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; index the claims by their owner."""
         self._client = context.client
         self._logger = context.logger
         self._claims = context.lister(RESOURCE_CLAIMS, CLAIMS_BY_OWNER)
@@ -189,8 +178,9 @@ class ClaimCreator:
         claim = self._claims.get(consumer.namespace, name)
         if claim is None:
             try:
-                where = (consumer.namespace, name)
-                claim = await self._client.get(RESOURCE_CLAIMS, *where)
+                claim = await self._client.get(
+                    RESOURCE_CLAIMS, consumer.namespace, name
+                )
             except NotFound as error:
                 if not is_about(error, name):
                     raise
@@ -234,8 +224,9 @@ class ClaimCreator:
         wanted = msgspec.json.decode(template.spec.spec, type=ResourceClaimSpec)
         admin_access = label_value(has_admin_access(ResourceClaim(spec=wanted)))
         try:
-            where = (RESOURCE_CLAIMS, consumer.namespace)
-            claim = await self._client.create_json(*where, body)
+            claim = await self._client.create_json(
+                RESOURCE_CLAIMS, consumer.namespace, body
+            )
         except (APIError, ProtocolError, TransportError) as error:
             if may_be_applied(error):
                 self._maybe_created.add(consumer.uid)
