@@ -9,7 +9,7 @@ from controller_manager.api.resource import Resource
 from controller_manager.client.client import Client
 from controller_manager.client.errors import APIError, ProtocolError, TransportError
 from controller_manager.client.watch import Bookmark
-from controller_manager.control.definitions import ESTABLISHING
+from controller_manager.control.all_resources import ESTABLISHING
 from controller_manager.observability.logs import Logger
 
 from .caches import CacheGroup

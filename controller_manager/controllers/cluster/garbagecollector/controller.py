@@ -24,7 +24,7 @@ from controller_manager.client.errors import (
     gravest,
 )
 from controller_manager.client.events import WARNING
-from controller_manager.control.definitions import (
+from controller_manager.control.all_resources import (
     ESTABLISHING,
     INITIAL_SYNC,
     REDISCOVER,

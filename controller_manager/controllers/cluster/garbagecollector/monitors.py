@@ -7,8 +7,11 @@ from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
 from controller_manager.client.discovery import Discovery, ServedResource
 from controller_manager.clock import Clock
-from controller_manager.control.definitions import DEFINITIONS, definitions_handler
-from controller_manager.control.superseded_versions import SupersededVersions
+from controller_manager.control.all_resources import (
+    DEFINITIONS,
+    SupersededVersions,
+    definitions_handler,
+)
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.dispatch import Handler, Registration

@@ -1,8 +1,6 @@
-"""The quota controller counts quotas after changes (resource_quota_controller.go).
+"""The quota controller counts quotas after changes (resource_quota_controller.go)."""
 
-Pure functions compute the status of a quota (syncResourceQuota).
-"""
-
+import asyncio
 import math
 from collections.abc import Iterator
 from typing import Final
@@ -10,19 +8,19 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller_manager.api.core.claims import CLAIMS
-from controller_manager.api.core.quotas import (
-    RESOURCE_QUOTAS,
-    ResourceQuota,
-    ResourceQuotaStatus,
-)
+from controller_manager.api.core.quotas import RESOURCE_QUOTAS, ResourceQuota
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import KubeObject, key_of
 from controller_manager.api.quantity import QuantityError
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.errors import Conflict
+from controller_manager.control.all_resources import (
+    ESTABLISHING,
+    INITIAL_SYNC,
+    REDISCOVER,
+)
 from controller_manager.control.gates import EXTENDED_RESOURCES, POD_LEVEL_RESOURCES
-from controller_manager.control.quota.amounts import Amounts, amounts, masked, printed
 from controller_manager.control.quota.evaluators import (
     CLAIM_EVALUATOR,
     SERVICE_EVALUATOR,
@@ -34,48 +32,25 @@ from controller_manager.informers.indexes import BY_NAMESPACE
 from controller_manager.runtime.consistency import STALE_RECHECK, requeue_for
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
-from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, SyncError
+from controller_manager.runtime.outcome import (
+    DONE,
+    Done,
+    Outcome,
+    Requeue,
+    SyncError,
+    failure_of,
+)
 
-from .claims import Devices
-from .discovery import Resources
-from .monitors import Monitors, handler_of
-from .options import ResourceQuotaOptions
-from .usage import CachedObjects, Source, recount
-
-
-def status_to_write(quota: ResourceQuota, usage: Amounts) -> ResourceQuotaStatus | None:
-    """Return the status with a counted usage, `None` if the quota has it already.
-
-    A resource that could not be counted keeps its former usage. Amounts are compared,
-    not texts: ``1000m`` is ``1``.
-
-    Raises QuantityError for an invalid quantity.
-    """
-    status = quota.status
-    hard = quota.spec.hard or {}
-    known = amounts(status.used)
-    used = masked(known | dict(usage), hard)
-    if amounts(hard) == amounts(status.hard) and used == known:
-        return None
-    return ResourceQuotaStatus(hard=hard, used=printed(used))
-
-
-def limits_differ(old: ResourceQuota, new: ResourceQuota) -> bool:
-    """Tell whether two versions of a quota limit different amounts, or other objects.
-
-    The scopes cannot change, but their selector can.
-    """
-    if old.spec.scope_selector != new.spec.scope_selector:
-        return True
-    before, after = old.spec.hard, new.spec.hard
-    return before != after and amounts(before) != amounts(after)
-
-
-def is_settled(quota: ResourceQuota) -> bool:
-    """Tell whether the status shows the limits of the spec."""
-    hard, shown = quota.spec.hard or {}, quota.status.hard or {}
-    return hard == shown or amounts(hard) == amounts(shown)
-
+from . import ResourceQuotaOptions
+from .monitors import VERBS, Devices, Monitors, handler_of
+from .usage import (
+    CachedObjects,
+    Source,
+    is_settled,
+    limits_differ,
+    recount,
+    status_to_write,
+)
 
 _ADMITTED_RECENTLY: Final = 30.0
 """The seconds after a write of a quota in which a new object causes a recount."""
@@ -86,6 +61,11 @@ _COALESCE: Final = 1.0
 _BUSY_RECHECK: Final = 0.05
 """The seconds until a key is tried again that the other queue is syncing."""
 
+_UNSYNCED_RECHECK: Final = 1.0
+"""The seconds between two checks for newly synced resources."""
+
+_DISCOVERY: Final = "resources"
+_UNSYNCED: Final = "unsynced"
 _EVERYTHING: Final = "everything"
 
 _TYPED: Final[tuple[AnyResource, ...]] = (PODS, SERVICES, CLAIMS)
@@ -95,12 +75,11 @@ _TYPED: Final[tuple[AnyResource, ...]] = (PODS, SERVICES, CLAIMS)
 def init_resource_quota_controller(context: ControllerContext) -> Controller:
     """Wire the controller (NewController)."""
     controller = QuotaController(context)
-    resources = controller.resources
     count = context.config.of(ResourceQuotaOptions).concurrent_syncs
     return WorkerGroup(
         *(
             context.workers(
-                queue, controller.sync, count, start, resources.wait_for_sync
+                queue, controller.sync, count, start, controller.wait_for_sync
             )
             for queue, start in (
                 (controller.primary, controller.enqueue_all),
@@ -108,7 +87,7 @@ def init_resource_quota_controller(context: ControllerContext) -> Controller:
             )
         ),
         context.workers(
-            controller.discoveries, resources.sync, 1, resources.enqueue_all
+            controller.discoveries, controller.discover, 1, controller.enqueue_discovery
         ),
         context.workers(
             controller.recounts, controller.recount_all, 1, controller.enqueue_recount
@@ -125,13 +104,14 @@ class QuotaController:
     """
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; watch quotas, and the resources of every API server."""
         self.primary = context.queue("resourcequota_primary")
         self.priority = context.queue("resourcequota_priority")
         self.recounts = context.queue("resourcequota_recounts")
         self.discoveries = context.queue("resourcequota_discovery")
         self._client = context.client
         self._clock = context.clock
+        self._logger = context.logger
+        self._resources = context.resources
         self._turns = context.turns
         self._one_by_one = context.one_by_one
         self._consistency = context.consistency
@@ -155,14 +135,9 @@ class QuotaController:
             context.logger,
             frozenset((each.group, each.plural) for each in _TYPED),
         )
-        self.resources = Resources(
-            context.resources,
-            self.discoveries,
-            self._monitors,
-            context.clock,
-            context.logger,
-            self._count_incomplete,
-        )
+        self._discovered = asyncio.Event()
+        self._first_sync = asyncio.Lock()
+        self._has_waited = False
         context.informers.informer(RESOURCE_QUOTAS).add_handler(
             Handler(on_add=self._enqueue, on_update=self._changed, on_delete=self._gone)
         )
@@ -325,6 +300,53 @@ class QuotaController:
             if self._lacks_usage(quota):
                 self.priority.add(key_of(quota))
 
+    # Resources that the API server serves.
+
+    def enqueue_discovery(self) -> Iterator[None]:
+        """Start discovery, and with it the watches."""
+        self.discoveries.add(_DISCOVERY)
+        yield
+
     def served_changes(self) -> None:
-        """Discover resources soon."""
-        self.resources.served_changes()
+        """Discover resources soon; upstream takes up to 30 s to notice a change."""
+        self.discoveries.add_after(_DISCOVERY, ESTABLISHING)
+
+    async def discover(self, key: str) -> Outcome:
+        """Discover resources, or check which of them are synced."""
+        if key == _DISCOVERY:
+            failed = await failure_of(self._discover(), REDISCOVER)
+            return failed or Done(REDISCOVER)
+        if self._monitors.newly_synced():
+            self._count_incomplete()
+        return Done(_UNSYNCED_RECHECK) if self._monitors.unsynced() else DONE
+
+    async def _discover(self) -> None:
+        discovery = await self._resources.discovery(ESTABLISHING)
+        if not discovery.preferred(*VERBS):
+            self._logger.warning("No resources are discovered, keeping the watches")
+            return
+        if problem := discovery.problem():
+            self._logger.warning("Not all resources are known", err=problem)
+        self._monitors.adjust(discovery, self._clock.monotonic())
+        self._discovered.set()
+        self.discoveries.add(_UNSYNCED)
+
+    async def wait_for_sync(self) -> None:
+        """Wait until all resources are synced, half a minute at most.
+
+        One resource that cannot be listed must not stop the counting of the others.
+        Upstream waits for all of them.
+        """
+        async with self._first_sync:
+            if self._has_waited:
+                return
+            try:
+                async with asyncio.timeout(INITIAL_SYNC):
+                    await self._discovered.wait()
+                    await self._monitors.wait_for_sync()
+            except TimeoutError:
+                self._logger.warning(
+                    "Not all resources could be read, counting the others",
+                    unread=", ".join(self._monitors.unsynced()),
+                )
+            self._has_waited = True

@@ -1,28 +1,48 @@
-"""Monitors: watch every resource that quotas may count (resource_quota_monitor.go)."""
+"""Monitors: watch every resource that quotas may count (resource_quota_monitor.go).
 
-from collections.abc import Iterator, Mapping
+Among them are claims to devices. Their usage depends on device classes, and on the pods
+that they were made for (addExtendedResourceQuota and getVerifiedPodUsage of
+pkg/quota/v1/evaluator/core/resource_claims.go).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from controller_manager.api.dynamicresources.v1 import DEVICE_CLASSES, RESOURCE_CLAIMS
+from controller_manager.api.core.v1 import Pod
+from controller_manager.api.dynamicresources.v1 import (
+    DEVICE_CLASSES,
+    RESOURCE_CLAIMS,
+    DeviceClass,
+    ResourceClaim,
+)
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.discovery import Discovery, ServedResource
-from controller_manager.control.definitions import DEFINITIONS, definitions_handler
+from controller_manager.control.all_resources import (
+    DEFINITIONS,
+    SupersededVersions,
+    definitions_handler,
+)
+from controller_manager.control.quota.amounts import NOTHING, Amounts
 from controller_manager.control.quota.counts import is_counted, names_of_count
 from controller_manager.control.quota.evaluators import (
+    Evaluator,
     count_evaluator,
     device_claim_evaluator,
 )
-from controller_manager.control.superseded_versions import SupersededVersions
+from controller_manager.control.quota.extended_claims import pod_of, stands_for
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.dispatch import Handler, Registration
+from controller_manager.informers.indexes import Index
 from controller_manager.informers.informer import SharedInformer
+from controller_manager.informers.lister import Lister
+from controller_manager.informers.store import Store
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.turns import Turns
 
-from .claims import Devices
 from .usage import CachedObjects, Source, Tally, Unlisted
 
 _CLAIMS: Final = (RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.plural)
@@ -58,6 +78,58 @@ def handler_of(source: Source, changes: Changes) -> Handler[Any]:
         on_update=lambda old, new: changes.updated(source, old, new),
         on_delete=lambda obj: changes.removed(source, obj),
     )
+
+
+def _uid_of_pod(claim: ResourceClaim) -> Iterable[str]:
+    uid = pod_of(claim)[1]
+    return (uid,) if uid else ()
+
+
+_BY_POD: Final = Index(
+    "extendedResourceClaimPod",
+    _uid_of_pod,
+    lambda old, new: pod_of(old) == pod_of(new),
+)
+"""Claims for the extended resources of pods, by the uid of the pod."""
+
+
+class Devices:
+    """The extended resources of device classes, and the pods that claims are for."""
+
+    def __init__(self, pods: Lister[Pod], evaluator: Evaluator) -> None:
+        self.extended_resources: dict[str, str] = {}
+        """The extended resource that each device class names, "" for none."""
+        self._pods = pods
+        self._evaluator = evaluator
+        self._claims: Store[ResourceClaim] | None = None
+
+    def use_claims(self, claims: Store[ResourceClaim]) -> None:
+        """Take the cache of claims, once they are watched."""
+        claims.add_index(_BY_POD)
+        self._claims = claims
+
+    def class_seen(self, device_class: DeviceClass) -> None:
+        """Note a new or changed device class."""
+        resource = device_class.spec.extended_resource_name or ""
+        self.extended_resources[device_class.metadata.name] = resource
+
+    def class_gone(self, device_class: DeviceClass) -> None:
+        """Forget a device class."""
+        self.extended_resources.pop(device_class.metadata.name, None)
+
+    def charged_to_pod(self, claim: ResourceClaim, now: datetime) -> Amounts:
+        """Return the usage of the pod for which a claim was made.
+
+        A pod has one such claim; if there are several, only the first has this pod.
+        """
+        name, uid = pod_of(claim)
+        pod = self._pods.get(claim.metadata.namespace, name) if name else None
+        if pod is None or pod.metadata.uid != uid:
+            return NOTHING
+        claims = self._claims.by_index(_BY_POD, uid) if self._claims is not None else ()
+        if not stands_for(claim, pod, claims):
+            return NOTHING
+        return self._evaluator.usage(pod, now)
 
 
 class _Monitor(Struct, frozen=True):

@@ -46,7 +46,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, controller, "limits_differ", lambda _, __: False, "counted-at-once"
     ),
     "keep the usage of a limit that is gone": Bug(
-        0, controller, "masked", _keep_all, "counted-at-once"
+        0, usage, "masked", _keep_all, "counted-at-once"
     ),
     "write a status that is there": Bug(
         1, controller, "status_to_write", _always_write

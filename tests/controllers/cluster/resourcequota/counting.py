@@ -10,11 +10,11 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.resource import Resource
 from controller_manager.client.client import DeleteOptions, PatchType, PropagationPolicy
 from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.controllers.cluster.resourcequota import (
+    ResourceQuotaOptions,
+)
 from controller_manager.controllers.cluster.resourcequota.controller import (
     QuotaController,
-)
-from controller_manager.controllers.cluster.resourcequota.options import (
-    ResourceQuotaOptions,
 )
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, RecordingTransport, make_config

@@ -9,7 +9,7 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.errors import Forbidden
 from controller_manager.client.transport import Request, Response
-from controller_manager.controllers.cluster.resourcequota.options import (
+from controller_manager.controllers.cluster.resourcequota import (
     ResourceQuotaOptions,
 )
 from controller_manager.devcluster.server.apimachinery.statuses import Refusal

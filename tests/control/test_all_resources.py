@@ -1,6 +1,6 @@
 """Versions of resources that give way to others."""
 
-from controller_manager.control.superseded_versions import SupersededVersions
+from controller_manager.control.all_resources import SupersededVersions
 
 WIDGETS = ("example.com", "widgets")
 
