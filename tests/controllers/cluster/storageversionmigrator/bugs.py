@@ -4,19 +4,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from controller_manager.api.storagemigration.v1beta1 import StorageVersionMigration
-from controller_manager.controllers.cluster.storageversionmigrator import (
-    conditions,
-    migration_runner,
-)
-from controller_manager.controllers.cluster.storageversionmigrator.reconciler import (
+from controller_manager.controllers.cluster.storageversionmigrator import conditions
+from controller_manager.controllers.cluster.storageversionmigrator.controller import (
     MigrationReconciler,
+    Stored,
 )
 from tests.simulation.planted import Bug
 
-_stored_until = migration_runner.stored_until
+_stored_until = MigrationReconciler._stored_until
 
 
-async def _miss_the_last(*args: Any) -> list[migration_runner.Stored]:
+async def _miss_the_last(*args: Any) -> list[Stored]:
     return (await _stored_until(*args))[:-1]
 
 
@@ -38,7 +36,7 @@ async def _never_complete(_: MigrationReconciler, __: StorageVersionMigration) -
 
 BUGS: Final[Mapping[str, Bug]] = {
     "miss an object in a migration": Bug(
-        1, migration_runner, "stored_until", _miss_the_last
+        1, MigrationReconciler, "_stored_until", _miss_the_last
     ),
     "run two migrations of a resource": Bug(1, conditions, "next_of", _next_of_all),
     "let an ended migration run on": Bug(

@@ -14,7 +14,7 @@ from controller_manager.api.storagemigration.v1beta1 import (
 from controller_manager.client.discovery import Discovery, ServedResource
 from controller_manager.controllers.cluster.storageversionmigrator import (
     conditions,
-    migration_runner,
+    controller,
 )
 
 ALL: Final = frozenset(("get", "list", "update", "patch"))
@@ -85,7 +85,7 @@ def test_a_migration_ends_in_three_conditions_at_most() -> None:
 )
 def test_a_version_is_a_number(version: str, expected: bool) -> None:
     """Of any length."""
-    assert migration_runner.is_comparable(version) == expected
+    assert controller.is_comparable(version) == expected
 
 
 def served(version: str, preferred: bool = True, **others: object) -> ServedResource:  # noqa: FBT002
@@ -116,7 +116,7 @@ def test_the_preferred_version_of_a_resource_is_migrated(
 ) -> None:
     """By its group and plural name."""
     wanted = GroupResource(group="apps", resource="deployments")
-    found = migration_runner.served(Discovery(tuple(listed)), wanted)
+    found = controller.served(Discovery(tuple(listed)), wanted)
     assert (found and found.version) == expected
 
 
@@ -125,4 +125,4 @@ def test_a_group_that_could_not_be_read_may_have_the_resource() -> None:
     discovery = Discovery((), {"apps/v1": "no answer", "v1": "no answer"})
     for group, expected in (("apps", True), ("", True), ("batch", False)):
         wanted = GroupResource(group=group, resource="x")
-        assert migration_runner.is_unread(discovery, wanted) == expected
+        assert controller.is_unread(discovery, wanted) == expected
