@@ -24,37 +24,14 @@ _JSON: Final = "application/json"
 _STEP: Final = 200
 """The number of objects that are visited for one piece: up to 4 ms."""
 
+_STATES: Final = ("beingDeleted", "deletingDependents", "virtual")
 
-class _Drawn:
-    """The nodes that have been drawn, and the owners that each had then.
+_Drawn = tuple[list[str], list[tuple[OwnerReference, ...]]]
+"""The uids of the nodes that have been drawn, and the owners that each had then.
 
-    These are two lists, not a list of pairs: 200,000 new tuples would start a garbage
-    collection of 20 ms in the middle of a piece.
-    """
-
-    def __init__(self) -> None:
-        self._uids: list[str] = []
-        self._owners: list[tuple[OwnerReference, ...]] = []
-
-    def __len__(self) -> int:
-        return len(self._uids)
-
-    def add(self, node: Node) -> None:
-        """Note a node and its owners."""
-        self._uids.append(node.uid)
-        self._owners.append(node.owners)
-
-    def edges(self) -> Iterator[list[tuple[str, OwnerReference]]]:
-        """Yield lists of (dependent's uid, owner reference), for `_STEP` nodes each."""
-        for start in range(0, len(self), _STEP):
-            step = slice(start, start + _STEP)
-            yield [
-                (uid, owner)
-                for uid, owners in zip(
-                    self._uids[step], self._owners[step], strict=True
-                )
-                for owner in owners
-            ]
+These are two lists, not a list of pairs: 200,000 new tuples would start a garbage
+collection of 20 ms in the middle of a piece.
+"""
 
 
 def draw(graph: Graph, uids: Collection[str], output: Sequence[str]) -> Drawing:
@@ -106,9 +83,11 @@ def _attributes(node: Node) -> dict[str, Any]:
 
 
 def _as_json(steps: Iterable[list[Node]]) -> Generator[bytes, None, None]:
-    drawn = _Drawn()
+    drawn: _Drawn = ([], [])
     yield b'{"nodes":['
-    yield from _separated(_attributes_of(nodes, drawn) for nodes in steps)
+    yield from _separated(
+        [_attributes(node) for node in _noted(drawn, nodes)] for nodes in steps
+    )
     yield b'],"edges":['
     yield from _separated(
         [
@@ -119,15 +98,26 @@ def _as_json(steps: Iterable[list[Node]]) -> Generator[bytes, None, None]:
             }
             for uid, owner in step
         ]
-        for step in drawn.edges()
+        for step in _edges(drawn)
     )
     yield b"]}"
 
 
-def _attributes_of(nodes: list[Node], drawn: _Drawn) -> list[dict[str, Any]]:
-    for node in nodes:
-        drawn.add(node)
-    return [_attributes(node) for node in nodes]
+def _noted(drawn: _Drawn, nodes: list[Node]) -> list[Node]:
+    """Note nodes and their owners as drawn; return the nodes."""
+    uids, owners = drawn
+    uids += [node.uid for node in nodes]
+    owners += [node.owners for node in nodes]
+    return nodes
+
+
+def _edges(drawn: _Drawn) -> Iterator[list[tuple[str, OwnerReference]]]:
+    """Yield lists of (dependent's uid, owner reference), for `_STEP` nodes each."""
+    uids, owners = drawn
+    for start in range(0, len(uids), _STEP):
+        step = slice(start, start + _STEP)
+        pairs = zip(uids[step], owners[step], strict=True)
+        yield [(uid, owner) for uid, each in pairs for owner in each]
 
 
 def _separated(steps: Iterable[list[dict[str, Any]]]) -> Iterator[bytes]:
@@ -140,18 +130,17 @@ def _separated(steps: Iterable[list[dict[str, Any]]]) -> Iterator[bytes]:
 
 
 def _as_dot(steps: Iterable[list[Node]]) -> Generator[bytes, None, None]:
-    drawn = _Drawn()
+    drawn: _Drawn = ([], [])
     numbers: dict[str, int] = {}
     yield b"strict digraph full {\n  // Node definitions.\n"
     for nodes in steps:
         lines: list[str] = []
-        for node in nodes:
-            number = numbers[node.uid] = len(drawn)
-            drawn.add(node)
-            lines += _node_lines(number, node)
+        for node in _noted(drawn, nodes):
+            number = numbers[node.uid] = len(numbers)
+            lines += _node_lines(number, _attributes(node))
         yield _text(lines)
     yield b"\n  // Edge definitions.\n"
-    for step in drawn.edges():
+    for step in _edges(drawn):
         yield _text(
             [
                 f"  {numbers[uid]} -> {numbers[owner.uid]};"
@@ -162,9 +151,9 @@ def _as_dot(steps: Iterable[list[Node]]) -> Generator[bytes, None, None]:
     yield b"}\n"
 
 
-def _node_lines(number: int, node: Node) -> list[str]:
-    attributes = {"label": _label(node), **_attributes(node)}
-    lines = [f"    {name}={_quoted(each)}" for name, each in attributes.items()]
+def _node_lines(number: int, attributes: dict[str, Any]) -> list[str]:
+    shown = {"label": _label(attributes), **attributes}
+    lines = [f"    {name}={_quoted(each)}" for name, each in shown.items()]
     return [f"  {number} [", *lines, "  ];"]
 
 
@@ -172,20 +161,14 @@ def _text(lines: list[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def _label(node: Node) -> str:
-    identity = node.identity
-    parts = (identity.kind, identity.version, identity.group)
+def _label(attributes: dict[str, Any]) -> str:
+    parts = (attributes[each] for each in ("kind", "version", "group"))
     kind = ".".join(part for part in parts if part)
-    states = {
-        "beingDeleted": node.is_being_deleted,
-        "deletingDependents": node.is_deleting_dependents,
-        "virtual": node.is_virtual,
-    }
     lines = [
-        f"uid={identity.uid}",
-        f"namespace={identity.namespace}",
-        f"{kind}/{identity.name}",
-        ",".join(name for name, holds in states.items() if holds),
+        f"uid={attributes['uid']}",
+        f"namespace={attributes['namespace']}",
+        f"{kind}/{attributes['name']}",
+        ",".join(each for each in _STATES if attributes[each]),
     ]
     return "".join(f"{line}\n" for line in lines if line)
 
