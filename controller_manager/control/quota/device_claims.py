@@ -1,17 +1,21 @@
 """The usage of resource claims, which claim devices.
 
-Upstream: pkg/quota/v1/evaluator/core/resource_claims.go.
+The scheduler makes some of them for the extended resources of a pod: quotas charge the
+pod for these resources as well. Upstream:
+pkg/quota/v1/evaluator/core/resource_claims.go.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from controller_manager.api.core.v1 import Pod
 from controller_manager.api.dynamicresources.v1 import (
     GROUP,
     DeviceCount,
     DeviceRequest,
     ResourceClaim,
 )
+from controller_manager.api.owners import controller_of
 from controller_manager.api.quantity import ZERO, Quantity
 
 from .amounts import NOTHING, Amounts, added
@@ -98,3 +102,33 @@ def _extended(
         name: each - charged_to_pod.get(name, ZERO) for name, each in charged.items()
     }
     return {name: each for name, each in rest.items() if each > ZERO}
+
+
+def pod_of(claim: ResourceClaim) -> tuple[str, str]:
+    """Return name and uid of the pod for which a claim was made, "" and "" for none."""
+    annotations = claim.metadata.annotations
+    owner = controller_of(claim)
+    if (
+        annotations is None
+        or annotations.extended_resource_claim != "true"
+        or owner is None
+        or (owner.api_version, owner.kind) != ("v1", "Pod")
+    ):
+        return "", ""
+    return owner.name, owner.uid
+
+
+def stands_for(claim: ResourceClaim, pod: Pod, claims: Iterable[ResourceClaim]) -> bool:
+    """Tell whether a claim is the one for whose devices quotas charge its pod already.
+
+    The status of the pod names this claim. Until then it is the oldest of the `claims`
+    that were made for the pod, and the first by name of claims of one age.
+    """
+    stated = pod.status.extended_resource_claim_status
+    if stated is not None:
+        return stated.resource_claim_name == claim.metadata.name
+    return all(_age(claim) <= _age(other) for other in claims)
+
+
+def _age(claim: ResourceClaim) -> tuple[str, str]:
+    return claim.metadata.creation_timestamp or "", claim.metadata.name

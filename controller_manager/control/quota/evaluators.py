@@ -15,7 +15,7 @@ from controller_manager.api.quantity import Quantity
 
 from . import device_claims, pods, services, volume_claims
 from .amounts import Amounts
-from .counts import names_of_count
+from .names import names_of_count
 from .pod_resources import is_resize_infeasible, resized_statuses
 from .scopes import (
     Requirement,

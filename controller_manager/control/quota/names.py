@@ -1,6 +1,7 @@
-"""The names of the resources that quotas limit.
+"""The names of the resources that quotas limit, and the objects that they count.
 
-`NATIVE` names and extended resources differ in what users may do with them; see
+The names of counts are those of pkg/quota/v1/install/registry.go. Native names and
+extended resources differ in what users may do with them; see
 pkg/apis/core/v1/helper/helpers.go.
 """
 
@@ -16,12 +17,47 @@ _DEFAULT_NAMESPACE: Final = "kubernetes.io/"
 DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 """The prefix of the extended resource that each device class has."""
 
+_OLD_NAMES: Final = {
+    ("", "configmaps"): "configmaps",
+    ("", "replicationcontrollers"): "replicationcontrollers",
+    ("", "resourcequotas"): "resourcequotas",
+    ("", "secrets"): "secrets",
+}
+"""The older names of counts, from before the prefix ``count/``."""
+
+_IGNORED: Final = frozenset(
+    (
+        ("", "bindings"),
+        ("", "componentstatuses"),
+        ("", "events"),
+        ("events.k8s.io", "events"),
+        ("authentication.k8s.io", "tokenreviews"),
+        ("authentication.k8s.io", "selfsubjectreviews"),
+        ("authorization.k8s.io", "subjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectaccessreviews"),
+        ("authorization.k8s.io", "localsubjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    )
+)
+
 _LONGEST_QUALIFIED: Final = 63
 
 
 def count_name(plural: str, group: str) -> str:
     """Return the resource that counts objects: ``count/jobs.batch``, ``count/pods``."""
     return f"count/{plural}.{group}" if group else f"count/{plural}"
+
+
+def is_counted(group: str, plural: str) -> bool:
+    """Tell whether quotas count the objects of a resource: not events and reviews."""
+    return (group, plural) not in _IGNORED
+
+
+def names_of_count(group: str, plural: str) -> tuple[str, ...]:
+    """Return the names by which the objects of a resource are counted."""
+    counted = count_name(plural, group)
+    old = _OLD_NAMES.get((group, plural))
+    return (counted,) if old is None else (counted, old)
 
 
 def is_native(name: str) -> bool:

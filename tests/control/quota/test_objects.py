@@ -18,9 +18,9 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.control.quota import device_claims
 from controller_manager.control.quota.amounts import printed
-from controller_manager.control.quota.counts import is_counted
 from controller_manager.control.quota.device_claims import resource_claim_usage
 from controller_manager.control.quota.evaluators import CLAIM_EVALUATOR, count_evaluator
+from controller_manager.control.quota.names import is_counted
 from controller_manager.control.quota.scopes import (
     claim_meets,
     pod_meets,
