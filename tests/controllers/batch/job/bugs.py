@@ -25,7 +25,7 @@ from controller_manager.controllers.batch.job.status import FinishedCondition, M
 from tests.simulation.planted import Bug
 
 _first_status = status.first_status
-_remove_finalizer = controller.remove_finalizer
+_remove_finalizer = orphans.remove_finalizer
 
 
 def _count_at_once(*arguments: Any, **named: Any) -> tuple[JobStatus, Mentions]:
