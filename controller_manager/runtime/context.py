@@ -23,6 +23,7 @@ from controller_manager.workqueue.ratelimiters import Backoff
 
 from .consistency import ConsistencyStore
 from .controller import Controller
+from .enqueue_log import enqueue_log
 from .turns import Turns
 from .worker import Reconcile, Workers
 
@@ -72,7 +73,14 @@ class ControllerContext:
         The queue is opened when its workers start.
         """
         metrics = self.metrics.queues.queue(name)
-        return WorkQueue(self.clock, backoff, metrics, is_open=False, name=name)
+        return WorkQueue(
+            self.clock,
+            backoff,
+            metrics,
+            is_open=False,
+            name=name,
+            on_add=enqueue_log(self.logger, name),
+        )
 
     def lister(self, resource: Resource[ObjectT], *indexes: Index) -> Lister[ObjectT]:
         """Return the lister of a resource, with these indexes.

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from controller_manager.api.meta import KubeObject, key_of
 from controller_manager.api.resource import AnyResource, Resource
+from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import (
     BY_CONTROLLER,
     BY_SELECTED_LABEL,
@@ -18,9 +19,10 @@ from controller_manager.workqueue.ratelimiters import Backoff
 
 from .consistency import requeue_for
 from .context import ControllerContext
+from .enqueue_log import WatchLog
 from .handlers import OwnedHandler, enqueue, handler_for, mapping_handler
 from .outcome import DONE, Outcome, log_reasons
-from .watches import For, Maps, Owns, Watch
+from .watches import For, Handles, Maps, Owns, Watch
 from .worker import Workers
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
@@ -48,7 +50,7 @@ class Reconciler(ABC, Generic[ObjectT]):
     """
 
     watches: ClassVar[Sequence[Watch]]
-    """One `For`, and any number of `Owns` and `Maps`."""
+    """One `For`, and any number of `Owns`, `Maps` and `Handles`."""
 
     queue_name: ClassVar[str] = ""
     """The queue's name in ``workqueue_*`` metrics; the controller's by default."""
@@ -78,27 +80,32 @@ class Reconciler(ABC, Generic[ObjectT]):
         )
         """The objects that are reconciled, from the cache."""
         self._listers: dict[AnyResource, Lister[Any]] = {self.resource: self.objects}
+        self._watch_log = WatchLog(context.logger)
         for watch in self.watches:
             self._attach(watch)
 
     def _attach(self, watch: Watch) -> None:
         """Add the handler and the indexes that a declaration needs."""
-        informer = self.context.informers.informer(watch.resource)
         match watch:
-            case For():
+            case For(resource=resource):
                 changes = handler_for(self._for, self.queue, self, self._deleted)
-                informer.add_handler(changes)
+                self._add_handler(resource, changes)
             case Owns(resource=resource, delay=delay, when_added=when_added):
                 owned = (BY_CONTROLLER, ORPHANS, ORPHANS_BY_LABEL)
                 self._listers[resource] = self.context.lister(resource, *owned)
                 handler = OwnedHandler[Any](
                     self.objects, self.queue, self, delay, when_added=when_added
                 )
-                informer.add_handler(handler.handler())
+                self._add_handler(resource, handler.handler())
             case Maps(resource=resource):
                 if resource not in self._listers:
                     self._listers[resource] = self.context.lister(resource)
-                informer.add_handler(mapping_handler(watch, self.queue, self))
+                changes = mapping_handler(watch, self.queue, self)
+                self._add_handler(resource, changes)
+
+    def _add_handler(self, resource: AnyResource, handler: Handler[Any]) -> None:
+        told = self._watch_log.telling(resource, handler)
+        self.context.informers.informer(resource).add_handler(told)
 
     @classmethod
     def make(cls, context: ControllerContext) -> Workers:
@@ -160,7 +167,13 @@ class Reconciler(ABC, Generic[ObjectT]):
         yield from self.context.one_by_one(self.objects.all(), add)
 
     def make_workers(self) -> Workers:
-        """Return the workers, not yet running."""
+        """Return the workers, not yet running; watch what `Handles` declares."""
+        for watch in self.watches:
+            if isinstance(watch, Handles):
+                self._add_handler(watch.resource, watch.handler(self))
+        for resource in dict.fromkeys(each.resource for each in self.watches):
+            if (rest := self._watch_log.rest(resource)) is not None:
+                self.context.informers.informer(resource).add_handler(rest)
         self.context.consistency.records_writes = self.reads_own_writes
         return self.context.workers(
             self.queue,

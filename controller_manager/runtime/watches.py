@@ -1,8 +1,9 @@
 """Declarations of the resources that a reconciler watches.
 
 ``For`` names the objects that are reconciled, ``Owns`` their dependents, and
-``Maps`` any other objects, with a function from an object to keys. The reconciler
-makes informers, indexes and handlers from them (see `handlers`). Upstream:
+``Maps`` any other objects, with a function from an object to keys. ``Handles`` has a
+handler for what none of them can say. The reconciler makes informers, indexes and
+handlers from them (see `handlers`). Upstream:
 controller-runtime's For, Owns and Watches(EnqueueRequestsFromMapFunc).
 """
 
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import Resource
 from controller_manager.informers.changes import DependsOn
+from controller_manager.informers.dispatch import Handler
 from controller_manager.options.config import Config
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
@@ -91,4 +93,14 @@ class Maps(Struct, Generic[ObjectT], frozen=True):
     depends_on: DependsOn | None = None
 
 
-Watch = For[Any] | Owns[Any] | Maps[Any]
+class Handles(Struct, Generic[ObjectT], frozen=True):
+    """Other objects, with the handler that a reconciler has for their changes.
+
+    `handler` returns it; it is called with the reconciler, once its workers are made.
+    """
+
+    resource: Resource[ObjectT]
+    handler: Callable[[Any], Handler[ObjectT]]
+
+
+Watch = For[Any] | Owns[Any] | Maps[Any] | Handles[Any]

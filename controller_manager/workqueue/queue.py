@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Final
 
 from controller_manager.api.meta import group_of_key
@@ -55,16 +55,19 @@ class WorkQueue:
         retries: TokenBucket | None = None,
         is_open: bool = True,
         name: str = "",
+        on_add: Callable[[str, float], None] | None = None,
     ) -> None:
         """Take the clock, the retry policy and the metrics hooks.
 
-        `name` is the queue's name in metrics.
+        `name` is the queue's name in metrics. `on_add` is called for each request to
+        add a key, with the seconds after which it is added.
         `backoff` is the wait of each key after a failure, `retries` limits the rate of
         the retries of all keys; both default to upstream's values. With `is_open`
         false, the queue ignores adds until `open` is called.
         """
         self.name = name
         self._is_open = is_open
+        self._on_add = on_add
         self._clock = clock
         self._backoff = backoff or ExponentialBackoff()
         self._retries = Retries(retries or retry_bucket(clock))
@@ -101,6 +104,8 @@ class WorkQueue:
 
     def add(self, key: str) -> None:
         """Add `key`; do nothing if it already waits."""
+        if self._on_add is not None and self._is_open and not self._shutting_down:
+            self._on_add(key, 0.0)
         if self._add(key):
             self._wake_one()
 
@@ -226,6 +231,8 @@ class WorkQueue:
         if delay <= 0:
             self.add(key)
             return
+        if self._on_add is not None:
+            self._on_add(key, delay)
         if self._delayed.put(key, self._clock.monotonic() + delay):
             self._set_timer()
 
@@ -235,6 +242,8 @@ class WorkQueue:
             return
         self._metrics.retried()
         delay = self._backoff.when(key)
+        if self._on_add is not None:
+            self._on_add(key, delay)
         if key not in self._retries:
             self._backing_off.put(key, self._clock.monotonic() + delay)
             self._set_timer()
@@ -275,7 +284,8 @@ class WorkQueue:
     def _expire(self) -> None:
         now = self._clock.monotonic() + _TIMER_TOLERANCE
         for key in self._delayed.pop_until(now):
-            self.add(key)
+            if self._add(key):
+                self._wake_one()
         for key in self._backing_off.pop_until(now):
             self._retries.add(key, self._backoff.failures(key))
         self._set_timer()

@@ -98,14 +98,14 @@ class NodeHandlers:
         self.nodes: Lister[Node] = context.lister(NODES)
         self._pods: Store[Pod] = context.informers.informer(PODS).store
         self._pods.add_index(DAEMON_PODS_BY_NODE)
-        informer = context.informers.informer(NODES)
-        informer.add_handler(
-            Handler(
-                on_add=self._note_presence,
-                on_update=lambda _, new: self._note_update(new),
-                on_delete=self._note_presence,
-                depends_on=DependsOn("metadata.labels", "spec.taints"),
-            )
+
+    def handler(self) -> Handler[Node]:
+        """Return the handler of nodes."""
+        return Handler(
+            on_add=self._note_presence,
+            on_update=lambda _, new: self._note_update(new),
+            on_delete=self._note_presence,
+            depends_on=DependsOn("metadata.labels", "spec.taints"),
         )
 
     def start(self) -> None:

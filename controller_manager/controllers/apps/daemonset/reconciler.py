@@ -18,7 +18,7 @@ from controller_manager.api.apps.v1 import (
     ControllerRevision,
     DaemonSet,
 )
-from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.core.v1 import NODES, PODS, Pod
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.pods import next_availability
 from controller_manager.api.resource import AnyResource
@@ -53,7 +53,7 @@ from controller_manager.runtime.outcome import (
     failure_of,
 )
 from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.watches import For, Maps, Owns
+from controller_manager.runtime.watches import For, Handles, Maps, Owns
 from controller_manager.runtime.worker import Workers
 
 from .apply import DaemonPods
@@ -98,6 +98,7 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         Owns(CONTROLLER_REVISIONS, when_added=False),
         # A daemon set may use a revision of its predecessor until that is deleted.
         Maps(CONTROLLER_REVISIONS, lambda _, each: named_owner(each), on=("delete",)),
+        Handles(NODES, lambda self: self._nodes.handler()),
     )
     queue_name = "daemonset"
 

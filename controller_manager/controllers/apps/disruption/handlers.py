@@ -4,17 +4,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from controller_manager.api.apps.v1 import (
-    DEPLOYMENTS,
-    REPLICASETS,
-    STATEFUL_SETS,
     Deployment,
     ReplicaSet,
 )
-from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS, Pod
+from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
 from controller_manager.api.pods import is_ready
 from controller_manager.api.policy.v1 import PodDisruptionBudget
-from controller_manager.api.resource import Resource
 from controller_manager.api.workloads import Workload
 from controller_manager.client.events import WARNING
 from controller_manager.informers.dispatch import Handler
@@ -42,36 +38,31 @@ class BudgetHandlers:
         owners: OwnerScales,
         add: AddKey,
     ) -> None:
-        """Take the listers, and the function that adds a key; watch pods and owners."""
+        """Take the listers, and the function that adds a key."""
         self._recorder = context.recorder
         self._budgets = budgets
         self._pods = pods
         self._owners = owners
         self._add = add
         self._leads = False
-        informers = context.informers
-        informers.informer(PODS).add_handler(
-            Handler(
-                on_add=self._pod_added,
-                on_update=self._pod_updated,
-                on_delete=self._pod_added,
-            )
-        )
-        informers.informer(DEPLOYMENTS).add_handler(
-            Handler(
-                on_add=self._add_budgets_of_deployment,
-                on_update=self._deployment_scaled,
-            )
-        )
-        handlers: tuple[tuple[Resource[Any], Callable[[Any, Any], None]], ...] = (
-            (REPLICASETS, self._replica_set_scaled),
-            (REPLICATION_CONTROLLERS, self._scaled),
-            (STATEFUL_SETS, self._scaled),
-        )
-        for resource, scaled in handlers:
-            # The cache may show an owner later than its pods.
-            handler = Handler(on_add=self._add_budgets_of_pods, on_update=scaled)
-            informers.informer(resource).add_handler(handler)
+
+    def of_pods(self) -> Handler[Pod]:
+        """Return the handler of pods."""
+        return Handler(self._pod_added, self._pod_updated, self._pod_added)
+
+    # The cache may show an owner later than its pods.
+
+    def of_deployments(self) -> Handler[Deployment]:
+        """Return the handler of deployments."""
+        return Handler(self._add_budgets_of_deployment, self._deployment_scaled)
+
+    def of_replica_sets(self) -> Handler[ReplicaSet]:
+        """Return the handler of replica sets."""
+        return Handler(self._add_budgets_of_pods, self._replica_set_scaled)
+
+    def of_owners(self) -> Handler[Any]:
+        """Return the handler of other owners of pods."""
+        return Handler(self._add_budgets_of_pods, self._scaled)
 
     def start_leading(self) -> None:
         """Record events from now on; before this, another process leads."""

@@ -14,8 +14,14 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS, STATEFUL_SETS
 from controller_manager.api.conditions import find_condition
-from controller_manager.api.core.v1 import PODS, Pod, PodCondition
+from controller_manager.api.core.v1 import (
+    PODS,
+    REPLICATION_CONTROLLERS,
+    Pod,
+    PodCondition,
+)
 from controller_manager.api.intstr import IntOrStringError
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.pods import is_terminal
@@ -54,7 +60,7 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome
 from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.watches import For
+from controller_manager.runtime.watches import For, Handles
 from controller_manager.runtime.worker import Workers
 
 from .decide import Health, assess, is_limited, needs_scales
@@ -103,17 +109,18 @@ class StalePodDisruptions:
         self._queue = context.queue("stale_pod_disruption")
         self._pods = context.lister(PODS)
         self._budgets = context.lister(BUDGETS)
-        context.informers.informer(PODS).add_handler(
-            Handler(
-                on_add=self._changed,
-                on_update=lambda _, new: self._changed(new),
-                on_delete=lambda pod: self._queue.cancel(key_of(pod)),
-                depends_on=DependsOn(
-                    "metadata.deletionTimestamp",
-                    f"status.conditions[{DISRUPTION_TARGET}]",
-                    "status.phase",
-                ),
-            )
+
+    def handler(self) -> Handler[Pod]:
+        """Return the handler of pods."""
+        return Handler(
+            on_add=self._changed,
+            on_update=lambda _, new: self._changed(new),
+            on_delete=lambda pod: self._queue.cancel(key_of(pod)),
+            depends_on=DependsOn(
+                "metadata.deletionTimestamp",
+                f"status.conditions[{DISRUPTION_TARGET}]",
+                "status.phase",
+            ),
         )
 
     def make_workers(self) -> Workers:
@@ -215,7 +222,15 @@ def init_disruption_controller(context: ControllerContext) -> Controller:
 class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
     """Writes the number of pods that may be evicted into the status of budgets."""
 
-    watches = (For(BUDGETS),)
+    watches = (
+        For(BUDGETS),
+        Handles(PODS, lambda self: self._changes.of_pods()),
+        Handles(DEPLOYMENTS, lambda self: self._changes.of_deployments()),
+        Handles(REPLICASETS, lambda self: self._changes.of_replica_sets()),
+        Handles(REPLICATION_CONTROLLERS, lambda self: self._changes.of_owners()),
+        Handles(STATEFUL_SETS, lambda self: self._changes.of_owners()),
+        Handles(PODS, lambda self: self.stale_pod_disruptions.handler()),
+    )
     queue_name = "disruption"
     workers = 5
     """Upstream has one worker, so one slow read of a scale delays all budgets."""

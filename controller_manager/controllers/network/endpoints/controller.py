@@ -37,7 +37,7 @@ from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.watches import For
+from controller_manager.runtime.watches import For, Handles
 
 from . import EndpointsOptions
 from .desired import desired_endpoints
@@ -54,10 +54,18 @@ class EndpointsReconciler(Reconciler[Service]):
     """Keeps the Endpoints of services that select pods."""
 
     queue_name = "endpoint"
-    watches = (For(SERVICES),)
+    watches = (
+        For(SERVICES),
+        Handles(PODS, lambda self: pod_handler(self._services, self._pod_changed)),
+        Handles(
+            ENDPOINTS,
+            lambda self: Handler(
+                on_update=lambda _, new: self._changed(new), on_delete=self._removed
+            ),
+        ),
+    )
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; watch pods and Endpoints, too."""
         super().__init__(context)
         options = context.config.of(EndpointsOptions)
         self.workers = options.concurrent_syncs
@@ -66,14 +74,7 @@ class EndpointsReconciler(Reconciler[Service]):
         self._endpoints = context.lister(ENDPOINTS)
         self._times = TriggerTimes()
         self._written: dict[str, str] = {}
-        services = context.lister(SERVICES, *SERVICE_INDEXES)
-        changes = pod_handler(ServicesOfPods(services), self._pod_changed)
-        context.informers.informer(PODS).add_handler(changes)
-        context.informers.informer(ENDPOINTS).add_handler(
-            Handler(
-                on_update=lambda _, new: self._changed(new), on_delete=self._removed
-            )
-        )
+        self._services = ServicesOfPods(context.lister(SERVICES, *SERVICE_INDEXES))
 
     # Handlers.
 

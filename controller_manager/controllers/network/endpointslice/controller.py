@@ -51,7 +51,7 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.watches import For
+from controller_manager.runtime.watches import For, Handles
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
 
@@ -113,11 +113,37 @@ class _Sync(Struct):
 class EndpointSliceReconciler(Reconciler[Service]):
     """Keeps the slices of each service equal to its pods."""
 
-    watches = (For(SERVICES),)
+    watches = (
+        For(SERVICES),
+        # Only the presence and the zone of a node matter, and for hints its readiness.
+        # So a heartbeat costs one comparison.
+        Handles(
+            NODES,
+            lambda self: Handler(
+                on_add=self._node_added,
+                on_update=self._node_updated,
+                on_delete=self._node_deleted,
+                depends_on=DependsOn("metadata.labels", "status.conditions[Ready]"),
+            ),
+        ),
+        Handles(
+            PODS,
+            lambda self: pod_handler(
+                self._services_of_pods, self._pod_changed, lambda: self._leads
+            ),
+        ),
+        Handles(
+            ENDPOINT_SLICES,
+            lambda self: Handler(
+                on_add=self._slice_added,
+                on_update=self._slice_updated,
+                on_delete=self._slice_deleted,
+            ),
+        ),
+    )
     queue_name = "endpoint_slice"
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; watch pods, nodes and slices, too."""
         super().__init__(context)
         options = context.config.of(EndpointSliceOptions)
         self.workers = options.concurrent_syncs
@@ -138,33 +164,6 @@ class EndpointSliceReconciler(Reconciler[Service]):
         self._nodes = context.lister(NODES)
         self._pods_by_node = context.lister(PODS, PODS_BY_NODE)
         self._topology = TopologyHints(self._nodes.all)
-        self._watch_others(context)
-
-    def _watch_others(self, context: ControllerContext) -> None:
-        """Add the handlers of nodes, pods and slices.
-
-        Only the presence and the zone of a node matter, and for hints its readiness. So
-        a heartbeat costs one comparison.
-        """
-        context.informers.informer(NODES).add_handler(
-            Handler(
-                on_add=self._node_added,
-                on_update=self._node_updated,
-                on_delete=self._node_deleted,
-                depends_on=DependsOn("metadata.labels", "status.conditions[Ready]"),
-            )
-        )
-        informer = context.informers.informer(PODS)
-        informer.add_handler(
-            pod_handler(self._services_of_pods, self._pod_changed, lambda: self._leads)
-        )
-        context.informers.informer(ENDPOINT_SLICES).add_handler(
-            Handler(
-                on_add=self._slice_added,
-                on_update=self._slice_updated,
-                on_delete=self._slice_deleted,
-            )
-        )
 
     def backoff(self) -> Backoff:
         """Return delays that begin with one second: a sync may write many slices."""

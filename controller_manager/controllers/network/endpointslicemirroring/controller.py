@@ -41,7 +41,7 @@ from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.watches import For
+from controller_manager.runtime.watches import For, Handles
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
 
 from . import MirroringOptions
@@ -79,10 +79,27 @@ class MirroringReconciler(Reconciler[Endpoints]):
     """Keeps slices with the addresses of Endpoints whose service selects no pods."""
 
     queue_name = "endpoint_slice_mirroring"
-    watches = (For(ENDPOINTS),)
+    watches = (
+        For(ENDPOINTS),
+        Handles(
+            SERVICES,
+            lambda self: Handler(
+                on_add=self._service_changed,
+                on_update=self._service_updated,
+                on_delete=self._service_changed,
+            ),
+        ),
+        Handles(
+            ENDPOINT_SLICES,
+            lambda self: Handler(
+                on_add=self._slice_stored,
+                on_update=self._slice_updated,
+                on_delete=self._slice_gone,
+            ),
+        ),
+    )
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; watch services and slices, too."""
         super().__init__(context)
         options = context.config.of(MirroringOptions)
         self.workers = options.concurrent_syncs
@@ -93,21 +110,6 @@ class MirroringReconciler(Reconciler[Endpoints]):
         self._slices = context.lister(ENDPOINT_SLICES, BY_SERVICE)
         self._tracker = SliceTracker(self._slices)
         self._writer = SliceWriter(self.client, self._tracker, self._metrics.wrote)
-        informers = context.informers
-        informers.informer(SERVICES).add_handler(
-            Handler(
-                on_add=self._service_changed,
-                on_update=self._service_updated,
-                on_delete=self._service_changed,
-            )
-        )
-        informers.informer(ENDPOINT_SLICES).add_handler(
-            Handler(
-                on_add=self._slice_stored,
-                on_update=self._slice_updated,
-                on_delete=self._slice_gone,
-            )
-        )
 
     def backoff(self) -> Backoff:
         """Return the delays between retries: 1 s, 2 s, 4 s … 100 s, as upstream's."""

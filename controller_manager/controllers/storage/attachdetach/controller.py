@@ -39,7 +39,7 @@ from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import Done, Failed, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.watches import For, Maps
+from controller_manager.runtime.watches import For, Handles, Maps
 
 from . import AttachDetachOptions
 from .metrics import AttachDetachMetrics
@@ -122,6 +122,21 @@ class AttachDetachReconciler(Reconciler[Node]):
         Maps(PERSISTENT_VOLUMES, _of_volume),
         Maps(ATTACHMENTS, _of_attachment),
         Maps(CSI_DRIVERS, _of_driver),
+        Handles(
+            PODS,
+            lambda self: Handler(
+                on_update=self._pod_changed,
+                depends_on=DependsOn(
+                    "metadata.deletionTimestamp",
+                    "spec.nodeName",
+                    "status.containerStatuses",
+                    "status.ephemeralContainerStatuses",
+                    "status.initContainerStatuses",
+                    "status.phase",
+                    reading=("spec.volumes",),
+                ),
+            ),
+        ),
     )
 
     def __init__(self, context: ControllerContext) -> None:
@@ -135,20 +150,6 @@ class AttachDetachReconciler(Reconciler[Node]):
         self._operations = context.metrics.of(StorageOperationMetrics)
         self._last_in_use: dict[str, frozenset[str]] = {}
         self._waiters = MultiAttachWaiters()
-        context.informers.informer(PODS).add_handler(
-            Handler(
-                on_update=self._pod_changed,
-                depends_on=DependsOn(
-                    "metadata.deletionTimestamp",
-                    "spec.nodeName",
-                    "status.containerStatuses",
-                    "status.ephemeralContainerStatuses",
-                    "status.initContainerStatuses",
-                    "status.phase",
-                    reading=("spec.volumes",),
-                ),
-            )
-        )
 
     def _pod_changed(self, old: Pod, new: Pod) -> None:
         is_another = old.metadata.uid != new.metadata.uid
