@@ -49,7 +49,7 @@ async def _find_root_cause(
     name: str,
 ) -> RootCause:
     # A daemon without a stuck rollout never loads the explanations.
-    from controller_manager.explain.roots import root_cause  # noqa: PLC0415
+    from controller_manager.explain.answer import root_cause  # noqa: PLC0415
 
     return await root_cause(client, clock, resource, namespace, name)
 

@@ -14,9 +14,15 @@ from controller_manager.client.kubeconfig import ConfigError
 from controller_manager.clock import SystemClock
 from controller_manager.doctor.checks import examine, local_checks
 from controller_manager.doctor.examination import Examination, OwnPod
-from controller_manager.doctor.finding import error, ok
-from controller_manager.doctor.report import as_json, as_text, has_errors
-from controller_manager.doctor.running import Result, run_checks
+from controller_manager.doctor.finding import (
+    Result,
+    as_json,
+    as_text,
+    error,
+    has_errors,
+    ok,
+    run_checks,
+)
 from controller_manager.doctor.static_pod import IMAGE, StaticPod, StaticPodError
 from controller_manager.manager.beside import InMainLoop
 from controller_manager.observability.library_logs import library_logs

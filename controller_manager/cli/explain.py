@@ -29,8 +29,7 @@ from controller_manager.explain.explainer import (
 )
 from controller_manager.explain.following import Look, follow
 from controller_manager.explain.kinds import known_kind
-from controller_manager.explain.printing import printable
-from controller_manager.explain.report import as_json, as_text
+from controller_manager.explain.report import as_json, as_text, printable
 from controller_manager.explain.target import (
     Target,
     TargetError,

@@ -26,13 +26,11 @@ from controller_manager.runtime.permissions import Permission
 
 from .accounts import check_accounts
 from .examination import Examination, OwnPod
-from .finding import Finding, error, ok, warning
+from .finding import Check, Finding, Result, error, has_errors, ok, run_checks, warning
 from .keys import check_keys
 from .leases import check_lease, check_overlap
-from .report import has_errors
 from .reviews import as_self, denied, described
 from .rights import checks_of_rights
-from .running import Check, Result, run_checks
 from .server import check_server, check_version
 
 _DEPTH: Final = 5

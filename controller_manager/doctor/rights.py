@@ -16,9 +16,8 @@ from controller_manager.manager.permissions import (
 from controller_manager.runtime.permissions import Permission
 
 from .examination import Examination
-from .finding import Finding, error, ok
+from .finding import Check, Finding, error, ok
 from .reviews import as_self, denied, described
-from .running import Check
 
 _MEND: Final = "allow it in a role of this identity"
 _WITHOUT_ACCOUNTS: Final = (CACHES, LEASES_OF_LEADERS, EVENTS_OF_LEADERS, CANDIDATES)

@@ -19,10 +19,10 @@ from controller_manager.controllers.autoscaling.podautoscaler.status import (
 )
 
 from .cause import Cause, Reference, State, counted, symptom
-from .condition_causes import condition_cause, message_of
 from .deletion import API_SERVICES
 from .events import Event, events_of
 from .items import Item, text_at
+from .own_causes import condition_cause, message_of
 from .scale_targets import explain_foreign_pods, explain_scale_target, target_of
 from .view import View
 

@@ -25,11 +25,10 @@ from controller_manager.controllers.apps.disruption.status import (
 )
 
 from .cause import Cause, State, symptom
-from .condition_causes import condition_cause, message_of
 from .inaction import explain_inaction
 from .items import Item, text_at
+from .own_causes import condition_cause, message_of, spec_cause
 from .replicas import explain_pods
-from .spec_causes import spec_cause
 from .view import View
 
 _ALWAYS_ALLOW: Final = "AlwaysAllow"

@@ -18,8 +18,7 @@ from .cause import Cause, State, counted, merged, symptom
 from .creation import explain_refusal
 from .items import Item
 from .jobs import explain_job
-from .spec_causes import spec_cause
-from .suspension import suspended
+from .own_causes import spec_cause, suspended
 from .view import View
 
 _PATIENCE: Final = timedelta(seconds=10)

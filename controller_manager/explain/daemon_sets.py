@@ -21,7 +21,7 @@ from .evictions import evicted_from
 from .inaction import explain_inaction
 from .items import Item
 from .mutated import explain_mutated_revisions
-from .outdated import left_for_deletion
+from .own_causes import left_for_deletion
 from .replicas import explain_pods
 from .selecting import has_all_pods, pods_of
 from .view import View

@@ -32,9 +32,9 @@ from controller_manager.controllers.cluster.namespace.conditions import (
 from controller_manager.controllers.storage.claimprotection.pods import uses
 
 from .cause import Cause, State, merged, symptom
-from .condition_causes import condition_cause, message_of
 from .finalizers import explain_finalizers, finalizers_of
 from .items import Item, text_at
+from .own_causes import condition_cause, message_of
 from .pods import explain_ending
 from .view import View
 

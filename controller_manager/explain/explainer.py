@@ -28,7 +28,6 @@ from .cause import (
     worst_of,
 )
 from .claims import explain_claim
-from .condition_causes import condition_cause, message_of
 from .cron_jobs import explain_cron_job
 from .daemon_sets import explain_daemon_set
 from .deletion import explain_deletion
@@ -38,6 +37,7 @@ from .jobs import explain_job
 from .kinds import KINDS
 from .managed_fields import writers_of
 from .other_kinds import explain_other
+from .own_causes import condition_cause, message_of
 from .pods import explain_pod, explain_silence
 from .quotas import explain_quota
 from .replicas import explain_replica_set, explain_replication_controller

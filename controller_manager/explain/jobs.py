@@ -27,11 +27,10 @@ from .creation import explain_refusal
 from .evictions import explain_evictions
 from .inaction import explain_inaction
 from .items import Item
+from .own_causes import spec_cause, suspended
 from .pods import explain_failed, explain_pod
 from .replicas import explain_ending_pods
 from .selecting import has_all_pods, pods_of
-from .spec_causes import spec_cause
-from .suspension import suspended
 from .view import View
 
 _EXAMPLES: Final = 20

@@ -12,11 +12,11 @@ from controller_manager.api.json_objects import JSON, objects_at
 from controller_manager.api.resource import AnyResource
 
 from .cause import Cause, State, symptom, worst_of
-from .condition_causes import message_of
 from .finalizers import finalizers_of
 from .items import Item, number_at, text_at
 from .kinds import KINDS
 from .managed_fields import last_change
+from .own_causes import message_of
 from .view import View
 
 _Explain = Callable[[View, Item], Awaitable[tuple[Cause, ...]]]

@@ -25,9 +25,9 @@ from .daemon_sets import explain_daemon_set
 from .items import Item, text_at
 from .jobs import explain_job
 from .managed_fields import last_change
+from .own_causes import spec_cause
 from .replicas import explain_replica_set, explain_replication_controller
 from .rollout import explain_deployment
-from .spec_causes import spec_cause
 from .stateful_sets import explain_stateful_set
 from .view import View
 

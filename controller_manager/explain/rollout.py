@@ -43,11 +43,10 @@ from .items import Item
 from .managed_fields import writers_of
 from .mutated import explain_mutated_sets
 from .new_pods import pods_of_new
+from .own_causes import scaled_to_zero, spec_cause
 from .replicas import explain_ending_pods, explain_replica_set, stuck_endings
 from .rollout_state import Read, not_available, progress_since
-from .scaling import scaled_to_zero
 from .selecting import has_all, owned, pods_of
-from .spec_causes import spec_cause
 from .view import View
 
 

@@ -23,9 +23,9 @@ from controller_manager.control.endpoints.pods import (
 from .cause import Cause, State, counted, symptom, worst_first, worst_of
 from .daemon_sets import explain_daemon_set
 from .items import Item, text_at
+from .own_causes import spec_cause
 from .replicas import explain_pods
 from .rollout import explain_deployment
-from .spec_causes import spec_cause
 from .stateful_sets import explain_stateful_set
 from .view import View
 

@@ -33,10 +33,9 @@ from .finalizers import explain_finalizers
 from .inaction import explain_inaction
 from .items import Item
 from .mutated import explain_mutated_revisions
-from .outdated import left_for_deletion
+from .own_causes import left_for_deletion, scaled_to_zero
 from .pods import explain_pod
 from .replicas import explain_pods
-from .scaling import scaled_to_zero
 from .selecting import has_all_pods, pods_of
 from .view import View
 

@@ -84,7 +84,6 @@ class View:
         seconds: float = 0,
         by_list: bool = False,
     ) -> None:
-        """Take the client, the clock of its server, and the seconds of a request."""
         self._client = client
         self._end = asyncio.get_running_loop().time() + seconds if seconds else inf
         self._by_list = by_list

@@ -61,7 +61,6 @@ class AwaitedControllers(Runnable):
         client: Client,
         logger: Logger,
     ) -> None:
-        """Start without controllers; `client` watches definitions."""
         self._startup = startup
         self._caches = caches
         self._controllers = controllers

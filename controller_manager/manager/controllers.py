@@ -71,11 +71,7 @@ class ControllerGroup(Runnable):
         logger: Logger,
         count_defect: Callable[[str], None] = count_nowhere,
     ) -> None:
-        """Start with no controllers.
-
-        The config says how far apart they start, and how long syncs that are in
-        progress at the end may take. `count_defect` counts unexpected exceptions.
-        """
+        """Start with no controllers; the config says how they start and stop."""
         self._defects = Defects(logger, count_defect)
         self._config = config
         self._rng = rng

@@ -27,7 +27,6 @@ class EventBroadcasters(Runnable):
         logger: Logger,
         count_defect: Callable[[str], None] = count_nowhere,
     ) -> None:
-        """Start with no broadcasters; `count_defect` counts unexpected exceptions."""
         self._count_defect = count_defect
         self._clock = clock
         self._rng = rng

@@ -58,10 +58,7 @@ class MigrationGroup(Runnable):
         start: Callable[[frozenset[str]], None],
         logger: Logger,
     ) -> None:
-        """Take the names of the controllers, and the group that holds the lease.
-
-        `start` lets the controllers of these names start.
-        """
+        """Let `start` start the controllers of these names under the lease."""
         self._names = names
         self._ownership = ownership
         self._start = start

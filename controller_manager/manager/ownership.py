@@ -8,7 +8,7 @@ import random
 import socket
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -178,43 +178,33 @@ class OwnershipGroup(Runnable):
         return {"leaseCandidate": self._candidacy.problem}
 
 
+@dataclass(slots=True)
 class Elections:
     """Makes the groups that hold the lease of the manager, and of leader migration."""
 
-    def __init__(  # noqa: PLR0913 - all that an elector takes
-        self,
-        config: Config,
-        clients: ClientBuilder,
-        beside: Beside,
-        make_recorder: Callable[[], EventBroadcaster],
-        *,
-        clock: Clock,
-        rng: random.Random,
-        registry: CollectorRegistry,
-        logger: Logger,
-        count_defect: Callable[[str], None],
-    ) -> None:
-        """Take what electors need; registers the metrics if there is an election.
+    config: Config
+    clients: ClientBuilder
+    beside: Beside
+    make_recorder: Callable[[], EventBroadcaster]
+    _: KW_ONLY
+    clock: Clock
+    rng: random.Random
+    registry: CollectorRegistry
+    logger: Logger
+    count_defect: Callable[[str], None]
+    _identity: str = field(init=False, default="")
+    _metrics: ElectionCollectors | None = field(init=False, default=None)
 
-        The elections run `beside` the main loop, and so do the `clients`.
-        """
-        self._config = config
-        self._clients = clients
-        self._beside = beside
-        self._make_recorder = make_recorder
-        self._clock = clock
-        self._rng = rng
-        self._logger = logger
-        self._count_defect = count_defect
-        is_preview = config.preview.enabled
-        self._elects = config.generic.leader_election.leader_elect and not is_preview
-        if self._elects:
-            self._identity = new_identity(socket.gethostname(), rng)
-            self._metrics = ElectionCollectors(registry)
+    def __post_init__(self) -> None:
+        """Register the metrics if there is an election; the `clients` are its own."""
+        is_preview = self.config.preview.enabled
+        if self._settings.leader_elect and not is_preview:
+            self._identity = new_identity(socket.gethostname(), self.rng)
+            self._metrics = ElectionCollectors(self.registry)
 
     def main(self) -> OwnershipGroup:
         """Return the group that holds the manager's lease; without election, all."""
-        if not self._config.features.is_enabled(COORDINATED_ELECTION):
+        if not self.config.features.is_enabled(COORDINATED_ELECTION):
             return self._group(LeaderElector, self._settings)
         return self._group(CoordinatedElector, self._settings, self._candidacy)
 
@@ -224,13 +214,13 @@ class Elections:
         This process takes it itself in a coordinated election, too: the API server
         elects no holder of a lease without candidates.
         """
-        migration = self._config.generic.leader_migration
+        migration = self.config.generic.leader_migration
         name = migration.leader_name if migration else ""
         return self._group(LeaderElector, replace(self._settings, resource_name=name))
 
     @property
     def _settings(self) -> LeaderElectionConfig:
-        return self._config.generic.leader_election
+        return self.config.generic.leader_election
 
     def _group(
         self,
@@ -238,37 +228,37 @@ class Elections:
         settings: LeaderElectionConfig,
         candidacy: Callable[[LeaderElector], Candidacy] | None = None,
     ) -> OwnershipGroup:
-        if not self._elects:
-            return OwnershipGroup(None, self._beside)
-        recorder = self._make_recorder()
+        if self._metrics is None:
+            return OwnershipGroup(None, self.beside)
+        recorder = self.make_recorder()
         elector = make(
-            self._clients.lease(),
+            self.clients.lease(),
             settings,
             self._identity,
-            clock=self._clock,
-            rng=self._rng,
+            clock=self.clock,
+            rng=self.rng,
             recorder=recorder,
             metrics=self._metrics.lease(settings.resource_name),
-            logger=self._logger,
-            count_defect=self._count_defect,
+            logger=self.logger,
+            count_defect=self.count_defect,
             may_lead=self._may_lead,
         )
         standing = candidacy(elector) if candidacy else None
-        return OwnershipGroup(elector, self._beside, recorder, standing)
+        return OwnershipGroup(elector, self.beside, recorder, standing)
 
     def _candidacy(self, elector: LeaderElector) -> Candidacy:
         """Return the candidacy of this process in a coordinated election."""
         return Candidacy(
-            self._clients.election(),
+            self.clients.election(),
             self._settings,
             elector.identity,
-            emulated_version=self._config.emulated_version,
+            emulated_version=self.config.emulated_version,
             knows_leader=lambda: elector.knows_leader,
-            clock=self._clock,
-            logger=self._logger,
-            count_defect=self._count_defect,
+            clock=self.clock,
+            logger=self.logger,
+            count_defect=self.count_defect,
             may_lead=self._may_lead,
         )
 
     def _may_lead(self) -> bool:
-        return not self._beside.is_hung
+        return not self.beside.is_hung

@@ -35,7 +35,6 @@ class PreviewGroup(Runnable):
         count_defect: Callable[[str], None],
         logger: Logger,
     ) -> None:
-        """Take the preview; `count_defect` counts unexpected exceptions."""
         self.preview = preview
         self._defects = Defects(logger, count_defect)
         self._task: asyncio.Task[None] | None = None
@@ -94,17 +93,9 @@ def make_preview(
     from controller_manager.preview.preview import (  # noqa: PLC0415 - see above
         Preview,
     )
-    from controller_manager.preview.settings import (  # noqa: PLC0415
-        PreviewSettings,
-    )
 
     return Preview(
-        PreviewSettings(
-            grace=config.grace,
-            dry_run=config.dry_run,
-            source=config.source,
-            taken=config.taken,
-        ),
+        config,
         connections.manager,
         map(_absentee, absent),
         clock=clock,

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -59,39 +60,29 @@ class Prepared(Struct, frozen=True):
     is_available: bool
 
 
+@dataclass(slots=True)
 class StartUp:
     """Waits for the API server, discovers its resources, makes the controllers."""
 
-    def __init__(  # noqa: PLR0913 - all that controllers share
-        self,
-        build: Registry,
-        config: Config,
-        clients: ClientBuilder,
-        factory: InformerFactory,
-        events: EventBroadcasters,
-        *,
-        clock: Clock,
-        rng: random.Random,
-        logger: Logger,
-        root_ca: str,
-        turns: Turns,
-        metrics: Collectors,
-    ) -> None:
-        """Take what all controllers share; `root_ca` as their contexts have it."""
-        self._build = build
-        self._config = config
-        self._clients = clients
-        self._factory = factory
-        self._events = events
-        self._clock = clock
-        self._rng = rng
-        self._logger = logger
-        self._root_ca = root_ca
-        self._turns = turns
-        self._metrics = metrics
-        self._resources = ResourceMapper(clients.manager(), clock)
-        self._wanted: list[Descriptor] = []
-        self._waiting_for = "the start"
+    build: Registry
+    config: Config
+    clients: ClientBuilder
+    factory: InformerFactory
+    events: EventBroadcasters
+    _: KW_ONLY
+    clock: Clock
+    rng: random.Random
+    logger: Logger
+    root_ca: str
+    turns: Turns
+    metrics: Collectors
+    _resources: ResourceMapper = field(init=False)
+    _wanted: list[Descriptor] = field(init=False, default_factory=list)
+    _waiting_for: str = field(init=False, default="the start")
+
+    def __post_init__(self) -> None:
+        """Make what finds the resource of a kind, for all controllers."""
+        self._resources = ResourceMapper(self.clients.manager(), self.clock)
 
     def problem(self) -> str | None:
         """Return what the start waits for, `None` once the controllers are made."""
@@ -99,13 +90,13 @@ class StartUp:
 
     def select(self) -> None:
         """Select the controllers of ``--controllers``, perhaps none, as upstream."""
-        self._wanted = self._build.select(self._config.generic.controllers)
+        self._wanted = self.build.select(self.config.generic.controllers)
         self._drop_gated()
         self._drop_given_away()
         if not self._wanted:
-            self._logger.warning(
+            self.logger.warning(
                 "No controller is selected, only the endpoints are served",
-                controllers=",".join(self._config.generic.controllers),
+                controllers=",".join(self.config.generic.controllers),
             )
 
     async def prepare(self) -> list[Prepared]:
@@ -121,13 +112,13 @@ class StartUp:
         for descriptor in sorted(self._wanted, key=lambda each: not each.runs_first):
             missing = lacking[descriptor.name]
             if missing:
-                self._logger.warning(
+                self.logger.warning(
                     "Controller waits for resources that the API server lacks",
                     controller=descriptor.name,
                     missing=", ".join(missing),
                 )
             informers = ControllerInformers(
-                self._factory,
+                self.factory,
                 descriptor.reads,
                 descriptor.name,
                 is_held=bool(missing),
@@ -146,16 +137,16 @@ class StartUp:
         Resources of a group version that cannot be discovered count as missing.
         """
         return await missing_resources(
-            self._clients.manager(), descriptors, self._config.features
+            self.clients.manager(), descriptors, self.config.features
         )
 
     def _drop_gated(self) -> None:
         """Leave out the controllers whose feature gates are not all enabled."""
         for descriptor in tuple(self._wanted):
             required = descriptor.requires_gates
-            if not all(map(self._config.features.is_enabled, required)):
+            if not all(map(self.config.features.is_enabled, required)):
                 self._wanted.remove(descriptor)
-                self._logger.info(
+                self.logger.info(
                     "Controller is disabled by a feature gate",
                     controller=descriptor.name,
                     requiredFeatureGates=", ".join(gate.name for gate in required),
@@ -164,20 +155,20 @@ class StartUp:
     def _drop_given_away(self) -> None:
         """Leave out the controllers that leader migration gives to other managers."""
         for descriptor in tuple(self._wanted):
-            if is_given_away(descriptor, self._config.generic):
+            if is_given_away(descriptor, self.config.generic):
                 self._wanted.remove(descriptor)
-                self._logger.info(
+                self.logger.info(
                     "Controller runs in another manager, by leader migration",
                     controller=descriptor.name,
-                    runsIn=component_of(descriptor, self._config.generic),
+                    runsIn=component_of(descriptor, self.config.generic),
                 )
 
     def _make(
         self, descriptor: Descriptor, informers: ControllerInformers
     ) -> Controller | None:
         """Return the controller, `None` if it lacks flags; raises StartError."""
-        if lacking := descriptor.lacks(self._config, self._root_ca):
-            self._logger.warning(
+        if lacking := descriptor.lacks(self.config, self.root_ca):
+            self.logger.warning(
                 "Controller is disabled by the configuration",
                 controller=descriptor.name,
                 give=lacking,
@@ -194,7 +185,7 @@ class StartUp:
                 f"{descriptor.name} of {descriptor.package} cannot be made: {why}; "
                 f"repair it, or disable it with --controllers=*,-{descriptor.name}"
             )
-            self._logger.v(2).info("Controller not made", exc_info=error)
+            self.logger.v(2).info("Controller not made", exc_info=error)
             raise StartError(msg) from error
 
     def _context(
@@ -202,54 +193,54 @@ class StartUp:
     ) -> ControllerContext:
         # Events have their own rate limit, so that a burst of them does not delay
         # syncs.
-        recorder = self._events.make(self._client(descriptor), descriptor.source)
+        recorder = self.events.make(self._client(descriptor), descriptor.source)
         consistency = ConsistencyStore(informers)
         return ControllerContext(
             name=descriptor.name,
-            config=self._config,
+            config=self.config,
             client=self._client(descriptor, consistency.record_write),
             informers=informers,
             recorder=recorder,
-            clock=self._clock,
-            server_clock=self._clients.server_clock,
-            rng=self._rng,
-            logger=self._logger.bind(component=descriptor.name),
-            root_ca=self._root_ca,
-            turns=self._turns,
-            metrics=self._metrics,
+            clock=self.clock,
+            server_clock=self.clients.server_clock,
+            rng=self.rng,
+            logger=self.logger.bind(component=descriptor.name),
+            root_ca=self.root_ca,
+            turns=self.turns,
+            metrics=self.metrics,
             consistency=consistency,
             resources=self._resources,
-            reader=self._clients.manager(),
+            reader=self.clients.manager(),
         )
 
     def _client(
         self, descriptor: Descriptor, on_write: WriteHook = ignore_write
     ) -> Client:
         wide = descriptor.in_flight
-        return self._clients.controller(
+        return self.clients.controller(
             descriptor.name,
             descriptor.account,
             descriptor.qps_factor,
             descriptor.burst_factor,
             on_write,
-            in_flight=0 if wide is None else wide(self._config),
+            in_flight=0 if wide is None else wide(self.config),
         )
 
     async def _wait_for_api_server(self) -> None:
-        client = self._clients.manager()
-        patience = self._config.generic.api_server_timeout
-        deadline = self._clock.monotonic() + patience if patience else None
+        client = self.clients.manager()
+        patience = self.config.generic.api_server_timeout
+        deadline = self.clock.monotonic() + patience if patience else None
         known = ""
         while problem := await _health_problem(client):
             self._waiting_for = f"the API server: {problem}"
-            if deadline is not None and self._clock.monotonic() + _POLL > deadline:
+            if deadline is not None and self.clock.monotonic() + _POLL > deadline:
                 msg = (
                     "failed to wait for apiserver being healthy within "
                     f"{patience:g} s: {problem}"
                 )
                 raise StartError(msg)
             if problem != known:
-                self._logger.warning("Waiting for the API server", err=problem)
+                self.logger.warning("Waiting for the API server", err=problem)
                 known = problem
             await asyncio.sleep(_POLL)
 
@@ -262,7 +253,7 @@ class StartUp:
         for attempt in itertools.count(1):
             missing = await self.missing(self._wanted)
             for version, problem in missing.problems.items():
-                self._logger.warning(
+                self.logger.warning(
                     "Resources not discovered, trying again",
                     groupVersion=version,
                     err=problem,

@@ -178,8 +178,12 @@ class PodRangesConfig:
 class PreviewConfig:
     """The options of the preview, which runs beside another manager and writes nothing.
 
-    `grace` is in seconds. `taken` are flags of the manager in charge, as arguments,
-    and `source` is its pod.
+    `grace` is the time in seconds that the manager in charge has to make the same
+    write, and by which two timestamps may differ. With `dry_run` each write is sent as
+    a dry run, so that admission can refuse it. `taken` are flags of the manager in
+    charge, as arguments, and `source` is its pod. No flag sets the bounds of the
+    memory: those of the overlay, of the divergences that are listed, and of the changes
+    that are kept for watches that begin again.
     """
 
     enabled: bool = False
@@ -187,6 +191,10 @@ class PreviewConfig:
     dry_run: bool = False
     source: str = ""
     taken: tuple[str, ...] = ()
+    most_entries: int = 10_000
+    most_bytes: int = 64 << 20
+    most_findings: int = 1_000
+    most_changes: int = 2_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,19 +23,12 @@ class InvalidConfiguration(Exception):
     """
 
 
-class _Option:
-    """A flag in a class body, until the class exists."""
-
-    def __init__(self, flag: Flag) -> None:
-        self.flag = flag
-
-
 def option(flag: Flag) -> Any:  # noqa: ANN401 - an attribute of the flag's type
     """Return an attribute that a flag sets; its default is the flag's.
 
     A duration becomes a float of seconds, a list a tuple.
     """
-    return _Option(flag)
+    return flag
 
 
 @dataclass_transform(frozen_default=True)
@@ -55,9 +48,7 @@ class ControllerOptions:
         Raises ValueError if the default of a flag is no value of its type.
         """
         declared = {
-            name: value.flag
-            for name, value in vars(cls).items()
-            if isinstance(value, _Option)
+            name: value for name, value in vars(cls).items() if isinstance(value, Flag)
         }
         for name, flag in declared.items():
             setattr(cls, name, _default(flag))

@@ -35,7 +35,6 @@ class Siblings:
     """When the preview saw each new object with an owner for the first time."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._seen: OrderedDict[str, _Seen] = OrderedDict()
 
     def observe(self, owner: Owner, obj: JSON, at: float) -> None:

@@ -4,11 +4,12 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
+from controller_manager.options.config import PreviewConfig
+
 from .changes import ChangeLog
 from .entry import Entry
 from .fields import JSON
 from .findings import Findings
-from .settings import PreviewSettings
 from .target import Key, Target
 from .versions import as_number, change_number, server_version, version_of
 
@@ -20,7 +21,7 @@ class Entries:
     """The objects with unconfirmed writes, a bounded number of objects and bytes."""
 
     def __init__(
-        self, settings: PreviewSettings, changes: ChangeLog, findings: Findings
+        self, settings: PreviewConfig, changes: ChangeLog, findings: Findings
     ) -> None:
         """Start empty; `findings` counts the entries that found no room."""
         self.bytes = 0

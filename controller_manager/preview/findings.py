@@ -80,7 +80,6 @@ class PreviewMetrics:
     """The metrics of the preview."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the metrics."""
         labels = ("controller", "kind")
         self.divergences = Counter(
             "preview_divergences_total",
@@ -132,7 +131,6 @@ class Findings:
         grace: float,
         most: int,
     ) -> None:
-        """Start without divergences."""
         self._clock = clock
         self.metrics = metrics
         self._logger = logger

@@ -6,6 +6,7 @@ from typing import Final
 
 from controller_manager.api.times import parse_time
 from controller_manager.clock import Clock
+from controller_manager.options.config import PreviewConfig
 
 from .absentees import Absentee, Absentees
 from .changes import ChangeLog
@@ -16,7 +17,6 @@ from .entry import Creation, Deletion, Entry, Written
 from .fields import JSON, value_at
 from .findings import Findings
 from .ledger import Ledger, owner_of
-from .settings import PreviewSettings
 from .target import Key, Target
 from .versions import version_of
 
@@ -34,7 +34,7 @@ class Overlay:
 
     def __init__(
         self,
-        settings: PreviewSettings,
+        settings: PreviewConfig,
         clock: Clock,
         findings: Findings,
         absent: Iterable[Absentee] = (),

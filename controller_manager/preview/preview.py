@@ -24,6 +24,7 @@ from controller_manager.client.transport import (
 )
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
+from controller_manager.options.config import PreviewConfig
 
 from .absentees import Absentee
 from .answers import expired, not_found, refusal, wants_metadata
@@ -35,7 +36,6 @@ from .findings import Difference, FieldDifference, Findings, PreviewMetrics, sho
 from .overlay import Overlay
 from .reading import Reader, ReadFailed, to_server
 from .report import Report, report_of
-from .settings import PreviewSettings
 from .streams import MergedStream, RefusedStream
 from .target import Collection, Target, find_target
 from .versions import as_number, server_version
@@ -298,7 +298,7 @@ class Preview:
 
     def __init__(
         self,
-        settings: PreviewSettings,
+        settings: PreviewConfig,
         inner: Transport,
         absent: Iterable[Absentee] = (),
         *,

@@ -6,12 +6,12 @@ import msgspec
 from msgspec import Struct
 
 from controller_manager.api.times import format_time
+from controller_manager.options.config import PreviewConfig
 
 from .entry import Entry
 from .fields import shown_path
 from .findings import Divergence, Findings
 from .overlay import Overlay
-from .settings import PreviewSettings
 
 
 class ReportedField(Struct, rename="camel"):
@@ -67,7 +67,7 @@ _PENDING = 100
 
 
 def report_of(
-    overlay: Overlay, findings: Findings, settings: PreviewSettings, since: datetime
+    overlay: Overlay, findings: Findings, settings: PreviewConfig, since: datetime
 ) -> Report:
     """Return the state of a preview that began at `since`."""
     now = overlay.clock.monotonic()

@@ -54,7 +54,6 @@ class ConsistencyStore:
     """
 
     def __init__(self, informers: ControllerInformers) -> None:
-        """Take the informers that the controller reads; start empty."""
         self._informers = informers
         self.records_writes = False
         """True if `record_write` records versions; a waiting `Reconciler` sets it."""

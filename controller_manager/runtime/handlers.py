@@ -108,11 +108,7 @@ class OwnedHandler(Generic[ObjectT]):
         *,
         when_added: bool = True,
     ) -> None:
-        """Take the lister of the owners, and the queue that their keys go to.
-
-        A key is added `delay` seconds after the change. Without `when_added` it is not
-        added for a new object that has an owner.
-        """
+        """Add keys to the queue as the declaration `Owns` says."""
         self._owners = owners
         self._queue = queue
         self._hooks = hooks

@@ -161,7 +161,6 @@ class SyncRecords:
     """The last syncs of the keys that wait for something."""
 
     def __init__(self, clock: Clock) -> None:
-        """Take the clock; start without any."""
         self._clock = clock
         self._records: dict[str, SyncRecord] = {}
 

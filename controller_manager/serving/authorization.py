@@ -43,7 +43,6 @@ class Authorizer:
         clock: Clock,
         logger: Logger,
     ) -> None:
-        """Take a client that may create subjectaccessreviews, or `None`."""
         self._config = config
         self._client = client
         self._cache: ExpiringCache[tuple[User, str, str], Decision] = ExpiringCache(

@@ -48,7 +48,6 @@ class Endpoints:
     def __init__(
         self, config: Config, pages: Pages, health: HealthEndpoints, clock: Clock
     ) -> None:
-        """Take the data; the results of health checks are metrics, too."""
         self._config = config
         self._pages = pages
         self._health = health

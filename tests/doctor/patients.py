@@ -17,9 +17,7 @@ from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.doctor.checks import examine, local_checks
 from controller_manager.doctor.examination import Examination, OwnPod
-from controller_manager.doctor.finding import Level
-from controller_manager.doctor.report import as_text
-from controller_manager.doctor.running import Result, run_checks
+from controller_manager.doctor.finding import Level, Result, as_text, run_checks
 from controller_manager.options.config import Config
 from controller_manager.options.parsing import parse
 from controller_manager.registry import registry

@@ -15,7 +15,7 @@ from controller_manager.client.errors import TransportError
 from controller_manager.client.transport import Request, Response
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.doctor.examination import OwnPod
-from controller_manager.doctor.report import as_json, has_errors
+from controller_manager.doctor.finding import as_json, has_errors
 from controller_manager.registry import registry
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry

@@ -6,9 +6,15 @@ from collections.abc import Sequence
 import pytest
 
 from controller_manager.client.errors import TransportError
-from controller_manager.doctor.finding import Finding, error, ok
-from controller_manager.doctor.report import as_text
-from controller_manager.doctor.running import Check, Result, run_checks
+from controller_manager.doctor.finding import (
+    Check,
+    Finding,
+    Result,
+    as_text,
+    error,
+    ok,
+    run_checks,
+)
 
 pytestmark = pytest.mark.looptime
 

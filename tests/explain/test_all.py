@@ -2,8 +2,8 @@
 
 import pytest
 
+from controller_manager.explain.answer import root_of
 from controller_manager.explain.cause import State
-from controller_manager.explain.roots import root_of
 from tests.explain.scenarios import CLAIM, CRON_JOB, QUOTA, SERVICE, deployment
 from tests.explain.stage import staged
 

@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry
 from controller_manager.api.json_objects import JSON
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import silent_logger
+from controller_manager.options.config import PreviewConfig
 from controller_manager.preview.findings import Findings, PreviewMetrics
 from controller_manager.preview.overlay import Overlay
-from controller_manager.preview.settings import PreviewSettings
 from controller_manager.preview.target import Collection, Target
 from tests.clusters import EPOCH
 
@@ -22,7 +22,7 @@ REVISION = "deployment.kubernetes.io/revision"
 
 
 def overlay() -> Overlay:
-    clock, settings = LoopClock(EPOCH), PreviewSettings()
+    clock, settings = LoopClock(EPOCH), PreviewConfig()
     metrics = PreviewMetrics(CollectorRegistry())
     findings = Findings(
         clock,

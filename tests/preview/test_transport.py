@@ -37,8 +37,8 @@ from controller_manager.client.errors import (
 from controller_manager.client.events import EventBroadcaster
 from controller_manager.client.transport import Request
 from controller_manager.observability.logs import make_logger, silent_logger
+from controller_manager.options.config import PreviewConfig
 from controller_manager.preview.preview import Preview
-from controller_manager.preview.settings import PreviewSettings
 from controller_manager.preview.target import find_target
 from tests.clusters import Cluster
 from tests.controllers.builders import deployment_json
@@ -78,7 +78,7 @@ def _previewed(cluster: Cluster, **settings: Any) -> Previewed:
 def previewed_cluster(cluster: Cluster, witness: Witness, **settings: Any) -> Previewed:
     """Return a preview of a cluster that is reached through a witness."""
     preview = Preview(
-        PreviewSettings(**settings),
+        PreviewConfig(**settings),
         witness,
         clock=cluster.clock,
         rng=random.Random(1),
