@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from controller_manager.urls import has_user
-from controller_manager.version import KUBERNETES_VERSION
 from controller_manager.yaml_files import UnreadableFile, read_document
 
 from .durations import parse_duration
+from .gates import THIS_MINOR
 
 Check = Callable[[Any], str]
 """Returns the problem with a value, empty if it is valid."""
 
+_PREVIOUS: Final = f"1.{THIS_MINOR - 1}"
 _METRIC: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 
@@ -81,10 +82,6 @@ def metric_labels(value: dict[str, str]) -> str:
     """Check ``metric,label=value``."""
     bad = [key for key in value if not all(key.partition(",")[::2])]
     return f"{bad[0]!r} must be written as metric,label=value" if bad else ""
-
-
-_MINOR: Final = int(KUBERNETES_VERSION.split(".")[1])
-_PREVIOUS: Final = f"1.{_MINOR - 1}"
 
 
 def not_negative(value: str) -> str:

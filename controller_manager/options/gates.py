@@ -1,6 +1,8 @@
 """Upstream's feature gates that change what this build does.
 
-Names, stages, defaults, locks and dependencies are those of Kubernetes 1.36.
+Names, stages, defaults, locks and dependencies are those of Kubernetes 1.36, or of an
+earlier version that is emulated. Upstream: component-base/featuregate, and
+component-base/compatibility/registry.go and version.go.
 """
 
 import difflib
