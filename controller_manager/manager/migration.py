@@ -6,6 +6,7 @@ the controllers that the configuration gives to it.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import GenericConfig
@@ -45,44 +46,38 @@ def migrated_controllers(build: Registry, config: GenericConfig) -> frozenset[st
     )
 
 
+@dataclass(slots=True)
 class MigrationGroup(Runnable):
     """Holds the lease of the migration, after the manager's own lease.
 
-    Without controllers that run under it the lease is left to other managers.
+    Without controllers that run under it the lease is left to other managers. `start`
+    lets the controllers of these names start.
     """
 
-    def __init__(
-        self,
-        names: frozenset[str],
-        ownership: OwnershipGroup,
-        start: Callable[[frozenset[str]], None],
-        logger: Logger,
-    ) -> None:
-        """Let `start` start the controllers of these names under the lease."""
-        self._names = names
-        self._ownership = ownership
-        self._start = start
-        self._logger = logger
+    names: frozenset[str]
+    ownership: OwnershipGroup
+    start: Callable[[frozenset[str]], None]
+    logger: Logger
 
     async def run(self, life: Lifetime) -> None:
         """Acquire the lease, for as long as it takes, then start the controllers."""
-        if not self._names:
+        if not self.names:
             return
-        await self._ownership.run(life)
-        await self._ownership.wait(life)
-        names = ", ".join(sorted(self._names))
-        self._logger.info("Leader migration: starting controllers", controllers=names)
-        self._start(self._names)
+        await self.ownership.run(life)
+        await self.ownership.wait(life)
+        names = ", ".join(sorted(self.names))
+        self.logger.info("Leader migration: starting controllers", controllers=names)
+        self.start(self.names)
 
     async def stop(self) -> None:
         """Release the lease."""
-        await self._ownership.stop()
+        await self.ownership.stop()
 
     async def release(self) -> None:
         """Release the lease, once, after a failure."""
-        await self._ownership.release()
+        await self.ownership.release()
 
     def health(self) -> Checks:
         """Return a check: whether a leader renews the lease of the migration."""
-        checks = self._ownership.health() if self._names else {}
+        checks = self.ownership.health() if self.names else {}
         return {f"leaderMigration-{name}": check for name, check in checks.items()}

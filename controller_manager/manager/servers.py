@@ -1,6 +1,7 @@
 """The HTTPS server of a daemon, and its background tasks."""
 
 import asyncio
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 
 from controller_manager.client.builder import Connections
@@ -24,40 +25,32 @@ from .beside import Beside
 from .runnable import Lifetime, Runnable
 
 
+@dataclass(slots=True)
 class ServerGroup(Runnable):
     """Serves endpoints, watches the authentication settings, measures the event loop.
 
     It runs first and stops last, so that its endpoints answer while the daemon waits
     for the API server or for its last syncs. The server runs beside the main loop, so
-    that they answer while the controllers block that.
+    that they answer while the controllers block that. The connections review who may
+    read the pages.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        connections: Connections,
-        pages: Pages,
-        beside: Beside,
-        *,
-        clock: Clock,
-        metrics: Collectors,
-        logger: Logger,
-    ) -> None:
-        """Take the pages, and the connections that review who may read them.
+    config: Config
+    connections: Connections
+    pages: Pages
+    beside: Beside
+    _: KW_ONLY
+    clock: Clock
+    metrics: Collectors
+    logger: Logger
+    server: Server | None = field(init=False, default=None)
+    """The HTTPS server once it runs; `None` before, and without a port."""
+    _defects: Defects = field(init=False)
+    _tasks: list[asyncio.Task[None]] = field(init=False, default_factory=list)
 
-        The server runs `beside` the main loop.
-        """
-        self._beside = beside
-        self._config = config
-        self._connections = connections
-        self._pages = pages
-        self._clock = clock
-        self._metrics = metrics
-        self._logger = logger
-        self._defects = Defects(logger, metrics.defects.count)
-        self._tasks: list[asyncio.Task[None]] = []
-        self.server: Server | None = None
-        """The HTTPS server once it runs; `None` before, and without a port."""
+    def __post_init__(self) -> None:
+        """Count the defects of the tasks."""
+        self._defects = Defects(self.logger, self.metrics.defects.count)
 
     async def run(self, life: Lifetime) -> None:
         """Start to serve.
@@ -65,18 +58,18 @@ class ServerGroup(Runnable):
         Raises ServingError if the port or a certificate cannot be used.
         """
         failed = partial(self._defects.report, "event-loop-lag")
-        observing = partial(observe_lag, self._metrics.loop)
+        observing = partial(observe_lag, self.metrics.loop)
         measuring = until_done(observing, failed, life.stop)
         self._tasks.append(
             life.tasks.create_task(measuring, name="event-loop-lag"),
         )
-        if self._config.serving.port == 0:
+        if self.config.serving.port == 0:
             return
-        authenticator = await self._beside.run(self._serve)
+        authenticator = await self.beside.run(self._serve)
         following = partial(self._follow_settings, authenticator)
         self._tasks.append(
             life.tasks.create_task(
-                self._beside.run(following), name="authentication-settings"
+                self.beside.run(following), name="authentication-settings"
             )
         )
 
@@ -87,9 +80,9 @@ class ServerGroup(Runnable):
         authenticator = self._authenticator()
         self.server = self._make_server(authenticator)
         await self.server.start()
-        self._logger.info(
+        self.logger.info(
             "Serving securely",
-            address=f"{self._config.serving.bind_address}:{self.server.port}",
+            address=f"{self.config.serving.bind_address}:{self.server.port}",
         )
         return authenticator
 
@@ -104,47 +97,47 @@ class ServerGroup(Runnable):
 
     def _authenticator(self) -> Authenticator:
         return Authenticator(
-            self._config.authentication,
-            self._reviewer(self._connections.authentication),
-            lookup=self._lookup(self._connections.authentication),
-            clock=self._clock,
-            logger=self._logger.bind(component="serving"),
+            self.config.authentication,
+            self._reviewer(self.connections.authentication),
+            lookup=self._lookup(self.connections.authentication),
+            clock=self.clock,
+            logger=self.logger.bind(component="serving"),
         )
 
     def _make_server(self, authenticator: Authenticator) -> Server:
-        logger = self._logger.bind(component="serving")
+        logger = self.logger.bind(component="serving")
         authorizer = Authorizer(
-            self._config.authorization,
-            self._reviewer(self._connections.authorization),
-            clock=self._clock,
+            self.config.authorization,
+            self._reviewer(self.connections.authorization),
+            clock=self.clock,
             logger=logger,
         )
         certificates = Certificates(
-            self._config.serving,
+            self.config.serving,
             authenticator.authorities.bundle,
             logger=logger,
         )
-        self._metrics.certificates.show("serving", certificates.current)
+        self.metrics.certificates.show("serving", certificates.current)
         return Server(
-            self._config,
-            self._pages,
+            self.config,
+            self.pages,
             certificates,
             authenticator,
             authorizer,
-            self._clock,
+            self.clock,
             logger,
         )
 
     def _reviewer(self, transport: Transport | None) -> Client | None:
         if transport is None:
             return None
-        limiter = ReviewLimiter(self._clock)
-        return Client(transport, self._clock, limiter, self._metrics.client)
+        limiter = ReviewLimiter(self.clock)
+        return Client(transport, self.clock, limiter, self.metrics.client)
 
     def _lookup(self, transport: Transport | None) -> Client | None:
         if transport is None:
             return None
-        return Client(transport, self._clock, metrics=self._metrics.client)
+        return Client(transport, self.clock, metrics=self.metrics.client)
 
     async def stop(self) -> None:
         """Finish the requests that are in progress, then close the port."""
@@ -152,4 +145,4 @@ class ServerGroup(Runnable):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self.server is not None:
-            await self._beside.run(self.server.close)
+            await self.beside.run(self.server.close)
