@@ -2,15 +2,29 @@
 
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
 from controller_manager.api.core.v1 import PODS
+from controller_manager.options.controller_options import ControllerOptions, option
+from controller_manager.options.flag import concurrency
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
-from .options import CronJobOptions
+
+class CronJobOptions(ControllerOptions):
+    """The number of cron jobs that are synced at a time."""
+
+    concurrent_syncs: int = option(
+        concurrency(
+            "concurrent-cron-job-syncs",
+            5,
+            "CronJobController.ConcurrentCronJobSyncs",
+            "cron jobs",
+        )
+    )
+
 
 CONTROLLER = Descriptor(
     name="cronjob-controller",
     aliases=("cronjob",),
-    load=".reconciler:CronJobReconciler",
+    load=".controller:CronJobReconciler",
     requires=(CRON_JOBS, JOBS),
     makes=((JOBS, "CronJob"),),
     options=CronJobOptions,

@@ -1,6 +1,6 @@
-"""The jobs of a cron job: their names, bodies and ends, and the list of active jobs."""
+"""The jobs of a cron job: names and bodies, which are active, and which are surplus."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ from msgspec import Struct
 from controller_manager.api.batch.v1 import (
     COMPLETE,
     CRON_JOBS,
+    FAILED,
     JOBS,
     CronJob,
     Job,
@@ -21,8 +22,7 @@ from controller_manager.api.owners import controller_reference
 from controller_manager.api.times import parse_time
 from controller_manager.schedules.zones import load_zone
 
-from .actions import CronJobEvent, normal, warning
-from .view import View
+from .schedule import CronJobEvent, normal, warning
 
 SCHEDULED_TIMESTAMP: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
@@ -89,7 +89,7 @@ def is_of_a_run(job: Job) -> bool:
     return SCHEDULED_TIMESTAMP in annotations_of(job.metadata)
 
 
-def by_start(job: Job) -> tuple[bool, datetime | None, str]:
+def _by_start(job: Job) -> tuple[bool, datetime | None, str]:
     """Return a key that sorts jobs by their start; unstarted jobs are last.
 
     Upstream: byJobStartTime.
@@ -97,6 +97,52 @@ def by_start(job: Job) -> tuple[bool, datetime | None, str]:
     started = job.status.start_time
     time = parse_time(started) if started else None
     return time is None, time, job.metadata.name
+
+
+class Known(Struct, frozen=True):
+    """A cron job and its jobs, and what this sync has learned from the API server.
+
+    `jobs` are the jobs that the cron job controls, by its uid. `is_fresh` is true if
+    the cron job was read from the API server in this sync. `may_be_behind` is true
+    while a former leader may have created jobs that are not known yet. `still_there`
+    has the answers of the API server about active jobs that the cache does not show.
+    `deletions` has the error of each deletion, by the job's uid, `None` for a deleted
+    job.
+    """
+
+    cron_job: CronJob
+    jobs: tuple[Job, ...]
+    is_fresh: bool = False
+    may_be_behind: bool = False
+    still_there: Mapping[str, bool] = {}
+    deletions: Mapping[str, Exception | None] = {}
+
+    def is_deleted(self, uid: str) -> bool:
+        """Tell whether this sync has deleted a job."""
+        return self.deletions.get(uid, self) is None
+
+    def active(self) -> tuple[ObjectReference, ...]:
+        """Return the list of active jobs as stored, without those deleted here."""
+        listed = self.cron_job.status.active or ()
+        return tuple(each for each in listed if not self.is_deleted(each.uid))
+
+
+def surplus(known: Known) -> Iterator[Job]:
+    """Yield the oldest finished jobs beyond the limits, succeeded ones first.
+
+    Jobs that are being deleted do not count any more (cleanupFinishedJobs).
+    """
+    spec = known.cron_job.spec
+    yield from _beyond(spec.successful_jobs_history_limit, COMPLETE, known)
+    yield from _beyond(spec.failed_jobs_history_limit, FAILED, known)
+
+
+def _beyond(limit: int | None, end: str, known: Known) -> Iterator[Job]:
+    if limit is None:
+        return
+    kept = [job for job in known.jobs if end_of(job) == end and not is_deleting(job)]
+    kept.sort(key=_by_start)
+    yield from kept[: max(0, len(kept) - limit)]
 
 
 class ActiveJobs(Struct, frozen=True):
@@ -107,32 +153,32 @@ class ActiveJobs(Struct, frozen=True):
     events: tuple[CronJobEvent, ...]
 
 
-def unlisted(view: View) -> Iterator[Job]:
+def unlisted(known: Known) -> Iterator[Job]:
     """Yield the running jobs that the list of active jobs does not have."""
-    listed = {each.uid for each in view.cron_job.status.active or ()}
-    for job in view.jobs:
+    listed = {each.uid for each in known.cron_job.status.active or ()}
+    for job in known.jobs:
         uid = job.metadata.uid
         is_running = end_of(job) is None and not is_deleting(job)
-        if is_running and uid not in listed and not view.is_deleted(uid):
+        if is_running and uid not in listed and not known.is_deleted(uid):
             yield job
 
 
-def uncached(view: View) -> Iterator[ObjectReference]:
+def uncached(known: Known) -> Iterator[ObjectReference]:
     """Yield the active jobs that the cache does not show."""
-    cached = {job.metadata.uid for job in view.jobs}
-    return (each for each in view.active() if each.uid not in cached)
+    cached = {job.metadata.uid for job in known.jobs}
+    return (each for each in known.active() if each.uid not in cached)
 
 
-def jobs_to_look_up(view: View) -> Iterator[ObjectReference]:
+def jobs_to_look_up(known: Known) -> Iterator[ObjectReference]:
     """Yield the active jobs that only the list or only the cache has.
 
     The API server must be asked whether they exist.
     """
-    yield from uncached(view)
-    yield from (reference_to_job(job) for job in unlisted(view) if is_of_a_run(job))
+    yield from uncached(known)
+    yield from (reference_to_job(job) for job in unlisted(known) if is_of_a_run(job))
 
 
-def active_jobs(view: View) -> ActiveJobs:
+def active_jobs(known: Known) -> ActiveJobs:
     """Return the active jobs, with events about changes (syncCronJob).
 
     A controller that ended between two writes may have created a job and not listed it.
@@ -140,14 +186,14 @@ def active_jobs(view: View) -> ActiveJobs:
     of a Forbid cron job beside it. A job that a user made by hand is never listed.
     """
     events: list[CronJobEvent] = []
-    active = {each.uid: each for each in view.active()}
-    for job in view.jobs:
+    active = {each.uid: each for each in known.active()}
+    for job in known.jobs:
         if (end := end_of(job)) and active.pop(job.metadata.uid, None):
             name = job.metadata.name
             message = f"Saw completed job: {name}, condition: {end}"
             events.append(normal("SawCompletedJob", message))
-    for job in unlisted(view):
-        if not view.still_there.get(job.metadata.uid, True):
+    for job in unlisted(known):
+        if not known.still_there.get(job.metadata.uid, True):
             continue  # the cache will show its deletion
         message = (
             "Saw a job that the controller did not create or forgot: "
@@ -156,18 +202,18 @@ def active_jobs(view: View) -> ActiveJobs:
         events.append(warning("UnexpectedJob", message))
         if is_of_a_run(job):
             active[job.metadata.uid] = reference_to_job(job)
-    for each in uncached(view):
-        if not view.still_there.get(each.uid, True):
+    for each in uncached(known):
+        if not known.still_there.get(each.uid, True):
             del active[each.uid]
             message = f"Active job went missing: {each.name}"
             events.append(normal("MissingJob", message))
-    return ActiveJobs(tuple(active.values()), _last_success(view), tuple(events))
+    return ActiveJobs(tuple(active.values()), _last_success(known), tuple(events))
 
 
-def _last_success(view: View) -> str | None:
+def _last_success(known: Known) -> str | None:
     """Return the latest known time at which a job was complete."""
-    latest = view.cron_job.status.last_successful_time
-    for job in view.jobs:
+    latest = known.cron_job.status.last_successful_time
+    for job in known.jobs:
         time = job.status.completion_time
         if end_of(job) != COMPLETE or time is None:
             continue

@@ -7,13 +7,12 @@ from msgspec import Struct
 
 from controller_manager.api.batch.v1 import CronJob
 from controller_manager.api.times import parse_time
+from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.schedules.errors import ScheduleError, ZoneError
 from controller_manager.schedules.parsing import Schedule, names_a_zone, parse_in_zone
 from controller_manager.schedules.quoting import quoted
 from controller_manager.schedules.runs import all_runs, next_run, runs_between
 from controller_manager.schedules.zones import load_zone
-
-from .actions import CronJobEvent, warning
 
 _DELTA: Final = timedelta(milliseconds=100)
 """The delay of a sync after the time of a run, so that no clock is early."""
@@ -30,6 +29,24 @@ _ZONE_IN_SCHEDULE: Final = (
 
 _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The earliest run that can be missed, also if a status has an earlier time."""
+
+
+class CronJobEvent(Struct, frozen=True):
+    """An event about the cron job."""
+
+    type: str
+    reason: str
+    message: str
+
+
+def normal(reason: str, message: str) -> CronJobEvent:
+    """Return an event about an observation or a write."""
+    return CronJobEvent(NORMAL, reason, message)
+
+
+def warning(reason: str, message: str) -> CronJobEvent:
+    """Return an event about a problem."""
+    return CronJobEvent(WARNING, reason, message)
 
 
 class Plan(Struct, frozen=True):

@@ -6,7 +6,7 @@ from typing import Final
 
 from controller_manager.api.batch.v1 import CronJob
 from controller_manager.api.times import parse_time
-from controller_manager.controllers.batch.cronjob import decide, jobs, schedule
+from controller_manager.controllers.batch.cronjob import controller, jobs, schedule
 from tests.simulation.planted import Bug
 
 
@@ -16,11 +16,11 @@ def _since_it_was_created(cron_job: CronJob) -> datetime:
 
 
 BUGS: Final[Mapping[str, Bug]] = {
-    "start a run beside an active job": Bug(1, decide, "_FORBID", "Never"),
+    "start a run beside an active job": Bug(1, controller, "_FORBID", "Never"),
     "forget jobs that are not listed": Bug(
         0, jobs, "is_of_a_run", lambda _: False, "run-beside-a-forgotten-one"
     ),
     "start a run again": Bug(1, schedule, "_last_run", _since_it_was_created),
-    "delete jobs that run": Bug(1, decide, "end_of", lambda _: "Complete"),
-    "keep all finished jobs": Bug(1, decide, "surplus", lambda _: ()),
+    "delete jobs that run": Bug(1, controller, "surplus", lambda known: known.jobs),
+    "keep all finished jobs": Bug(1, controller, "surplus", lambda _: ()),
 }

@@ -1,4 +1,4 @@
-"""Views of cron jobs, and the decisions about them."""
+"""Cron jobs and their jobs, events and statuses."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -17,14 +17,12 @@ from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.owners import controller_reference
 from controller_manager.client.events import NORMAL, WARNING
-from controller_manager.controllers.batch.cronjob.actions import (
-    CronJobEvent,
-    RecordEvent,
-)
 from controller_manager.controllers.batch.cronjob.jobs import SCHEDULED_TIMESTAMP
-from controller_manager.controllers.batch.cronjob.view import View
 
 NOON: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
+CronJobEvent = tuple[str, str, str]
+"""The type, the reason and the message of an event."""
+
 MINUTE: Final = timedelta(minutes=1)
 
 
@@ -118,19 +116,14 @@ def listed(name: str) -> ObjectReference:
     )
 
 
-def view(subject: CronJob, *jobs: Job, **known: Any) -> View:
-    """Return a view of a cron job and its jobs."""
-    return View(subject, jobs, **known)
+def normal(reason: str, message: str) -> CronJobEvent:
+    """Return a normal event."""
+    return (NORMAL, reason, message)
 
 
-def normal(reason: str, message: str) -> RecordEvent:
-    """Return the action that records a normal event."""
-    return RecordEvent(CronJobEvent(NORMAL, reason, message))
-
-
-def warning(reason: str, message: str) -> RecordEvent:
-    """Return the action that records a warning."""
-    return RecordEvent(CronJobEvent(WARNING, reason, message))
+def warning(reason: str, message: str) -> CronJobEvent:
+    """Return a warning."""
+    return (WARNING, reason, message)
 
 
 def status(
