@@ -8,7 +8,7 @@ import pytest
 
 from controller_manager.api.batch.v1 import Job
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.batch.ttlafterfinished.reconciler import expires_at
+from controller_manager.controllers.batch.ttlafterfinished.controller import expires_at
 from controller_manager.runtime.outcome import SyncError
 
 SINCE = "2026-01-01T00:00:00Z"

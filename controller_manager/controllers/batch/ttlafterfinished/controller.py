@@ -1,7 +1,4 @@
-"""Deletes finished jobs when they expire (ttlafterfinished_controller.go).
-
-Metrics of the TTL-after-finished controller, with upstream's names.
-"""
+"""Deletes finished jobs when they expire (ttlafterfinished_controller.go)."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -18,26 +15,22 @@ from controller_manager.runtime.outcome import DONE, Done, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 
-from .options import TTLAfterFinishedOptions
+from . import TTLAfterFinishedOptions
 
 _DELETION_SECONDS: Final = tuple(0.1 * 2**power for power in range(14))
 
 
 class TTLAfterFinishedMetrics:
-    """The ``ttl_after_finished_controller_*`` metrics."""
+    """The seconds by which deletions are late, with upstream's name."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
-        self._delay = Histogram(
+        """Register the collector."""
+        self.late = Histogram(
             "ttl_after_finished_controller_job_deletion_duration_seconds",
             "Seconds from the time that a job is to be deleted until it is",
             buckets=_DELETION_SECONDS,
             registry=registry,
         )
-
-    def deleted(self, late: float) -> None:
-        """Observe a deletion; `late` has the seconds since the job expired."""
-        self._delay.observe(late)
 
 
 def expires_at(job: Job) -> datetime | None:
@@ -92,7 +85,7 @@ class TTLAfterFinishedReconciler(Reconciler[Job]):
         except NotFound:
             return DONE
         if (due := expires_at(fresh)) is not None:
-            self._metrics.deleted((self.clock.now() - due).total_seconds())
+            self._metrics.late.observe((self.clock.now() - due).total_seconds())
         return DONE
 
     def _too_early(self, job: Job) -> Done | None:
