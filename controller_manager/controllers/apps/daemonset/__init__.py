@@ -1,13 +1,35 @@
 """daemonset-controller: one pod on each node that fits."""
 
+from typing import Final
+
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, DAEMON_SETS
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.control.gates import COMPARISON_OPERATORS
 from controller_manager.informers.reads import Reads
+from controller_manager.options.controller_options import ControllerOptions, option
+from controller_manager.options.flag import concurrency
+from controller_manager.options.gates import ATOMIC_FIFO, Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
-from .options import READS_OWN_WRITES, DaemonSetOptions
+READS_OWN_WRITES: Final = Gate(
+    "StaleControllerConsistencyDaemonSet", depends_on=(ATOMIC_FIFO.name,)
+)
+"""A daemon set is not synced before the caches show the writes of its last sync."""
+
+
+class DaemonSetOptions(ControllerOptions):
+    """The number of daemon sets that are synced at the same time."""
+
+    concurrent_syncs: int = option(
+        concurrency(
+            "concurrent-daemonset-syncs",
+            2,
+            "DaemonSetController.ConcurrentDaemonSetSyncs",
+            "daemon sets",
+        )
+    )
+
 
 _REQUIRED_TERMS = (
     "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
@@ -17,7 +39,7 @@ _REQUIRED_TERMS = (
 CONTROLLER = Descriptor(
     name="daemonset-controller",
     aliases=("daemonset",),
-    load=".reconciler:init_daemon_set_controller",
+    load=".controller:init_daemon_set_controller",
     requires=(DAEMON_SETS, CONTROLLER_REVISIONS, PODS, NODES),
     makes=((PODS, "DaemonSet"), (CONTROLLER_REVISIONS, "DaemonSet")),
     reads=(

@@ -24,7 +24,7 @@ from controller_manager.control.history.order import next_number, oldest_unused
 from controller_manager.control.history.revisions import Collision, History
 from controller_manager.runtime.outcome import SyncError
 
-from .tracker import CompiledTemplate
+from .nodes import CompiledTemplate
 
 _HISTORY_LIMIT: Final = 10
 """The API server's default of revisionHistoryLimit."""

@@ -6,21 +6,23 @@ beside the old one.
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from controller_manager.api.apps.v1 import DaemonSet
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.intstr import scaled_value
 
-from .actions import Deletion, Plan, in_burst
 from .nodes import Fit
-from .view import View
-
-ROLLING_UPDATE: Final = "RollingUpdate"
-"""The update strategy that replaces pods; the other one is OnDelete."""
+from .pods import (
+    ROLLING_UPDATE,
+    DaemonPods,
+    Deletion,
+    Plan,
+    in_burst,
+    surge_count,
+)
 
 
 class Bounds(NamedTuple):
@@ -34,41 +36,24 @@ class Bounds(NamedTuple):
     desired: int
 
 
-def allows_surge(daemon_set: DaemonSet) -> bool:
-    """Tell whether a node may have two pods during an update (AllowsSurge)."""
-    return surge_count(daemon_set, 1) > 0
-
-
-def surge_count(daemon_set: DaemonSet, total: int) -> int:
-    """Return how many of `total` nodes may have a second pod (SurgeCount).
-
-    Raises IntOrStringError for a bound that is neither a number nor a percentage.
-    """
-    strategy = daemon_set.spec.update_strategy
-    rolling = strategy.rolling_update
-    if strategy.type != ROLLING_UPDATE or rolling is None or rolling.max_surge is None:
-        return 0
-    return scaled_value(rolling.max_surge, total, round_up=True)
-
-
-def bounds_of(view: View) -> Bounds:
+def bounds_of(placed: DaemonPods) -> Bounds:
     """Return the bounds in pods, of those that are desired (updatedDesiredNodeCounts).
 
     Percentages are rounded up. If both bounds are zero, one pod may be unavailable,
     because otherwise the update could not begin.
     """
-    desired = sum(1 for fit in view.fits.values() if fit is Fit.RUN)
-    rolling = view.daemon_set.spec.update_strategy.rolling_update
+    desired = sum(1 for fit in placed.fits.values() if fit is Fit.RUN)
+    rolling = placed.daemon_set.spec.update_strategy.rolling_update
     unavailable = 0
     if rolling is not None and rolling.max_unavailable is not None:
         unavailable = scaled_value(rolling.max_unavailable, desired, round_up=True)
-    surge = surge_count(view.daemon_set, desired)
+    surge = surge_count(placed.daemon_set, desired)
     if desired > 0 and unavailable == 0 and surge == 0:
         unavailable = 1
     return Bounds(unavailable, surge, desired)
 
 
-def plan_update(view: View, held: Collection[str], now: datetime) -> Plan:
+def plan_update(placed: DaemonPods, held: Collection[str], now: datetime) -> Plan:
     """Return the plan of the next step of the update; none for OnDelete.
 
     The nodes of `held` get no pod: a failed pod of theirs was deleted, and the delay
@@ -76,17 +61,19 @@ def plan_update(view: View, held: Collection[str], now: datetime) -> Plan:
 
     Raises IntOrStringError for a bound that is neither a number nor a percentage.
     """
-    if view.daemon_set.spec.update_strategy.type != ROLLING_UPDATE:
+    if placed.daemon_set.spec.update_strategy.type != ROLLING_UPDATE:
         return Plan()
-    if not view.has_other_hashes():
+    if not placed.has_other_hashes():
         return Plan()
-    bounds = bounds_of(view)
+    bounds = bounds_of(placed)
     if bounds.surge > 0:
-        return plan_surge(view, bounds, held, now)
-    return _plan_replacements(view, bounds.unavailable, now)
+        return plan_surge(placed, bounds, held, now)
+    return _plan_replacements(placed, bounds.unavailable, now)
 
 
-def _plan_replacements(view: View, most_unavailable: int, now: datetime) -> Plan:
+def _plan_replacements(
+    placed: DaemonPods, most_unavailable: int, now: datetime
+) -> Plan:
     """Delete all unavailable old pods, and available ones within the bound.
 
     A later sync creates the new pod once the old pod is gone. A node counts as
@@ -95,15 +82,15 @@ def _plan_replacements(view: View, most_unavailable: int, now: datetime) -> Plan
     unavailable = 0
     broken: list[Deletion] = []
     serving: list[Deletion] = []
-    for node in view.nodes_of_update():
-        pods = view.staying(node)
+    for node in placed.nodes_of_update():
+        pods = placed.staying(node)
         if len(pods) != 1:
             unavailable += 1
-        elif not view.is_available(pods[0], now):
+        elif not placed.is_available(pods[0], now):
             unavailable += 1
-            if not view.is_updated(pods[0]):
+            if not placed.is_updated(pods[0]):
                 broken.append(Deletion(node, pods[0]))
-        elif not view.is_updated(pods[0]):
+        elif not placed.is_updated(pods[0]):
             serving.append(Deletion(node, pods[0]))
     within_bound = serving[: max(most_unavailable - unavailable, 0)]
     return in_burst((), (*broken, *within_bound))
@@ -130,7 +117,7 @@ class _SurgePlan(Struct):
 
 
 def plan_surge(
-    view: View, bounds: Bounds, held: Collection[str], now: datetime
+    placed: DaemonPods, bounds: Bounds, held: Collection[str], now: datetime
 ) -> Plan:
     """Create new pods beside old ones; delete old pods beside available new ones.
 
@@ -141,8 +128,8 @@ def plan_surge(
     one whose new pod is not available.
     """
     found = _SurgePlan(held)
-    for node in view.nodes_of_update():
-        _add_node(view, node, found, now)
+    for node in placed.nodes_of_update():
+        _add_node(placed, node, found, now)
     within_bound = found.candidates[: max(bounds.surge - found.surge, 0)]
     dispensable = found.misplaced[: max(found.available - bounds.desired, 0)]
     return in_burst(
@@ -150,38 +137,38 @@ def plan_surge(
     )
 
 
-def _add_node(view: View, node: str, found: _SurgePlan, now: datetime) -> None:
-    pods = view.staying(node)
-    new = [pod for pod in pods if view.is_updated(pod)]
-    old = [pod for pod in pods if not view.is_updated(pod)]
+def _add_node(placed: DaemonPods, node: str, found: _SurgePlan, now: datetime) -> None:
+    pods = placed.staying(node)
+    new = [pod for pod in pods if placed.is_updated(pod)]
+    old = [pod for pod in pods if not placed.is_updated(pod)]
     if len(new) > 1 or len(old) > 1:
         found.surge += 1  # the surplus is deleted first
         return
     counted = old or new
-    if counted and view.is_available(counted[0], now):
+    if counted and placed.is_available(counted[0], now):
         found.available += 1
     if old and new:
-        _plan_second_pod(view, node, old[0], new[0], found, now)
+        _plan_second_pod(placed, node, old[0], new[0], found, now)
     elif old:
-        _plan_single_pod(view, node, old, found, now)
+        _plan_single_pod(placed, node, old, found, now)
 
 
 def _plan_second_pod(
-    view: View, node: str, old: Pod, new: Pod, found: _SurgePlan, now: datetime
+    placed: DaemonPods, node: str, old: Pod, new: Pod, found: _SurgePlan, now: datetime
 ) -> None:
     """Delete the old pod beside a new one that is available."""
-    if view.is_available(new, now):
+    if placed.is_available(new, now):
         found.deletions.append(Deletion(node, old))
     else:
         found.surge += 1
 
 
 def _plan_single_pod(
-    view: View, node: str, old: Sequence[Pod], found: _SurgePlan, now: datetime
+    placed: DaemonPods, node: str, old: Sequence[Pod], found: _SurgePlan, now: datetime
 ) -> None:
     """Replace an old pod, or delete it if the node must not have a pod any more."""
-    is_available = view.is_available(old[0], now)
-    if view.fits.get(node) is Fit.RUN:
+    is_available = placed.is_available(old[0], now)
+    if placed.fits.get(node) is Fit.RUN:
         if node in found.held:
             found.surge += 1
         elif is_available:

@@ -1,1 +1,1 @@
-"""The daemon set controller: decisions, and behaviour on a cluster in memory."""
+"""The daemon set controller: plans, and behaviour on a cluster in memory."""

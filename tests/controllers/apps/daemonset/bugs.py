@@ -4,25 +4,25 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from controller_manager.api.core.v1 import Node, Pod
-from controller_manager.controllers.apps.daemonset import rolling_update, sync
-from controller_manager.controllers.apps.daemonset.handlers import NodeHandlers
-from controller_manager.controllers.apps.daemonset.nodes import Fit
-from controller_manager.controllers.apps.daemonset.revisions import RevisionKeeper
-from controller_manager.controllers.apps.daemonset.rolling_update import Bounds
-from controller_manager.controllers.apps.daemonset.tracker import (
+from controller_manager.controllers.apps.daemonset import pods, rolling_update
+from controller_manager.controllers.apps.daemonset.nodes import (
     CompiledTemplate,
+    Fit,
+    NodeHandlers,
     TemplateTracker,
 )
-from controller_manager.controllers.apps.daemonset.view import View
+from controller_manager.controllers.apps.daemonset.pods import DaemonPods
+from controller_manager.controllers.apps.daemonset.revisions import RevisionKeeper
+from controller_manager.controllers.apps.daemonset.rolling_update import Bounds
 from tests.simulation.planted import Bug
 
 
-def _let_all_be_unavailable(view: View) -> Bounds:
-    return Bounds(len(view.fits), 0, len(view.fits))
+def _let_all_be_unavailable(placed: DaemonPods) -> Bounds:
+    return Bounds(len(placed.fits), 0, len(placed.fits))
 
 
-def _let_all_have_two_pods(view: View) -> Bounds:
-    return Bounds(0, len(view.fits), len(view.fits))
+def _let_all_have_two_pods(placed: DaemonPods) -> Bounds:
+    return Bounds(0, len(placed.fits), len(placed.fits))
 
 
 def _keep_surplus_pods(*_: object) -> Sequence[Pod]:
@@ -53,7 +53,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         1, rolling_update, "bounds_of", _let_all_have_two_pods
     ),
     "keep surplus daemon pods": Bug(
-        0, sync, "_surplus", _keep_surplus_pods, "daemon-pods-of-a-stranger"
+        0, pods, "_surplus", _keep_surplus_pods, "daemon-pods-of-a-stranger"
     ),
     "miss changes of nodes": Bug(
         0, NodeHandlers, "_note_update", _miss_changes, "taint-under-a-daemon-pod"

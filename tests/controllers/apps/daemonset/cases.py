@@ -1,4 +1,4 @@
-"""Short ways to make daemon sets, nodes, pods and views."""
+"""Short ways to make daemon sets, nodes and pods."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -9,9 +9,8 @@ import msgspec
 from controller_manager.api.apps.v1 import DaemonSet
 from controller_manager.api.core.v1 import Node, Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.apps.daemonset.actions import Plan
 from controller_manager.controllers.apps.daemonset.nodes import Fit
-from controller_manager.controllers.apps.daemonset.view import View
+from controller_manager.controllers.apps.daemonset.pods import DaemonPods, Plan
 from tests.controllers.builders import daemon_set_json
 
 NOW: Final = datetime(2026, 1, 1, 1, tzinfo=UTC)
@@ -96,17 +95,17 @@ def for_node(name: str, **rest: Any) -> JSON:
     return {**rest, "nodeAffinity": {**rest.get("nodeAffinity", {}), key: required}}
 
 
-def view(*pods: Pod, of: DaemonSet | None = None, **fits: Fit) -> View:
-    """Return a view of three nodes that must have a pod; `fits` change or add nodes."""
-    return view_of(pods, fits, of or daemon_set())
+def placed(*pods: Pod, of: DaemonSet | None = None, **fits: Fit) -> DaemonPods:
+    """Return the pods of three nodes that must have one; `fits` change or add nodes."""
+    return placed_of(pods, fits, of or daemon_set())
 
 
-def view_of(
+def placed_of(
     pods: Iterable[Pod], fits: Mapping[str, Fit], of: DaemonSet | None = None
-) -> View:
-    """Return a view as `view` does."""
+) -> DaemonPods:
+    """Return the pods as `placed` does."""
     nodes = {**dict.fromkeys(("n1", "n2", "n3"), Fit.RUN), **fits}
-    return View.of(of or daemon_set(), NEW, nodes, pods, lambda _: None)
+    return DaemonPods.of(of or daemon_set(), NEW, nodes, pods, lambda _: None)
 
 
 def summary(plan: Plan) -> tuple[list[str], list[str]]:

@@ -16,10 +16,10 @@ from controller_manager.api.core.v1 import NODES, Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.client import PatchType
 from controller_manager.client.transport import Transport
-from controller_manager.controllers.apps.daemonset.nodes import target_of
-from controller_manager.controllers.apps.daemonset.reconciler import (
+from controller_manager.controllers.apps.daemonset.controller import (
     DaemonSetReconciler,
 )
+from controller_manager.controllers.apps.daemonset.nodes import target_of
 from controller_manager.devcluster.kinds.core.pod.binding import bind
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.options.config import Config

@@ -12,15 +12,14 @@ import msgspec
 from controller_manager.api.core.v1 import Node, Pod, PodTemplateSpec
 from controller_manager.api.intstr import scaled_value
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.apps.daemonset import sync
-from controller_manager.controllers.apps.daemonset.actions import Plan
+from controller_manager.controllers.apps.daemonset import controller
 from controller_manager.controllers.apps.daemonset.nodes import (
     Fit,
     placement_of,
     target_of,
 )
+from controller_manager.controllers.apps.daemonset.pods import DaemonPods, Plan
 from controller_manager.controllers.apps.daemonset.rolling_update import plan_update
-from controller_manager.controllers.apps.daemonset.view import View
 from tests.controllers.apps.daemonset.workload import DaemonSetUsers
 from tests.simulation.changes import Path, only
 from tests.simulation.managers import Manager
@@ -77,7 +76,7 @@ class DaemonSetProperties(Properties):
         """Check every plan of an update."""
         with ExitStack() as stack:
             planner = checked_planner(plan_update, violate)
-            stack.enter_context(mock.patch.object(sync, "plan_update", planner))
+            stack.enter_context(mock.patch.object(controller, "plan_update", planner))
             yield
 
     def before_write(self) -> None:
@@ -211,30 +210,30 @@ def _image(pod: JSON) -> str:
     return str(pod["spec"]["containers"][0]["image"])
 
 
-Planner = Callable[[View, Collection[str], datetime], Plan]
+Planner = Callable[[DaemonPods, Collection[str], datetime], Plan]
 
 
 def checked_planner(planner: Planner, violate: Violate) -> Planner:
     """Return a planner that reports how its plans break the bounds."""
 
-    def checked(view: View, held: Collection[str], now: datetime) -> Plan:
-        plan = planner(view, held, now)
-        for problem in plan_problems(view, plan, now):
+    def checked(placed: DaemonPods, held: Collection[str], now: datetime) -> Plan:
+        plan = planner(placed, held, now)
+        for problem in plan_problems(placed, plan, now):
             violate(problem)
         return plan
 
     return checked
 
 
-def plan_problems(view: View, plan: Plan, now: datetime) -> Iterator[str]:
+def plan_problems(placed: DaemonPods, plan: Plan, now: datetime) -> Iterator[str]:
     """Yield how a plan of an update breaks the bounds, by the manager's caches."""
-    strategy = view.daemon_set.spec.update_strategy
+    strategy = placed.daemon_set.spec.update_strategy
     rolling = strategy.rolling_update
     if rolling is None:
         if not plan.is_empty:
-            yield f"{view.daemon_set.metadata.name}: OnDelete, but there is a plan"
+            yield f"{placed.daemon_set.metadata.name}: OnDelete, but there is a plan"
         return
-    wanted = [node for node, fit in view.fits.items() if fit is Fit.RUN]
+    wanted = [node for node, fit in placed.fits.items() if fit is Fit.RUN]
     surge, unavailable = (
         scaled_value(each or 0, len(wanted), round_up=True)
         for each in (rolling.max_surge, rolling.max_unavailable)
@@ -244,18 +243,18 @@ def plan_problems(view: View, plan: Plan, now: datetime) -> Iterator[str]:
     had, left = (
         sum(
             any(
-                view.is_available(pod, now) and pod.metadata.uid not in without
-                for pod in view.staying(node)
+                placed.is_available(pod, now) and pod.metadata.uid not in without
+                for pod in placed.staying(node)
             )
             for node in wanted
         )
         for without in (set[str](), gone)
     )
-    name = view.daemon_set.metadata.name
+    name = placed.daemon_set.metadata.name
     if left < min(had, len(wanted) - (0 if surge else most)):
         yield f"{name}: {left} of {had} nodes keep an available pod, {most} may not"
     serving = sum(
-        any(view.is_available(pod, now) for pod in view.staying(node))
+        any(placed.is_available(pod, now) for pod in placed.staying(node))
         for node in plan.nodes
     )
     if serving > surge:

@@ -5,10 +5,10 @@ from unittest import mock
 import pytest
 
 from controller_manager.api.apps.v1 import DAEMON_SETS
-from controller_manager.controllers.apps.daemonset.handlers import NodeHandlers
-from controller_manager.controllers.apps.daemonset.reconciler import (
+from controller_manager.controllers.apps.daemonset.controller import (
     DaemonSetReconciler,
 )
+from controller_manager.controllers.apps.daemonset.nodes import NodeHandlers
 from tests.clusters import Cluster
 from tests.controllers.apps.daemonset.fixtures import (
     Operator,

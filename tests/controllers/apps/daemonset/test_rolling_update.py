@@ -16,10 +16,10 @@ from tests.controllers.apps.daemonset.cases import (
     NEW,
     NOW,
     daemon_set,
+    placed,
+    placed_of,
     pod,
     summary,
-    view,
-    view_of,
 )
 
 
@@ -33,7 +33,7 @@ OLD = (old("a", "n1"), old("b", "n2"), old("c", "n3"))
 def planned(
     *pods: Pod, of: DaemonSet | None = None, **fits: Fit
 ) -> tuple[list[str], list[str]]:
-    return summary(plan_update(view_of(pods, fits, of), (), NOW))
+    return summary(plan_update(placed_of(pods, fits, of), (), NOW))
 
 
 def test_one_old_pod_is_deleted_at_a_time() -> None:
@@ -79,17 +79,23 @@ def test_percentages_are_of_the_desired_pods_rounded_up(
 
 def test_bounds_count_only_nodes_that_must_have_a_pod() -> None:
     """A node with a taint or without matching labels does not count."""
-    seen = view(of=daemon_set(unavailable="50%"), n4=Fit.KEEP, n5=Fit.NONE, n6=Fit.RUN)
+    seen = placed(
+        of=daemon_set(unavailable="50%"), n4=Fit.KEEP, n5=Fit.NONE, n6=Fit.RUN
+    )
     assert bounds_of(seen) == Bounds(unavailable=2, surge=0, desired=4)
-    assert bounds_of(view(of=daemon_set(surge="50%", unavailable=0))) == Bounds(0, 2, 3)
+    assert bounds_of(placed(of=daemon_set(surge="50%", unavailable=0))) == Bounds(
+        0, 2, 3
+    )
     nowhere = {"n1": Fit.NONE, "n2": Fit.NONE, "n3": Fit.NONE}
-    assert bounds_of(view_of((), nowhere, daemon_set(unavailable=0))) == Bounds(0, 0, 0)
+    assert bounds_of(placed_of((), nowhere, daemon_set(unavailable=0))) == Bounds(
+        0, 0, 0
+    )
 
 
 def test_a_bound_that_is_no_number_is_named() -> None:
     """An API server refuses it."""
     with pytest.raises(IntOrStringError, match="'many'"):
-        plan_update(view(*OLD, of=daemon_set(unavailable="many")), (), NOW)
+        plan_update(placed(*OLD, of=daemon_set(unavailable="many")), (), NOW)
 
 
 def test_an_old_pod_is_deleted_from_a_node_that_only_keeps_it() -> None:
@@ -128,7 +134,7 @@ def test_a_pod_is_of_the_current_template_by_its_hash_or_by_its_generation(
         ),
     )
     subject = pod("p1", "n1", hash=hash_label, generation=generation)
-    seen = view(subject, of=agent, n2=Fit.NONE, n3=Fit.NONE)
+    seen = placed(subject, of=agent, n2=Fit.NONE, n3=Fit.NONE)
     assert seen.is_updated(subject) is is_updated
     plan = plan_update(seen, (), NOW)
     assert summary(plan) == ([], [] if is_updated else ["p1"])
@@ -192,7 +198,7 @@ def test_with_surge_a_node_gets_no_new_pod_while_its_failed_one_is_missing(
 ) -> None:
     """It uses up the surge, as the failed pod would."""
     pods = [old(name, f"n{number}", ready=name not in broken) for number, name in _ON]
-    seen = view_of(pods, {"n1": fit}, daemon_set(surge=surge, unavailable=0))
+    seen = placed_of(pods, {"n1": fit}, daemon_set(surge=surge, unavailable=0))
     assert summary(plan_update(seen, ["n1"], NOW)) == expected
 
 

@@ -7,18 +7,20 @@ from hypothesis import strategies as st
 
 from controller_manager.api.apps.v1 import DaemonSet
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.apps.daemonset.actions import Plan
 from controller_manager.controllers.apps.daemonset.backoff import NO_DELAYS
 from controller_manager.controllers.apps.daemonset.nodes import Fit, target_of
+from controller_manager.controllers.apps.daemonset.pods import (
+    DaemonPods,
+    Plan,
+    manage_pods,
+)
 from controller_manager.controllers.apps.daemonset.rolling_update import plan_update
-from controller_manager.controllers.apps.daemonset.sync import manage_pods
-from controller_manager.controllers.apps.daemonset.view import View
 from tests.controllers.apps.daemonset.cases import (
     NEW,
     NOW,
     daemon_set,
+    placed_of,
     pod,
-    view_of,
 )
 from tests.controllers.apps.daemonset.properties import plan_problems
 
@@ -60,8 +62,8 @@ class Model:
         self.of, self.fits, self.pods = of, fits, pods
         self._made = 0
 
-    def view(self) -> View:
-        return view_of(self.pods, self.fits, self.of)
+    def placed(self) -> DaemonPods:
+        return placed_of(self.pods, self.fits, self.of)
 
     def carry_out(self, plan: Plan, *, slowly: bool) -> None:
         """Carry out a plan; with `slowly`, pods become ready or gone later."""
@@ -104,9 +106,9 @@ def _hash(each: Pod) -> str:
 
 def _sync(model: Model, *, slowly: bool) -> bool:
     """Sync once; tell whether pods were created or deleted."""
-    managed = manage_pods(model.view(), NO_DELAYS, NOW)
+    managed = manage_pods(model.placed(), NO_DELAYS, NOW)
     model.carry_out(managed, slowly=slowly)
-    seen = model.view()
+    seen = model.placed()
     updated = plan_update(seen, (), NOW)
     assert list(plan_problems(seen, updated, NOW)) == []
     model.carry_out(updated, slowly=slowly)
@@ -133,7 +135,7 @@ def test_every_update_ends_with_one_new_pod_on_each_node(
     else:
         raise AssertionError(model.pods)
     wanted = {node for node, fit in fits.items() if fit is Fit.RUN}
-    seen = model.view()
+    seen = model.placed()
     assert {node for node in wanted if len(seen.staying(node)) == 1} == wanted
     assert all(seen.is_updated(seen.staying(node)[0]) for node in wanted)
     nowhere = {node for node, fit in fits.items() if fit is Fit.NONE}
@@ -148,7 +150,7 @@ def test_no_pod_is_deleted_twice_and_no_node_gets_a_third_pod(
     """In one sync, and without maxSurge no second one."""
     surge, unavailable = bounds
     of = daemon_set(surge=surge, unavailable=unavailable)
-    seen = view_of(pods, fits, of)
+    seen = placed_of(pods, fits, of)
     plan = manage_pods(seen, NO_DELAYS, NOW)
     names = [each.pod.metadata.name for each in plan.deletions]
     assert len(names) == len(set(names))

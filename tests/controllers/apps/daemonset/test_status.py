@@ -1,16 +1,16 @@
-"""The numbers in the status, and the changes of a view while a sync writes."""
+"""The numbers in the status, and of pods while a sync writes."""
 
 import msgspec
 
 from controller_manager.api.apps.v1 import DaemonSetCondition, DaemonSetStatus
 from controller_manager.controllers.apps.daemonset.nodes import Fit
-from controller_manager.controllers.apps.daemonset.status import calculate_status
-from tests.controllers.apps.daemonset.cases import NOW, daemon_set, pod, view
+from controller_manager.controllers.apps.daemonset.pods import calculate_status
+from tests.controllers.apps.daemonset.cases import NOW, daemon_set, placed, pod
 
 
 def test_each_node_counts_by_its_pod() -> None:
     """A node that need not have a pod but has one counts as misscheduled."""
-    seen = view(
+    seen = placed(
         pod("a", "n1"),
         pod("b", "n2", ready=False, hash="old"),
         pod("d", "n4", since=55),
@@ -37,7 +37,7 @@ def test_each_node_counts_by_its_pod() -> None:
 
 def test_a_node_counts_by_its_oldest_pod_even_if_that_is_leaving() -> None:
     """During a surge the new pod counts once the old one is gone."""
-    seen = view(
+    seen = placed(
         pod("new", "n1", ready=False, created=2),
         pod("old", "n1", hash="old", created=1, leaving=True),
         n2=Fit.NONE,
@@ -60,7 +60,7 @@ def test_fields_that_the_controller_does_not_count_are_kept() -> None:
         conditions=conditions, collision_count=3, observed_generation=7
     )
     obj = msgspec.structs.replace(daemon_set(), status=former)
-    status = calculate_status(view(of=obj), NOW, is_processed=False)
+    status = calculate_status(placed(of=obj), NOW, is_processed=False)
     assert status == DaemonSetStatus(
         conditions=conditions,
         collision_count=3,
@@ -70,9 +70,9 @@ def test_fields_that_the_controller_does_not_count_are_kept() -> None:
     )
 
 
-def test_a_view_shows_what_its_sync_has_written() -> None:
+def test_placed_pods_show_what_their_sync_has_written() -> None:
     """Before the cache does, so the status is not written twice."""
-    before = view(pod("a", "n1", hash="old"), pod("b", "n2"))
+    before = placed(pod("a", "n1", hash="old"), pod("b", "n2"))
     after = before.after([pod("c", "n3", ready=False, bound=False)], ["a"])
     assert [each.metadata.name for each in after.on("n3")] == ["c"]
     assert (after.staying("n1"), len(after.on("n1"))) == ([], 1)

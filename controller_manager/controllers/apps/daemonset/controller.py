@@ -1,11 +1,9 @@
-"""Watches, caches and the sync of the daemon set controller.
+"""The daemon set controller: its watches, and the sync of one daemon set.
 
-Upstream: pkg/controller/daemon of v1.36 (daemon_controller.go, update.go). `sync` and
-`status` decide; `apply` and `revisions` write.
-
-Metrics of daemon sets, with upstream's names.
+Upstream: daemon_controller.go of pkg/controller/daemon.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Final
 
@@ -20,6 +18,7 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.v1 import NODES, PODS, Pod
 from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.owners import controller_reference
 from controller_manager.api.pods import next_availability
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
@@ -29,9 +28,12 @@ from controller_manager.client.errors import (
     NotFound,
     ProtocolError,
     TransportError,
+    gravest,
     is_about,
+    is_namespace_terminating,
+    may_be_applied,
 )
-from controller_manager.client.events import WARNING
+from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.failed_at_once import AT_ONCE, age
@@ -39,7 +41,8 @@ from controller_manager.control.gates import COMPARISON_OPERATORS
 from controller_manager.control.history.revisions import History
 from controller_manager.control.mutations import REVISION_MUTATED, Mutation, Mutations
 from controller_manager.control.owner_reads import OwnerReads
-from controller_manager.control.pod_control import PodControl
+from controller_manager.control.pod_control import PodControl, pod_from_template
+from controller_manager.control.slow_start import slow_start
 from controller_manager.control.stale_syncs import StaleSyncs
 from controller_manager.control.takeover import Takeover
 from controller_manager.runtime.context import ControllerContext
@@ -56,16 +59,16 @@ from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Handles, Maps, Owns
 from controller_manager.runtime.worker import Workers
 
-from .apply import DaemonPods
-from .backoff import FailedPodBackoff
-from .handlers import NodeHandlers
-from .nodes import placement_of, target_of
-from .options import READS_OWN_WRITES, DaemonSetOptions
+from . import READS_OWN_WRITES, DaemonSetOptions
+from .backoff import Delays, FailedPodBackoff
+from .nodes import NodeHandlers, TemplateTracker, placement_of, target_of
+from .pod_template import PodTemplates
+from .pods import DaemonPods, Deletion, Plan, calculate_status, manage_pods
 from .revisions import RevisionKeeper, Revisions, named_owner
-from .status import calculate_status
-from .sync import DaemonSetSync, Progress
-from .tracker import TemplateTracker
-from .view import View
+from .rolling_update import plan_update
+
+FAILED_DAEMON_POD: Final = "FailedDaemonPod"
+SUCCEEDED_DAEMON_POD: Final = "SucceededDaemonPod"
 
 
 class DaemonSetMetrics:
@@ -103,7 +106,6 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
     queue_name = "daemonset"
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; also watch nodes."""
         super().__init__(context)
         gates = context.config.features
         self.workers = context.config.of(DaemonSetOptions).concurrent_syncs
@@ -137,15 +139,7 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         )
         self._revisions = RevisionKeeper(client, history)
         self._claimer = Claimer(client, DAEMON_SETS, PODS)
-        pods = DaemonPods(
-            PodControl(client, context.recorder, DAEMON_SETS),
-            context.recorder,
-            self._expectations,
-            self._backoff,
-        )
-        self._updates = DaemonSetSync(
-            pods, self._backoff, context.clock, context.logger
-        )
+        self._pod_control = PodControl(client, context.recorder, DAEMON_SETS)
 
     def make_node_workers(self) -> Workers:
         """Return the workers that process changed nodes; they do not run yet."""
@@ -214,7 +208,7 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
     # The sync.
 
     async def reconcile(self, daemon_set: DaemonSet) -> Outcome:
-        """Create and delete pods of the daemon set, and write its status."""
+        """Create and delete pods, and write the status (syncDaemonSet)."""
         key, compiled = key_of(daemon_set), self._templates.of(daemon_set)
         if self.reads_own_writes:
             self._expectations.cache_caught_up(key)
@@ -225,34 +219,23 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
             daemon_set, selector, compiled, lambda: self._claim(daemon_set, selector)
         )
         pods = await self._claim(daemon_set, selector)
-        fits, fit_of = self._nodes.fits(compiled), self._nodes.fit_function(compiled)
-        view = View.of(daemon_set, revisions.hash, fits, pods, fit_of)
+        fits = self._nodes.fits(compiled)
+        fit_of = self._nodes.fit_function(compiled)
+        placed = DaemonPods.of(daemon_set, revisions.hash, fits, pods, fit_of)
         state = self._expectations.state(key)
         if state is State.UNKNOWN or (
-            state is State.FULFILLED and self._may_repeat_former_leader(view)
+            state is State.FULFILLED and self._may_repeat_former_leader(placed)
         ):
             return await self._read_api_server(daemon_set, selector)
+        delay = None
         if state is State.PENDING:
-            progress = Progress(view)
-            ending = self._report(view, is_processed=False)
+            ending = self._report(placed, is_processed=False)
         else:
-            progress = await self._updates.carry_out(view)
-            ending = self._end(progress, revisions, pods)
-        next_change = self._next_change(progress)
+            placed, delay, failure = await self._sync_pods(placed)
+            ending = self._end(placed, failure, revisions, pods)
+        next_change = self._next_change(placed, delay)
         failed = await failure_of(ending, next_change)
         return failed or Done(self._requeue_after(key, next_change))
-
-    async def _end(
-        self, progress: Progress, revisions: Revisions, pods: Sequence[Pod]
-    ) -> None:
-        """Delete revisions and write the status; then raise the first failure."""
-        failure = progress.failure
-        if failure is None:
-            daemon_set = progress.view.daemon_set
-            failure = await self._clean_up(daemon_set, revisions, pods)
-        await self._report(progress.view, is_processed=True)
-        if failure is not None:
-            raise failure
 
     def _usable_selector(self, daemon_set: DaemonSet) -> Selector | None:
         """Return the selector; warn, and return `None`, if it selects all pods.
@@ -278,28 +261,162 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         orphans = pods.orphans(daemon_set.metadata.namespace, selector)
         return await self._claimer.claim(daemon_set, selector, (*owned, *orphans))
 
-    def _may_repeat_former_leader(self, view: View) -> bool:
+    def _may_repeat_former_leader(self, placed: DaemonPods) -> bool:
         """Tell whether a former leader may have made the planned changes already."""
-        must_recheck = self._takeover.must_recheck(view.daemon_set)
-        return must_recheck and self._updates.are_needed(view)
+        if not self._takeover.must_recheck(placed.daemon_set):
+            return False
+        return not (self._manage(placed).is_empty and self._update(placed).is_empty)
 
-    async def _clean_up(
-        self, daemon_set: DaemonSet, revisions: Revisions, pods: Sequence[Pod]
-    ) -> Exception | None:
-        """Delete revisions; return a failure, so that the status is written first."""
+    async def _sync_pods(
+        self, placed: DaemonPods
+    ) -> tuple[DaemonPods, float | None, Exception | None]:
+        """Give each node its pods, then continue the update; stop at a failure.
+
+        Returns the pods after that, the seconds until the delay of a failed pod ends,
+        and the failure.
+        """
+        delay: float | None = None
+        for plan_of in (self._manage, self._update):
+            plan = plan_of(placed)
+            if plan.requeue_after is not None:
+                delay = plan.requeue_after
+            if plan.is_empty:
+                continue
+            self.logger.v(2).info(
+                "Changing pods",
+                creating=len(plan.nodes),
+                deleting=len(plan.deletions),
+            )
+            placed, failure = await self._sync_nodes(placed, plan)
+            if failure is not None:
+                return placed, delay, failure
+        return placed, delay, None
+
+    def _manage(self, placed: DaemonPods) -> Plan:
+        return manage_pods(placed, self._delays(placed), self.clock.now())
+
+    def _update(self, placed: DaemonPods) -> Plan:
+        return plan_update(placed, self._delays(placed).missing, self.clock.now())
+
+    def _delays(self, placed: DaemonPods) -> Delays:
+        generation = placed.daemon_set.status.observed_generation
+        return self._backoff.delays(key_of(placed.daemon_set), generation, placed.fits)
+
+    async def _sync_nodes(
+        self, placed: DaemonPods, plan: Plan
+    ) -> tuple[DaemonPods, Exception | None]:
+        """Create the pods by slow start, then delete the others, all at once.
+
+        Tries the deletions even if a creation has failed. Returns the pods after that,
+        and the failure. The writes are recorded: the cache must show them.
+        """
+        daemon_set = placed.daemon_set
+        key, generation = key_of(daemon_set), daemon_set.status.observed_generation
+        uids = {each.pod.metadata.uid for each in plan.deletions}
+        self._expectations.expect_more(key, len(plan.nodes), uids)
+        for each in plan.deletions:
+            if each.has_ended:
+                self._record_end(daemon_set, each)
+        for node in plan.nodes:
+            self._backoff.created(key, generation, node)
+        created, failure = await self._create_pods(placed, plan.nodes)
+        results = await asyncio.gather(
+            *(self._delete_pod(daemon_set, each.pod) for each in plan.deletions),
+            return_exceptions=True,
+        )
+        deleted = [
+            each.pod.metadata.uid
+            for each, result in zip(plan.deletions, results, strict=True)
+            if result is None
+        ]
+        failures = (each for each in (failure, *results) if isinstance(each, Exception))
+        return placed.after(created, deleted), gravest(failures)
+
+    def _record_end(self, daemon_set: DaemonSet, deletion: Deletion) -> None:
+        """Record why an ended pod is deleted; begin the delay of a failed pod."""
+        metadata = deletion.pod.metadata
+        which = f"{metadata.namespace}/{metadata.name} on node {deletion.node}"
+        if deletion.pod.status.phase == "Failed":
+            generation = daemon_set.status.observed_generation
+            key, uid = key_of(daemon_set), metadata.uid
+            self._backoff.replaced(key, generation, deletion.node, uid)
+            message = f"Found failed daemon pod {which}, will try to kill it"
+            event = WARNING, FAILED_DAEMON_POD, message
+        else:
+            message = f"Found succeeded daemon pod {which}, will try to delete it"
+            event = NORMAL, SUCCEEDED_DAEMON_POD, message
+        self.recorder.event(DAEMON_SETS, daemon_set, *event)
+
+    async def _create_pods(
+        self, placed: DaemonPods, nodes: Sequence[str]
+    ) -> tuple[list[Pod], Exception | None]:
+        """Create a pod for each of the nodes; return the pods and the failure."""
+        created: list[Pod] = []
+        if not nodes:
+            return created, None
+        daemon_set = placed.daemon_set
+        key, templates = (
+            key_of(daemon_set),
+            PodTemplates(daemon_set, placed.revision_hash),
+        )
+        api_version, kind = DAEMON_SETS.api_version, DAEMON_SETS.kind
+        reference = controller_reference(daemon_set, api_version, kind)
+        waiting = iter(nodes)
+
+        async def create_one() -> None:
+            template = templates.for_node(next(waiting))
+            body = pod_from_template(template, daemon_set, reference)
+            try:
+                created.append(await self._pod_control.create_whole(daemon_set, body))
+            except Exception as error:
+                if may_be_applied(error):
+                    self._expectations.outcome_unknown(key)
+                else:
+                    self._expectations.creations_settled(key)
+                raise
+
+        started, failure = await slow_start(len(nodes), create_one)
+        # The cache will never show creations that were not tried.
+        self._expectations.creations_settled(key, len(nodes) - started)
+        if failure is not None and is_namespace_terminating(failure):
+            return created, None  # no object can be created in that namespace
+        return created, failure
+
+    async def _delete_pod(self, daemon_set: DaemonSet, pod: Pod) -> None:
+        key, uid = key_of(daemon_set), pod.metadata.uid
         try:
-            await self._revisions.clean_up(daemon_set, revisions, pods)
-        except (APIError, ProtocolError, TransportError) as error:
-            return error
-        return None
+            await self._pod_control.delete(daemon_set, pod)
+        except NotFound:
+            self._expectations.deletion_settled(key, uid)
+        except (APIError, TransportError):
+            # Deleting the same pod twice does no harm, so the outcome of this
+            # deletion need not be known.
+            self._expectations.deletion_settled(key, uid)
+            raise
 
-    def _next_change(self, progress: Progress) -> float | None:
+    async def _end(
+        self,
+        placed: DaemonPods,
+        failure: Exception | None,
+        revisions: Revisions,
+        pods: Sequence[Pod],
+    ) -> None:
+        """Delete revisions and write the status; then raise the first failure."""
+        if failure is None:
+            try:
+                await self._revisions.clean_up(placed.daemon_set, revisions, pods)
+            except (APIError, ProtocolError, TransportError) as error:
+                failure = error
+        await self._report(placed, is_processed=True)
+        if failure is not None:
+            raise failure
+
+    def _next_change(self, placed: DaemonPods, delay: float | None) -> float | None:
         """Return the seconds until a pod is available, or the delay of one ends."""
-        view = progress.view
-        pods = (pod for each in view.pods.values() for pod in each)
-        minimum = view.daemon_set.spec.min_ready_seconds
+        pods = (pod for each in placed.pods.values() for pod in each)
+        minimum = placed.daemon_set.spec.min_ready_seconds
         available_in = next_availability(pods, minimum, self.clock.now())
-        seconds = (progress.requeue_after, available_in)
+        seconds = (delay, available_in)
         return min((each for each in seconds if each is not None), default=None)
 
     def _requeue_after(self, key: str, next_change: float | None) -> float | None:
@@ -331,10 +448,10 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         )
         return Requeue(0.0, "the cache may be stale")
 
-    async def _report(self, view: View, *, is_processed: bool) -> None:
+    async def _report(self, placed: DaemonPods, *, is_processed: bool) -> None:
         """Write the status if it has changed."""
-        daemon_set = view.daemon_set
-        status = calculate_status(view, self.clock.now(), is_processed=is_processed)
+        daemon_set = placed.daemon_set
+        status = calculate_status(placed, self.clock.now(), is_processed=is_processed)
         if status == daemon_set.status:
             return
         reported = msgspec.structs.replace(daemon_set, status=status)
