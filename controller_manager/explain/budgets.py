@@ -14,14 +14,12 @@ from controller_manager.api.selectors import (
     compile_selector,
     format_selector,
 )
-from controller_manager.controllers.apps.disruption.decide import (
+from controller_manager.controllers.apps.disruption.health import (
+    DISRUPTION_ALLOWED,
+    SYNC_FAILED,
     Health,
     assess,
     is_limited,
-)
-from controller_manager.controllers.apps.disruption.status import (
-    DISRUPTION_ALLOWED,
-    SYNC_FAILED,
 )
 
 from .cause import Cause, State, symptom

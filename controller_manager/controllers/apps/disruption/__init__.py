@@ -13,7 +13,7 @@ _READ = ("get", "list", "watch")
 CONTROLLER = Descriptor(
     name="disruption-controller",
     aliases=("disruption",),
-    load=".reconciler:init_disruption_controller",
+    load=".controller:init_disruption_controller",
     requires=(
         BUDGETS,
         PODS,

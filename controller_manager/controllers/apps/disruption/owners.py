@@ -37,13 +37,6 @@ class Scale(Struct, frozen=True):
     replicas: int
 
 
-class Expectation(Struct, frozen=True):
-    """The sum of the scales of the pods' owners, and whether a pod has no owner."""
-
-    expected: int
-    has_unmanaged: bool
-
-
 class OwnerScales:
     """Finds the numbers of pods that the owners of pods want."""
 
@@ -55,11 +48,11 @@ class OwnerScales:
         self.replica_sets = context.lister(REPLICASETS, BY_CONTROLLER)
         self.stateful_sets = context.lister(STATEFUL_SETS)
 
-    async def expected(self, pods: Iterable[Pod]) -> Expectation:
-        """Return the number of pods that the owners want (getExpectedScale).
+    async def expected(self, pods: Iterable[Pod]) -> tuple[int, bool]:
+        """Return the number of pods that the owners want, and if a pod has no owner.
 
-        Raises Uncountable if an owner is not found, NoScale and KindNotServed if it has
-        no scale, and the errors of the client.
+        Upstream: getExpectedScale. Raises Uncountable if an owner is not found, NoScale
+        and KindNotServed if it has no scale, and the errors of the client.
         """
         scales: dict[str, int] = {}
         found: set[str] = set()
@@ -72,7 +65,7 @@ class OwnerScales:
                 scale = await self._scale_of(pod, reference)
                 scales[scale.uid] = scale.replicas
                 found.add(reference.uid)
-        return Expectation(sum(scales.values()), has_unmanaged)
+        return sum(scales.values()), has_unmanaged
 
     async def _scale_of(self, pod: Pod, reference: OwnerReference) -> Scale:
         namespace = pod.metadata.namespace

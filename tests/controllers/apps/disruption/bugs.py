@@ -10,16 +10,14 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.intstr import IntOrString, scaled_value
 from controller_manager.api.policy.v1 import PodDisruptionBudget
 from controller_manager.client.client import Client
-from controller_manager.controllers.apps.disruption import (
-    decide,
-    handlers,
-    reconciler,
+from controller_manager.controllers.apps.disruption import controller, health
+from controller_manager.controllers.apps.disruption.controller import (
+    DisruptionReconciler,
 )
-from controller_manager.controllers.apps.disruption.decide import Health
-from controller_manager.controllers.apps.disruption.handlers import BudgetHandlers
+from controller_manager.controllers.apps.disruption.health import Health
 from tests.simulation.planted import Bug
 
-_assess = decide.assess
+_assess = health.assess
 _update = Client.update_for_metadata
 
 
@@ -62,10 +60,10 @@ async def _overwrite(
 
 BUGS: Final[Mapping[str, Bug]] = {
     "count pods that are to be evicted": Bug(
-        0, reconciler, "assess", _count_what_is_to_go, "evictions-that-no-cache-shows"
+        0, health, "assess", _count_what_is_to_go, "evictions-that-no-cache-shows"
     ),
     "wait for ever for an evicted pod": Bug(
-        0, reconciler, "assess", _never_look_again, "evictions-that-never-come"
+        0, health, "assess", _never_look_again, "evictions-that-never-come"
     ),
     "overwrite evictions": Bug(
         0,
@@ -76,24 +74,24 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "miss that a deployment was scaled": Bug(
         0,
-        BudgetHandlers,
+        DisruptionReconciler,
         "_add_budgets_of_pods",
         lambda *_: None,
         "a-deployment-that-cannot-grow",
     ),
     "round percentages down": Bug(
-        0, decide, "scaled_value", _round_down, "evictions-that-a-status-does-not-know"
+        0, health, "scaled_value", _round_down, "evictions-that-a-status-does-not-know"
     ),
     "take no limit for a limit of zero": Bug(
         0,
-        reconciler,
+        health,
         "is_limited",
         _take_no_limit_for_a_limit_of_zero,
         "a-limit-that-is-taken-away",
     ),
     "miss that a pod is not ready": Bug(
         0,
-        handlers,
+        controller,
         "_count_the_same",
         _count_only_new_pods,
         "a-container-that-crashes",

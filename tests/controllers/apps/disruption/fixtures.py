@@ -21,7 +21,7 @@ from controller_manager.client.transport import (
     Response,
     Transport,
 )
-from controller_manager.controllers.apps.disruption.reconciler import (
+from controller_manager.controllers.apps.disruption.controller import (
     DisruptionReconciler,
 )
 from controller_manager.options.config import Config

@@ -12,17 +12,15 @@ from controller_manager.api.intstr import IntOrString, IntOrStringError
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.policy.v1 import PodDisruptionBudgetStatus
 from controller_manager.api.selectors import LabelSelector
-from controller_manager.controllers.apps.disruption.decide import (
+from controller_manager.controllers.apps.disruption.health import (
     Health,
     assess,
+    calculated_status,
     desired_healthy,
+    failed_status,
     is_limited,
     needs_scales,
-)
-from controller_manager.controllers.apps.disruption.reconciler import selector_text
-from controller_manager.controllers.apps.disruption.status import (
-    calculated_status,
-    failed_status,
+    selector_text,
 )
 from tests.controllers.apps.disruption.cases import NOW, at, budget, pod
 

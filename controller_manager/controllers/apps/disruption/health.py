@@ -1,23 +1,35 @@
-"""The number of disruptions that a budget allows (disruption.go); pure."""
+"""The number of disruptions that a budget allows, and its status (disruption.go)."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from controller_manager.api.conditions import Condition, find_condition, with_condition
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.intstr import scaled_value
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_ready
-from controller_manager.api.policy.v1 import PodDisruptionBudget
-from controller_manager.api.times import parse_time
+from controller_manager.api.policy.v1 import (
+    PodDisruptionBudget,
+    PodDisruptionBudgetStatus,
+)
+from controller_manager.api.selectors import LabelSelector, LabelSelectorRequirement
+from controller_manager.api.times import format_time, parse_time
 
 DELETION_TIMEOUT: Final = timedelta(minutes=2)
 """The time for which a pod counts as disrupted after its eviction was allowed.
 
 It ends earlier if the pod is deleted.
 """
+
+DISRUPTION_ALLOWED: Final = "DisruptionAllowed"
+"""The type of the condition that is true while a pod may be evicted."""
+
+SYNC_FAILED: Final = "SyncFailed"
+"""The reason of the condition of a budget that cannot be calculated."""
 
 
 class Health(Struct, frozen=True):
@@ -113,9 +125,84 @@ def assess(
         current,
         disrupted,
         tuple(not_deleted),
-        _seconds_until(deadlines, now),
+        (min(deadlines) - now).total_seconds() if deadlines else None,
     )
 
 
-def _seconds_until(deadlines: Sequence[datetime], now: datetime) -> float | None:
-    return (min(deadlines) - now).total_seconds() if deadlines else None
+def calculated_status(
+    budget: PodDisruptionBudget, health: Health, now: datetime
+) -> PodDisruptionBudgetStatus:
+    """Return the status with the counted numbers."""
+    generation = budget.metadata.generation
+    allowed = health.allowed
+    condition = Condition(
+        type=DISRUPTION_ALLOWED,
+        status="True" if allowed else "False",
+        observed_generation=generation,
+        last_transition_time=format_time(now),
+        reason="SufficientPods" if allowed else "InsufficientPods",
+    )
+    return PodDisruptionBudgetStatus(
+        observed_generation=generation,
+        disrupted_pods=dict(health.disrupted) or None,
+        disruptions_allowed=allowed,
+        current_healthy=health.current,
+        desired_healthy=health.desired,
+        expected_pods=health.expected,
+        conditions=with_condition(budget.status.conditions, condition),
+    )
+
+
+def says_failure(budget: PodDisruptionBudget, why: str) -> bool:
+    """Tell whether the status has this reason for a failed sync already."""
+    condition = find_condition(budget.status.conditions, DISRUPTION_ALLOWED)
+    if condition is None or condition.reason != SYNC_FAILED:
+        return False
+    return condition.message == why
+
+
+def failed_status(
+    budget: PodDisruptionBudget, why: str, now: datetime
+) -> PodDisruptionBudgetStatus:
+    """Return the status of a budget that cannot be calculated.
+
+    It allows no disruption. All other fields stay, also the observed generation.
+    """
+    status = budget.status
+    condition = Condition(
+        type=DISRUPTION_ALLOWED,
+        status="False",
+        observed_generation=status.observed_generation,
+        last_transition_time=format_time(now),
+        reason=SYNC_FAILED,
+        message=why,
+    )
+    return replace(
+        status,
+        disruptions_allowed=0,
+        conditions=with_condition(status.conditions, condition),
+    )
+
+
+def selector_text(selector: LabelSelector | None) -> str:
+    """Return a selector as Go prints the struct of metav1.
+
+    ``&LabelSelector{MatchLabels:map[string]string{app: web,},MatchExpressions:…,}``
+    """
+    if selector is None:
+        return "nil"
+    labels = sorted((selector.match_labels or {}).items())
+    pairs = "".join(f"{key}: {value}," for key, value in labels)
+    expressions = "".join(map(_expression_text, selector.match_expressions or ()))
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{pairs}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
+
+
+def _expression_text(expression: LabelSelectorRequirement) -> str:
+    values = " ".join(expression.values or ())
+    return (
+        f"LabelSelectorRequirement{{Key:{expression.key},"
+        f"Operator:{expression.operator},Values:[{values}],}},"
+    )
