@@ -449,6 +449,8 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         run_for_all = partial(_run_for_all, at_once=replicas.is_parallel)
         try:
             await run_for_all(plan.wanted, partial(_process_replica, control))
+            if replicas.is_parallel:
+                control.check_set_again()  # the first phase may have taken long
             await run_for_all(
                 plan.corrections, lambda each: control.correct_owners(*each)
             )

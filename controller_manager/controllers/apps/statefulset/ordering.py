@@ -31,14 +31,8 @@ from controller_manager.api.pods import is_available, is_terminal, next_availabi
 from controller_manager.control.decision import reference_to
 from controller_manager.runtime.outcome import Reason
 
-from .identity import (
-    ClaimChanges,
-    claim_changes,
-    claim_names,
-    has_identity,
-    ordinal_of,
-    will_be_deleted,
-)
+from . import identity
+from .identity import ClaimChanges
 from .replicas import Replicas, Slot, is_running_and_ready
 from .rolling_update import (
     next_stuck_pod,
@@ -167,7 +161,7 @@ def plan_slot(
     if pod.status.phase != "Pending":
         # A running pod has its claims, or will never need them.
         claims = claims.of_owners() if reason is None else ClaimChanges()
-    restores = reason is None and not has_identity(pod)
+    restores = reason is None and not identity.has_identity(pod)
     if not (claims.is_needed or restores):
         return None, reason
     return PodWork(slot, claims=claims, restores_identity=restores), reason
@@ -175,7 +169,7 @@ def plan_slot(
 
 def _claim_changes(replicas: Replicas, slot: Slot) -> ClaimChanges:
     stateful_set, claims = replicas.stateful_set, replicas.claims
-    return claim_changes(stateful_set, slot.ordinal, claims, slot.pod)
+    return identity.claim_changes(stateful_set, slot.ordinal, claims, slot.pod)
 
 
 def _not_created_because(replicas: Replicas, slot: Slot) -> Reason | None:
@@ -186,9 +180,11 @@ def _not_created_because(replicas: Replicas, slot: Slot) -> Reason | None:
     if slot.name in replicas.held:
         reference = reference_to(STATEFUL_SETS, stateful_set)
         return Reason("the delay after a pod that failed at once", None, reference)
-    for name in claim_names(stateful_set, slot.ordinal):
+    for name in identity.claim_names(stateful_set, slot.ordinal):
         claim = claims.get(name)
-        if claim is not None and will_be_deleted(claim, stateful_set, slot.name):
+        if claim is not None and identity.will_be_deleted(
+            claim, stateful_set, slot.name
+        ):
             reference = reference_to(CLAIMS, claim)
             return Reason("this claim to be deleted with its owner", None, reference)
     return None
@@ -206,7 +202,7 @@ def _refused(replicas: Replicas, slots: Iterable[Slot]) -> list[str]:
         if slot.pod is None
         and (pod := replicas.foreign.get(slot.name)) is not None
         and not is_deleting(pod)
-        and not has_identity(pod)
+        and not identity.has_identity(pod)
     ]
 
 
@@ -223,9 +219,9 @@ def _unavailable_because(replicas: Replicas, pod: Pod, now: datetime) -> Reason 
 def _owner_corrections(replicas: Replicas) -> tuple[tuple[Pod, ClaimChanges], ...]:
     stateful_set, claims = replicas.stateful_set, replicas.claims
     changes = (
-        (pod, claim_changes(stateful_set, ordinal, claims, pod).of_owners())
+        (pod, identity.claim_changes(stateful_set, ordinal, claims, pod).of_owners())
         for pod in replicas.condemned
-        if (ordinal := ordinal_of(stateful_set, pod)) is not None
+        if (ordinal := identity.ordinal_of(stateful_set, pod)) is not None
     )
     return tuple((pod, work) for pod, work in changes if work.owners)
 

@@ -31,15 +31,8 @@ from controller_manager.client.events import NORMAL, WARNING, EventRecorder
 from controller_manager.control.history.names import POD_REVISION_LABEL
 from controller_manager.runtime.outcome import SyncError
 
-from .identity import (
-    ClaimChanges,
-    References,
-    claim_name,
-    claim_templates,
-    corrected_owners,
-    identity_labels,
-    pod_name,
-)
+from . import identity
+from .identity import ClaimChanges
 from .ordering import PodWork
 from .replicas import Revisions
 
@@ -162,7 +155,7 @@ class StatefulPodControl:
         try:
             await self.correct_owners(pod, claims)
             if work.restores_identity:
-                labels = identity_labels(metadata.name, work.slot.ordinal)
+                labels = identity.identity_labels(metadata.name, work.slot.ordinal)
                 await self._client.patch(
                     metadata_of(PODS),
                     metadata.namespace,
@@ -254,7 +247,7 @@ class StatefulPodControl:
             if not is_about(error, name):
                 raise
             return
-        owners = corrected_owners(claim, self._set, pod)
+        owners = identity.corrected_owners(claim, self._set, pod)
         if owners is None or not await self._may_own(pod, owners):
             return
         metadata = replace(claim.metadata, owner_references=owners or None)
@@ -262,7 +255,7 @@ class StatefulPodControl:
             CLAIMS, replace(claim, metadata=metadata)
         )
 
-    async def _may_own(self, pod: Pod, owners: References) -> bool:
+    async def _may_own(self, pod: Pod, owners: identity.References) -> bool:
         """Tell whether the pod exists, if it is among the owners."""
         await self._check_set()
         metadata = pod.metadata
@@ -276,8 +269,12 @@ class StatefulPodControl:
             return False
         return fresh.metadata.uid == metadata.uid
 
+    def check_set_again(self) -> None:
+        """Read the set again before the next change of an owner."""
+        self._is_set_checked = False
+
     async def _check_set(self) -> None:
-        """Read the set again, once in a sync."""
+        """Read the set from the API server, unless that was done before."""
         if self._is_set_checked:
             return
         cached = self._set.metadata
@@ -324,7 +321,7 @@ def pod_body(
 
     `revision` is the name of the revision that records `template`.
     """
-    name = pod_name(stateful_set, ordinal)
+    name = identity.pod_name(stateful_set, ordinal)
     made_from, owner = template.metadata, stateful_set.metadata
     metadata: JSON = {
         "name": name,
@@ -332,7 +329,7 @@ def pod_body(
         "namespace": owner.namespace,
         "labels": {
             **(made_from.labels or {}),
-            **identity_labels(name, ordinal),
+            **identity.identity_labels(name, ordinal),
             POD_REVISION_LABEL: revision,
         },
         "ownerReferences": [
@@ -358,12 +355,14 @@ def pod_body(
 
 def claim_volumes(stateful_set: StatefulSet, ordinal: int) -> list[JSON]:
     """Return the volumes of a pod for its claims, with the names of the templates."""
-    names = [template.metadata.name for template in claim_templates(stateful_set)]
+    names = [
+        template.metadata.name for template in identity.claim_templates(stateful_set)
+    ]
     return [
         {
             "name": name,
             "persistentVolumeClaim": {
-                "claimName": claim_name(stateful_set, name, ordinal)
+                "claimName": identity.claim_name(stateful_set, name, ordinal)
             },
         }
         for name in names

@@ -85,7 +85,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "use claims that are about to go": Bug(
         0,
-        ordering,
+        identity,
         "will_be_deleted",
         lambda *_: False,
         "claim-of-a-pod-that-was-scaled-away",

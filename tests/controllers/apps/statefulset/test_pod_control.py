@@ -117,6 +117,24 @@ async def test_a_set_of_that_name_made_anew_is_another_one(setting: Setting) -> 
     assert await setting.owners() == []
 
 
+async def test_the_set_is_read_once_unless_it_is_to_be_read_again(
+    setting: Setting,
+) -> None:
+    """A phase of many pods may take long, and the set may change in the meantime."""
+    control = await setting.prepare()
+    await control.correct_owners(setting.pod, WORK)
+    await setting.user.patch(STATEFUL_SETS, "web", {"spec": {"replicas": 0}})
+    unowned: JSON = {"metadata": {"ownerReferences": None}}
+    await setting.user.patch(CLAIMS, "data-web-0", unowned)
+    await control.correct_owners(setting.pod, WORK)
+    assert await setting.owners() == [setting.set.metadata.uid]
+    await setting.user.patch(CLAIMS, "data-web-0", unowned)
+    control.check_set_again()
+    with pytest.raises(Outdated):
+        await control.correct_owners(setting.pod, WORK)
+    assert await setting.owners() == []
+
+
 async def test_a_pod_that_is_gone_becomes_no_owner(setting: Setting) -> None:
     """The claim would be deleted at once, though the pod may be wanted again."""
     control = await setting.prepare(replicas=0)
