@@ -7,6 +7,7 @@ Endpoints never move from one slice to another, and half-empty slices are never 
 every slice that changes is sent to every node.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, product
 from typing import Final
@@ -165,7 +166,11 @@ def template_of(service: Service, address_type: str) -> SliceTemplate:
 
 
 class Plan(Struct, frozen=True):
-    """The changes of the slices of one address type, without hints."""
+    """How slices change, without hints, and the numbers for metrics.
+
+    `added` and `removed` are numbers of endpoints; `usage` has an entry for each set of
+    ports.
+    """
 
     changes: SliceActions
     usage: tuple[SliceUsage, ...]
@@ -179,12 +184,6 @@ class _Group(Struct):
     slices: list[EndpointSlice]
     settled: list[EndpointSlice]
     desired: dict[EndpointKey, Endpoint]
-
-    @property
-    def count(self) -> int:
-        """The number of endpoints that the slices should have."""
-        settled = sum(len(each.endpoints or ()) for each in self.settled)
-        return len(self.desired) + settled
 
 
 def plan(
@@ -205,35 +204,29 @@ def plan(
     owned = [each for each in slices if is_owned(each, template.owner)]
     foreign = [each for each in slices if not is_owned(each, template.owner)]
     groups = _groups(owned, settled, backends)
-    wanted = {ports: group for ports, group in groups.items() if group.count}
-    packings = {
-        ports: pack(
+    parts = [
+        pack(
             group.slices,
             group.desired,
             replace(template, ports=ports),
             limit,
             group.settled,
         )
-        for ports, group in wanted.items()
-    }
+        for ports, group in groups.items()
+        if group.desired or group.settled
+    ]
     unwanted = [
         each
-        for ports, group in groups.items()
-        if ports not in wanted
+        for group in groups.values()
+        if not group.desired and not group.settled
         for each in group.slices
     ]
-    changes = joined(
-        (each.changes for each in packings.values()), [*foreign, *unwanted]
-    )
-    usage = tuple(
-        SliceUsage(group.count, packings[ports].changes.left)
-        for ports, group in wanted.items()
-    )
+    changes = joined((each.changes for each in parts), [*foreign, *unwanted])
     return Plan(
         _with_placeholder(changes, template),
-        usage or (SliceUsage(0, 1),),
-        added=sum(each.added for each in packings.values()),
-        removed=sum(each.removed for each in packings.values()),
+        tuple(one for each in parts for one in each.usage) or (SliceUsage(0, 1),),
+        added=sum(each.added for each in parts),
+        removed=sum(each.removed for each in parts),
     )
 
 
@@ -242,19 +235,13 @@ def _groups(
     settled: Iterable[EndpointSlice],
     backends: Iterable[Backend],
 ) -> dict[Ports, _Group]:
-    groups: dict[Ports, _Group] = {}
-
-    def group(ports: Ports) -> _Group:
-        if ports not in groups:
-            groups[ports] = _Group([], [], {})
-        return groups[ports]
-
+    groups: defaultdict[Ports, _Group] = defaultdict(lambda: _Group([], [], {}))
     for each in owned:
-        group(in_order(each.ports)).slices.append(each)
+        groups[in_order(each.ports)].slices.append(each)
     for each in settled:
-        group(in_order(each.ports)).settled.append(each)
+        groups[in_order(each.ports)].settled.append(each)
     for backend in backends:
-        desired = group(backend.ports).desired
+        desired = groups[backend.ports].desired
         desired[key_of_endpoint(backend.endpoint)] = backend.endpoint
     return groups
 
@@ -278,14 +265,6 @@ def _is_placeholder(existing: EndpointSlice, template: SliceTemplate) -> bool:
     )
 
 
-class Packing(Struct, frozen=True):
-    """The writes of slices, and the numbers of added and removed endpoints."""
-
-    changes: SliceActions
-    added: int
-    removed: int
-
-
 class _Draft(Struct):
     """A slice, and the endpoints that it is to have."""
 
@@ -306,7 +285,7 @@ def pack(
     template: SliceTemplate,
     limit: int,
     settled: Sequence[EndpointSlice] = (),
-) -> Packing:
+) -> Plan:
     """Return the changes by which slices with the same ports get the desired endpoints.
 
     `limit` is the largest number of endpoints of a slice. `settled` are slices that are
@@ -337,7 +316,9 @@ def pack(
         delete=tuple(each.existing for each in drafts if not each.endpoints),
         unchanged=tuple(each.existing for each in filled if not each.has_changed),
     )
-    return Packing(changes, added, removed=sum(each.lost for each in drafts))
+    count = len(desired) + sum(len(each.endpoints or ()) for each in settled)
+    removed = sum(each.lost for each in drafts)
+    return Plan(changes, (SliceUsage(count, changes.left),), added, removed)
 
 
 def _draft(
