@@ -168,20 +168,20 @@ class AttachDetachReconciler(Reconciler[Node]):
     def enqueue_all(self) -> Iterator[None]:
         """Add the keys of all nodes, and of deleted nodes that have attachments."""
         yield from super().enqueue_all()
-        for attachment in self._views.actual.attachments.all():
+        for attachment in self._views.attachments.all():
             self.queue.add(attachment.spec.node_name)
             yield
 
     def deleted(self, obj: Node) -> None:
         """Keep the names of the volumes that the node used: it may still be running."""
         name = obj.metadata.name
-        if self._views.actual.has_attachments(name):
+        if self._views.has_attachments(name):
             self._last_in_use[name] = frozenset(obj.status.volumes_in_use or ())
 
     def starting(self) -> None:
         """Drop the nodes that lost their attachments before this process led."""
         for name in list(self._last_in_use):
-            if not self._views.actual.has_attachments(name):
+            if not self._views.has_attachments(name):
                 del self._last_in_use[name]
 
     async def reconcile(self, node: Node) -> Outcome:

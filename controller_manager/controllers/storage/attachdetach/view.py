@@ -93,70 +93,6 @@ _BY_SOURCE: Final = Index("source", _source_of, _is_same_request)
 _BY_LISTED: Final = Index("volumesAttached", listed_on, _lists_the_same)
 
 
-class ActualState:
-    """Reads the attachments of nodes and of volumes."""
-
-    def __init__(self, context: ControllerContext, volumes: Volumes) -> None:
-        self._volumes = volumes
-        self.nodes = context.lister(NODES, _BY_LISTED)
-        self.attachments = context.lister(ATTACHMENTS, _BY_NODE, _BY_SOURCE)
-
-    def has_attachments(self, name: str) -> bool:
-        """Tell whether a node has attachments; the node may be deleted."""
-        return bool(self.attachments.by_index(_BY_NODE, name))
-
-    def attachments_on(
-        self, name: str, named: Iterable[str]
-    ) -> Iterator[tuple[str, Attachment]]:
-        """Yield the attachments to a node with the unique names of their volumes.
-
-        A unique name is empty if the caches do not have the persistent volume. `named`
-        are volumes that the node or its pods name: their attachments are found by
-        their names.
-        """
-        by_name = {attachment_name(each, name): each for each in named}
-        by_name.pop("", None)
-        for attachment in self.attachments.by_index(_BY_NODE, name):
-            unique = by_name.get(attachment.metadata.name)
-            if unique is None:
-                unique = self._unique_name_of(attachment)
-            if unique is not None:
-                yield unique, attachment
-
-    def _unique_name_of(self, attachment: Attachment) -> str | None:
-        """Return the unique name of an attachment's volume, from the attachment's spec.
-
-        Return "" if its persistent volume is gone, and `None` if another program made
-        the attachment.
-        """
-        source, node = attachment.spec.source, attachment.spec.node_name
-        name = attachment.metadata.name
-        if source.persistent_volume_name is None:
-            found = [*_source_of(attachment)]
-        else:
-            stored = self._volumes.persistent.by_key(source.persistent_volume_name)
-            if stored is None:
-                return "" if is_attachment_name(name) else None
-            volume = volume_of(stored)
-            found = [volume.unique_name] if volume is not None else []
-        return found[0] if found and attachment_name(found[0], node) == name else None
-
-    def nodes_that_list(self, unique: str) -> Iterator[str]:
-        """Yield the names of the nodes whose status lists a volume."""
-        for each in self.nodes.by_index(_BY_LISTED, unique):
-            yield each.metadata.name
-
-    def attachments_of(self, unique: str) -> Iterator[Attachment]:
-        """Yield the attachments of a volume to any node."""
-        volumes = self._volumes.persistent.by_index(BY_UNIQUE_NAME, unique)
-        for source in dict.fromkeys(
-            (unique, *(each.metadata.name for each in volumes))
-        ):
-            for each in self.attachments.by_index(_BY_SOURCE, source):
-                if each.metadata.name == attachment_name(unique, each.spec.node_name):
-                    yield each
-
-
 class DesiredVolumes(Struct, frozen=True):
     """The volumes that the pods of a node need.
 
@@ -177,37 +113,6 @@ class DesiredVolumes(Struct, frozen=True):
             each.claim == claim or each.persistent_volume == volume.metadata.name
             for each in self.unresolved
         )
-
-
-class DesiredState:
-    """Reads the volumes that the pods of a node need."""
-
-    def __init__(self, context: ControllerContext, volumes: Volumes) -> None:
-        self._volumes = volumes
-        self._pods = context.lister(PODS, PODS_BY_NODE)
-
-    def of(self, name: str, node: Node | None) -> DesiredVolumes:
-        """Return the volumes that the pods of a node need; ended pods need none."""
-        volumes: dict[str, tuple[Volume, tuple[Pod, ...]]] = {}
-        unresolved: list[Unresolved] = []
-        used: list[str] = []
-        keeps = keeps_volumes_of_ended_pods(node)
-        on_node = (
-            each
-            for each in self._pods.by_index(PODS_BY_NODE, name)
-            if each.spec.volumes
-        )
-        for pod in sorted(on_node, key=key_of):
-            needs = keeps or not has_stopped(pod)
-            for found in self._volumes.of(pod):
-                if isinstance(found, Volume):
-                    used.append(found.unique_name)
-                    first, pods = volumes.get(found.unique_name, (found, ()))
-                    if needs and pod not in pods:
-                        volumes[found.unique_name] = (first, (*pods, pod))
-                elif needs:
-                    unresolved.append(found)
-        return DesiredVolumes(volumes, tuple(unresolved), tuple(used))
 
 
 class MultiAttach(Struct, frozen=True):
@@ -272,15 +177,20 @@ class NodeView(Struct, frozen=True, kw_only=True):
 
 
 class NodeViews:
-    """Makes views of nodes."""
+    """Makes views of nodes, from indexes of the caches."""
 
     def __init__(
         self, context: ControllerContext, volumes: Volumes, pending: PendingAttachments
     ) -> None:
         self._volumes = volumes
         self._pending = pending
-        self._desired = DesiredState(context, volumes)
-        self.actual = ActualState(context, volumes)
+        self._nodes = context.lister(NODES, _BY_LISTED)
+        self._pods = context.lister(PODS, PODS_BY_NODE)
+        self.attachments = context.lister(ATTACHMENTS, _BY_NODE, _BY_SOURCE)
+
+    def has_attachments(self, name: str) -> bool:
+        """Tell whether a node has attachments; the node may be deleted."""
+        return bool(self.attachments.by_index(_BY_NODE, name))
 
     def of(self, name: str, last_in_use: frozenset[str] | None) -> NodeView:
         """Return the view of a node.
@@ -288,8 +198,8 @@ class NodeViews:
         `last_in_use` are the volumes that a deleted node used, `None` if this process
         did not see the node.
         """
-        node = self.actual.nodes.by_key(name)
-        desired = self._desired.of(name, node)
+        node = self._nodes.by_key(name)
+        desired = self._desired(name, node)
         in_use = last_in_use
         if node is not None:
             in_use = frozenset(node.status.volumes_in_use or ())
@@ -320,7 +230,7 @@ class NodeViews:
         pending = sorted(self._pending.volumes_of(name))
         named = dict.fromkeys((*desired.volumes, *listed, *(in_use or ()), *pending))
         found: dict[str, Attachment] = {}
-        for unique, attachment in self.actual.attachments_on(name, named):
+        for unique, attachment in self._attachments_on(name, named):
             if unique:
                 found[unique] = attachment
             else:
@@ -369,10 +279,10 @@ class NodeViews:
         unique = volume.unique_name
         pending = self._pending.node_of(unique)
         others = {each: False for each in (pending,) if each not in {"", node}}
-        for other in self.actual.nodes_that_list(unique):
-            if other != node:
+        for each in self._nodes.by_index(_BY_LISTED, unique):
+            if (other := each.metadata.name) != node:
                 others[other] = True
-        for attachment in self.actual.attachments_of(unique):
+        for attachment in self._attachments_of(unique):
             other = attachment.spec.node_name
             if other != node:
                 is_firm = attachment.status.attached and not is_deleting(attachment)
@@ -386,14 +296,87 @@ class NodeViews:
 
     def _users(self, unique: str, name: str) -> tuple[Pod, ...]:
         """Return the pods of another node that use a volume there."""
-        desired = self._desired.of(name, self.actual.nodes.by_key(name))
+        desired = self._desired(name, self._nodes.by_key(name))
         return desired.volumes[unique][1] if unique in desired.volumes else ()
 
     def _may_use(self, name: str, unique: str) -> bool:
         """Tell whether another node reports that it uses a volume, or is gone."""
-        node = self.actual.nodes.by_key(name)
+        node = self._nodes.by_key(name)
         in_use = node.status.volumes_in_use if node is not None else None
         return node is None or unique in (in_use or ())
+
+    # The desired state of the world: the volumes that pods need.
+
+    def _desired(self, name: str, node: Node | None) -> DesiredVolumes:
+        """Return the volumes that the pods of a node need; ended pods need none."""
+        volumes: dict[str, tuple[Volume, tuple[Pod, ...]]] = {}
+        unresolved: list[Unresolved] = []
+        used: list[str] = []
+        keeps = keeps_volumes_of_ended_pods(node)
+        on_node = (
+            each
+            for each in self._pods.by_index(PODS_BY_NODE, name)
+            if each.spec.volumes
+        )
+        for pod in sorted(on_node, key=key_of):
+            needs = keeps or not has_stopped(pod)
+            for found in self._volumes.of(pod):
+                if isinstance(found, Volume):
+                    used.append(found.unique_name)
+                    first, pods = volumes.get(found.unique_name, (found, ()))
+                    if needs and pod not in pods:
+                        volumes[found.unique_name] = (first, (*pods, pod))
+                elif needs:
+                    unresolved.append(found)
+        return DesiredVolumes(volumes, tuple(unresolved), tuple(used))
+
+    # The actual state of the world: the attachments.
+
+    def _attachments_on(
+        self, name: str, named: Iterable[str]
+    ) -> Iterator[tuple[str, Attachment]]:
+        """Yield the attachments to a node with the unique names of their volumes.
+
+        A unique name is empty if the caches do not have the persistent volume. `named`
+        are volumes that the node or its pods name: their attachments are found by
+        their names.
+        """
+        by_name = {attachment_name(each, name): each for each in named}
+        by_name.pop("", None)
+        for attachment in self.attachments.by_index(_BY_NODE, name):
+            unique = by_name.get(attachment.metadata.name)
+            if unique is None:
+                unique = self._unique_name_of(attachment)
+            if unique is not None:
+                yield unique, attachment
+
+    def _unique_name_of(self, attachment: Attachment) -> str | None:
+        """Return the unique name of an attachment's volume, from the attachment's spec.
+
+        Return "" if its persistent volume is gone, and `None` if another program made
+        the attachment.
+        """
+        source, node = attachment.spec.source, attachment.spec.node_name
+        name = attachment.metadata.name
+        if source.persistent_volume_name is None:
+            found = [*_source_of(attachment)]
+        else:
+            stored = self._volumes.persistent.by_key(source.persistent_volume_name)
+            if stored is None:
+                return "" if is_attachment_name(name) else None
+            volume = volume_of(stored)
+            found = [volume.unique_name] if volume is not None else []
+        return found[0] if found and attachment_name(found[0], node) == name else None
+
+    def _attachments_of(self, unique: str) -> Iterator[Attachment]:
+        """Yield the attachments of a volume to any node."""
+        volumes = self._volumes.persistent.by_index(BY_UNIQUE_NAME, unique)
+        for source in dict.fromkeys(
+            (unique, *(each.metadata.name for each in volumes))
+        ):
+            for each in self.attachments.by_index(_BY_SOURCE, source):
+                if each.metadata.name == attachment_name(unique, each.spec.node_name):
+                    yield each
 
 
 def _without_volume(attachment: Attachment, desired: DesiredVolumes) -> NodeVolume:
