@@ -34,20 +34,8 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, failure_of
 
-from . import GarbageCollectorOptions
+from . import GarbageCollectorOptions, graph
 from .dump import Drawing, draw
-from .graph import (
-    FOREGROUND_FINALIZER,
-    ORPHAN_FINALIZER,
-    USUAL_DEPENDENTS,
-    Graph,
-    GroupKind,
-    Identity,
-    Node,
-    has_finalizer,
-    named_by,
-    waits_for,
-)
 from .monitors import GraphChanges, Monitors
 from .objects import Objects, UnknownKind
 
@@ -135,7 +123,7 @@ class GarbageCollector:
         self._logger = context.logger
         self._recorder = context.recorder
         self._metrics = context.metrics.of(GarbageCollectorMetrics)
-        self.graph = Graph(
+        self.graph = graph.Graph(
             self.deletions.add,
             self.orphanings.add,
             self._report_invalid_namespace,
@@ -152,7 +140,7 @@ class GarbageCollector:
             GraphChanges(context.metrics.queues, context.clock),
         )
         self._objects = Objects(context.client, self._monitors)
-        self._absent: RecentSet[Identity] = RecentSet()
+        self._absent: RecentSet[graph.Identity] = RecentSet()
         """Owners that the API server does not have, so that each is read once. Only
         quorum reads add owners: upstream also adds owners whose deletion a watch has
         shown, but a watch can be wrong."""
@@ -160,7 +148,7 @@ class GarbageCollector:
         """uids of owners that were released; a watch may show a dependent later."""
         self._unknown: dict[str, None] = {}
         """uids of objects that are of, or refer to, a kind that is not served."""
-        self._list_failing_since: dict[str, dict[GroupKind, float]] = {}
+        self._list_failing_since: dict[str, dict[graph.GroupKind, float]] = {}
         self._discovered = asyncio.Event()
         self._first_sync = asyncio.Lock()
         self._is_synced = False
@@ -211,7 +199,9 @@ class GarbageCollector:
                 turn = await self._turns.wait(turn)
             self.deletions.add(uid)
 
-    def _report_invalid_namespace(self, node: Node, reference: OwnerReference) -> None:
+    def _report_invalid_namespace(
+        self, node: graph.Node, reference: OwnerReference
+    ) -> None:
         """Record an event about an owner in another namespace."""
         identity = node.identity
         resource = Resource(
@@ -222,7 +212,7 @@ class GarbageCollector:
                 name=identity.name, namespace=identity.namespace, uid=identity.uid
             )
         )
-        meant = named_by(reference, identity.namespace)
+        meant = graph.named_by(reference, identity.namespace)
         self._recorder.event(
             resource,
             about,
@@ -285,13 +275,13 @@ class GarbageCollector:
             return self._requeue(node, _UNSEEN_BASE, _UNSEEN_CAP, why)
         return DONE
 
-    def _requeue(self, node: Node, base: float, cap: float, why: str) -> Requeue:
+    def _requeue(self, node: graph.Node, base: float, cap: float, why: str) -> Requeue:
         """Return a requeue; its delay grows with each attempt."""
         delay = base * 2.0 ** min(node.attempts, 16)
         node.attempts += 1
         return Requeue(min(delay, cap), why)
 
-    async def _process(self, node: Node) -> None:
+    async def _process(self, node: graph.Node) -> None:
         """Delete an object, or drop owners, as its owners are (attemptToDeleteItem)."""
         identity = self._with_real_namespace(node.identity)
         if node.is_virtual:
@@ -311,24 +301,24 @@ class GarbageCollector:
             owners = await self._owners(identity, references)
             await self._dispose(node, latest, owners)
 
-    def _with_real_namespace(self, identity: Identity) -> Identity:
+    def _with_real_namespace(self, identity: graph.Identity) -> graph.Identity:
         """Return the identity without its namespace if the kind is cluster-scoped."""
         if self._objects.is_namespaced(identity):
             return identity
         return identity._replace(namespace="")
 
-    async def _delete_dependents(self, node: Node) -> None:
+    async def _delete_dependents(self, node: graph.Node) -> None:
         """Continue a foreground deletion (processDeletingDependentsItem)."""
         blocking = node.blocking_dependents()
         if not blocking:
             identity = self._with_real_namespace(node.identity)
-            await self._objects.drop_finalizer(identity, FOREGROUND_FINALIZER)
+            await self._objects.drop_finalizer(identity, graph.FOREGROUND_FINALIZER)
         for dependent in blocking:
             if not dependent.is_deleting_dependents:
                 self.deletions.add(dependent.uid)
 
     async def _owners(
-        self, identity: Identity, references: Sequence[OwnerReference]
+        self, identity: graph.Identity, references: Sequence[OwnerReference]
     ) -> _Owners:
         """Read the owners and sort them by state (classifyReferences)."""
         owners = _Owners()
@@ -336,14 +326,14 @@ class GarbageCollector:
             owner = await self._owner(identity, reference)
             if owner is None:
                 owners.dangling.append(reference)
-            elif waits_for(owner, FOREGROUND_FINALIZER):
+            elif graph.waits_for(owner, graph.FOREGROUND_FINALIZER):
                 owners.waiting.append(reference)
             else:
                 owners.solid.append(reference)
         return owners
 
     async def _owner(
-        self, identity: Identity, reference: OwnerReference
+        self, identity: graph.Identity, reference: OwnerReference
     ) -> PartialObject | None:
         try:
             return await self._stored_owner(identity, reference)
@@ -355,9 +345,9 @@ class GarbageCollector:
             return None
 
     async def _stored_owner(
-        self, identity: Identity, reference: OwnerReference
+        self, identity: graph.Identity, reference: OwnerReference
     ) -> PartialObject | None:
-        meant = self._with_real_namespace(named_by(reference, identity.namespace))
+        meant = self._with_real_namespace(graph.named_by(reference, identity.namespace))
         if not meant.namespace and self._objects.is_namespaced(meant):
             msg = f"{identity} is cluster-scoped, but has a namespaced owner"
             raise _InvalidReference(msg)
@@ -369,7 +359,7 @@ class GarbageCollector:
         return owner
 
     async def _dispose(
-        self, node: Node, latest: PartialObject, owners: _Owners
+        self, node: graph.Node, latest: PartialObject, owners: _Owners
     ) -> None:
         """Delete an object or remove owner references, by the state of its owners."""
         identity = self._with_real_namespace(node.identity)
@@ -413,11 +403,11 @@ class GarbageCollector:
         await self._drop_owner(identity, dependents)
         # A watch may lag behind and show a dependent only after the owner is deleted.
         self._orphaned.add(uid)
-        await self._objects.drop_finalizer(identity, ORPHAN_FINALIZER)
+        await self._objects.drop_finalizer(identity, graph.ORPHAN_FINALIZER)
         self._list_failing_since.pop(uid, None)
         return DONE
 
-    def _possible_kinds(self, owner: Identity) -> list[GroupKind]:
+    def _possible_kinds(self, owner: graph.Identity) -> list[graph.GroupKind]:
         """Return the kinds of which the owner may have dependents without a node."""
         kinds = (
             *self.graph.kinds_owned_by(owner),
@@ -428,7 +418,9 @@ class GarbageCollector:
         )
         return list(dict.fromkeys(kinds))
 
-    async def _drop_owner(self, owner: Identity, dependents: set[Identity]) -> None:
+    async def _drop_owner(
+        self, owner: graph.Identity, dependents: set[graph.Identity]
+    ) -> None:
         """Remove an owner from its dependents, from a hundred of them at a time.
 
         Raises the gravest error when all of them have been tried.
@@ -446,8 +438,8 @@ class GarbageCollector:
             raise error
 
     async def _list_dependents(
-        self, kind: GroupKind, owner: Identity
-    ) -> list[Identity]:
+        self, kind: graph.GroupKind, owner: graph.Identity
+    ) -> list[graph.Identity]:
         """Return the dependents of a kind, as the graph may not know all of them yet.
 
         A usual kind of dependents that cannot be listed delays the owner until it can
@@ -459,7 +451,7 @@ class GarbageCollector:
         try:
             found = await self._objects.dependents(kind, owner)
         except (UnknownKind, APIError, TransportError, ProtocolError) as error:
-            if kind in USUAL_DEPENDENTS.get(owner.group_kind, ()):
+            if kind in graph.USUAL_DEPENDENTS.get(owner.group_kind, ()):
                 raise
             now = self._clock.monotonic()
             failing = self._list_failing_since.setdefault(owner.uid, {})
@@ -479,8 +471,8 @@ class GarbageCollector:
 
 def _policy_of(obj: PartialObject) -> PropagationPolicy:
     """Return the propagation policy that the finalizers of an object ask for."""
-    if has_finalizer(obj, ORPHAN_FINALIZER):
+    if graph.has_finalizer(obj, graph.ORPHAN_FINALIZER):
         return PropagationPolicy.ORPHAN
-    if has_finalizer(obj, FOREGROUND_FINALIZER):
+    if graph.has_finalizer(obj, graph.FOREGROUND_FINALIZER):
         return PropagationPolicy.FOREGROUND
     return PropagationPolicy.BACKGROUND

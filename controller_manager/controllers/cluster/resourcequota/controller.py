@@ -41,16 +41,8 @@ from controller_manager.runtime.outcome import (
     failure_of,
 )
 
-from . import ResourceQuotaOptions
+from . import ResourceQuotaOptions, usage
 from .monitors import VERBS, Devices, Monitors, handler_of
-from .usage import (
-    CachedObjects,
-    Source,
-    is_settled,
-    limits_differ,
-    recount,
-    status_to_write,
-)
 
 _ADMITTED_RECENTLY: Final = 30.0
 """The seconds after a write of a quota in which a new object causes a recount."""
@@ -142,12 +134,12 @@ class QuotaController:
             Handler(on_add=self._enqueue, on_update=self._changed, on_delete=self._gone)
         )
 
-    def _watch_typed(self, context: ControllerContext) -> list[Source]:
-        sources: list[Source] = []
+    def _watch_typed(self, context: ControllerContext) -> list[usage.Source]:
+        sources: list[usage.Source] = []
         evaluators = (self._pods, SERVICE_EVALUATOR, CLAIM_EVALUATOR)
         for resource, evaluator in zip(_TYPED, evaluators, strict=True):
             informer = context.informers.informer(resource)
-            source = CachedObjects(evaluator, informer.store, context.turns)
+            source = usage.CachedObjects(evaluator, informer.store, context.turns)
             informer.add_handler(handler_of(source, self))
             sources.append(source)
         return sources
@@ -157,7 +149,7 @@ class QuotaController:
             return None
         return Devices(context.lister(PODS), self._pods)
 
-    def _sources(self) -> Iterator[Source]:
+    def _sources(self) -> Iterator[usage.Source]:
         yield from self._typed
         yield from self._monitors.sources()
 
@@ -173,7 +165,7 @@ class QuotaController:
         queue.add(key_of(quota))
 
     def _lacks_usage(self, quota: ResourceQuota) -> bool:
-        if not is_settled(quota):
+        if not usage.is_settled(quota):
             return True
         used = quota.status.used or {}
         unknown = [name for name in quota.status.hard or () if name not in used]
@@ -187,7 +179,7 @@ class QuotaController:
             self._stale.discard(key)
             self.primary.add(key)
         # The API server changes the status whenever it admits an object.
-        if limits_differ(old, new):
+        if usage.limits_differ(old, new):
             self._enqueue(new)
 
     def _gone(self, quota: ResourceQuota) -> None:
@@ -196,7 +188,7 @@ class QuotaController:
         self._written.pop(key, None)
         self._consistency.forget(key)
 
-    def added(self, source: Source, obj: KubeObject) -> None:
+    def added(self, source: usage.Source, obj: KubeObject) -> None:
         """Count again if a recount may have missed an admitted object.
 
         The API server charges a quota before it stores the object. A recount between
@@ -209,7 +201,7 @@ class QuotaController:
             if self._written.get(key, -math.inf) > recent:
                 self.primary.add_after(key, _COALESCE)
 
-    def updated(self, source: Source, old: KubeObject, new: KubeObject) -> None:
+    def updated(self, source: usage.Source, old: KubeObject, new: KubeObject) -> None:
         """Count again if the usage of an object has changed."""
         keys = self._keys(source.evaluator, new)
         if not keys:
@@ -219,7 +211,7 @@ class QuotaController:
             for key in keys:
                 self.primary.add(key)
 
-    def removed(self, source: Source, obj: KubeObject) -> None:
+    def removed(self, source: usage.Source, obj: KubeObject) -> None:
         """Count again without a deleted object (replenishQuota)."""
         for key in self._keys(source.evaluator, obj):
             self.primary.add(key)
@@ -265,9 +257,11 @@ class QuotaController:
         return Requeue(STALE_RECHECK, "the cache does not show the quota's last change")
 
     async def _sync(self, quota: ResourceQuota) -> None:
-        usage, problems = await recount(quota, self._sources(), self._clock.now())
+        counted, problems = await usage.recount(
+            quota, self._sources(), self._clock.now()
+        )
         try:
-            status = status_to_write(quota, usage)
+            status = usage.status_to_write(quota, counted)
         except QuantityError as error:
             msg = f"quota {key_of(quota)} cannot be counted: {error}"
             raise SyncError(msg) from error

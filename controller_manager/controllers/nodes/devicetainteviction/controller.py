@@ -36,19 +36,7 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome, Requeue
 
-from . import TAINT_RULES, DeviceTaintEvictionOptions
-from .claims import (
-    Claims,
-    DeviceName,
-    Reason,
-    Reasons,
-    devices_of,
-    due,
-    is_evicting,
-    name_of,
-    pool_of,
-    selects,
-)
+from . import TAINT_RULES, DeviceTaintEvictionOptions, claims
 from .status import IN_PROGRESS, NO_EFFECT, Counts, condition_of, counts_pods
 
 Taints = dict[str, tuple[DeviceTaint, ...]]
@@ -117,7 +105,7 @@ class DeviceTaintEviction:
         )
         self._metrics = context.metrics.of(DeviceTaintEvictionMetrics)
         has_rules = context.config.features.is_enabled(TAINT_RULES)
-        self._claims = Claims(context, with_rules=has_rules)
+        self._claims = claims.Claims(context, with_rules=has_rules)
         self._pods = context.lister(PODS)
         self.queue = context.queue(context.name)
         self._planned: dict[str, Planned] = {}
@@ -197,7 +185,7 @@ class DeviceTaintEviction:
             self._claim_changed(new)
 
     def _slice_updated(self, old: ResourceSlice, new: ResourceSlice) -> None:
-        if pool_of(old) != pool_of(new):
+        if claims.pool_of(old) != claims.pool_of(new):
             self._pool_changed(old)
             self._pool_changed(new)
         elif old.spec.pool.generation != new.spec.pool.generation:
@@ -212,7 +200,7 @@ class DeviceTaintEviction:
 
         If the pool has another last generation now, check those of all its slices.
         """
-        pool = pool_of(resource_slice)
+        pool = claims.pool_of(resource_slice)
         last = self._claims.last_generation(pool)
         concerned = [resource_slice]
         if self._last.get(pool, 0) != last:
@@ -228,12 +216,12 @@ class DeviceTaintEviction:
     ) -> None:
         driver, pool = resource_slice.spec.driver, resource_slice.spec.pool.name
         for name in names:
-            for claim in self._claims.using(DeviceName(driver, pool, name)):
+            for claim in self._claims.using(claims.DeviceName(driver, pool, name)):
                 self._claim_changed(claim)
 
     def _rule_changed(self, rule: DeviceTaintRule) -> None:
         name, selector = rule.metadata.name, rule.spec.device_selector
-        if self._is_started and selector is not None and is_evicting(rule):
+        if self._is_started and selector is not None and claims.is_evicting(rule):
             self._reselected.setdefault(name, []).append(selector)
         self.queue.add(name)
 
@@ -275,8 +263,8 @@ class DeviceTaintEviction:
         if not selectors:
             return
         for number, claim in enumerate(list(self._claims.allocated())):
-            names = [name_of(each) for each in devices_of(claim)]
-            if any(selects(each, name) for each in selectors for name in names):
+            names = [claims.name_of(each) for each in claims.devices_of(claim)]
+            if any(claims.selects(each, name) for each in selectors for name in names):
                 for pod in self._claims.consumers(claim):
                     self._enqueue_pod(pod)
             if number % _TURN == _TURN - 1:
@@ -348,8 +336,8 @@ class DeviceTaintEviction:
         for number, claim in enumerate(list(self._claims.allocated())):
             if number % _TURN == _TURN - 1:
                 await asyncio.sleep(0)
-            names = map(name_of, devices_of(claim))
-            selected = sum(selects(selector, each) for each in names)
+            names = map(claims.name_of, claims.devices_of(claim))
+            selected = sum(claims.selects(selector, each) for each in names)
             allocated += selected
             for pod in self._claims.consumers(claim) if selected else ():
                 if self._is_evicted_by(rule, pod, now):
@@ -365,7 +353,7 @@ class DeviceTaintEviction:
     async def _published(self, rule: DeviceTaintRule) -> int:
         count = 0
         for number, name in enumerate(list(self._claims.published())):
-            count += selects(rule.spec.device_selector, name)
+            count += claims.selects(rule.spec.device_selector, name)
             if number % _TURN == _TURN - 1:
                 await asyncio.sleep(0)
         return count
@@ -385,7 +373,7 @@ class DeviceTaintEviction:
             return DONE
         now = self._clock.now()
         reasons = self._claims.reasons(pod, self._claims.evicting_rules(), now)
-        time = due(reasons)
+        time = claims.due(reasons)
         if time is None:
             self._cancel(key)
             return DONE
@@ -395,7 +383,7 @@ class DeviceTaintEviction:
             return Done(min(max(requeue_after, _SHORTEST_WAIT), _LONGEST_WAIT))
         return await self._evict(key, pod, planned, reasons)
 
-    def _plan(self, key: str, pod: Pod, reasons: Reasons) -> Planned:
+    def _plan(self, key: str, pod: Pod, reasons: claims.Reasons) -> Planned:
         """Store the planned eviction; the status of its rules is updated later."""
         uid = pod.metadata.uid
         origins = [each.origin for each in reasons if each.origin.is_rule]
@@ -410,7 +398,7 @@ class DeviceTaintEviction:
         return planned
 
     async def _evict(
-        self, key: str, pod: Pod, planned: Planned, reasons: Reasons
+        self, key: str, pod: Pod, planned: Planned, reasons: claims.Reasons
     ) -> Outcome:
         """Evict a pod whose time is over, if the API server agrees."""
         now = self._clock.now()
@@ -428,9 +416,9 @@ class DeviceTaintEviction:
             self._planned[key] = replace(planned, is_done=True)
         return DONE
 
-    def _count(self, reasons: Reasons) -> None:
+    def _count(self, reasons: claims.Reasons) -> None:
         """Count a pod that was evicted; the status of its rules is updated later."""
-        time = due(reasons)
+        time = claims.due(reasons)
         if time is not None:
             delay = (self._clock.now() - time).total_seconds()
             self._metrics.deleted(max(0.0, delay))
@@ -440,7 +428,7 @@ class DeviceTaintEviction:
                 self._evicted[origin.uid] = self._evicted.get(origin.uid, 0) + 1
                 self.queue.add_after(origin.name, _PERIOD)
 
-    async def _is_confirmed(self, reasons: Reasons, now: datetime) -> bool:
+    async def _is_confirmed(self, reasons: claims.Reasons, now: datetime) -> bool:
         """Tell whether the API server also has a taint whose time is over.
 
         Otherwise a process that was paused, or whose watch is silent, would evict pods
@@ -451,7 +439,7 @@ class DeviceTaintEviction:
                 return True
         return False
 
-    async def _is_there(self, reason: Reason) -> bool:
+    async def _is_there(self, reason: claims.Reason) -> bool:
         origin = reason.origin
         try:
             if origin.is_rule:

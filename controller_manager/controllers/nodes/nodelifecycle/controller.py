@@ -28,28 +28,8 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Outcome, failure_of
 
-from . import NodeLifecycleOptions
-from .health import (
-    READY,
-    UNKNOWN,
-    GracePeriods,
-    NodeRecord,
-    NodeTracker,
-    is_silent,
-    observe,
-    ready_status,
-    unknown_conditions,
-)
+from . import NodeLifecycleOptions, health, taints, topology
 from .metrics import NodeLifecycleMetrics
-from .taints import (
-    NodeWriter,
-    NoExecuteTainter,
-    NoScheduleTainter,
-    has_opposite,
-    no_execute_taints,
-    without_no_execute,
-)
-from .topology import Change, Count, Rates, ZoneState, disruption, zone_of
 
 NODE_LEASES: Final = "kube-node-lease"
 """The namespace of the leases of nodes; a lease has the name of its node."""
@@ -79,9 +59,9 @@ _FALSE: Final = "False"
 
 def init_node_lifecycle_controller(context: ControllerContext) -> Controller:
     """Wire the controller to its informers (newNodeLifecycleController)."""
-    writer = NodeWriter(context)
+    writer = taints.NodeWriter(context)
     monitor = NodeMonitor(context, writer)
-    tainter = NoScheduleTainter(context, writer)
+    tainter = taints.NoScheduleTainter(context, writer)
     workers, pods, evictions = context.workers, monitor.pods, monitor.tainter
     return WorkerGroup(
         workers(tainter.queue, tainter.sync, _NODE_WORKERS, tainter.enqueue_all),
@@ -99,7 +79,7 @@ class NodeMonitor:
     before `start` are ignored: a manager that does not lead keeps no state.
     """
 
-    def __init__(self, context: ControllerContext, writer: NodeWriter) -> None:
+    def __init__(self, context: ControllerContext, writer: taints.NodeWriter) -> None:
         options = context.config.of(NodeLifecycleOptions)
         self._client = context.client
         self._clock = context.clock
@@ -108,24 +88,24 @@ class NodeMonitor:
         self._logger = context.logger
         self._recorder = context.recorder
         self._period = max(context.config.generic.node_monitor_period, _LEAST_PERIOD)
-        self._grace = GracePeriods(
+        self._grace = health.GracePeriods(
             startup=options.node_startup_grace_period,
             monitor=options.node_monitor_grace_period,
         )
-        self._rates = Rates(
+        self._rates = topology.Rates(
             normal=options.node_eviction_rate,
             secondary=options.secondary_node_eviction_rate,
             large_size=options.large_cluster_size_threshold,
             unhealthy_part=options.unhealthy_zone_threshold,
         )
         self._writer = writer
-        self.tainter = NoExecuteTainter(
+        self.tainter = taints.NoExecuteTainter(
             context, writer, self._rates.normal, self.renews_lease
         )
         self._metrics = context.metrics.of(NodeLifecycleMetrics)
         self.queue = context.queue("node_lifecycle_controller_monitor")
-        self._tracker = NodeTracker(self._grace)
-        self._states: dict[str, ZoneState] = {}
+        self._tracker = health.NodeTracker(self._grace)
+        self._states: dict[str, topology.ZoneState] = {}
         self._all_down = False
         self._checked_at: float | None = None
         self._nodes = context.lister(NODES)
@@ -169,7 +149,7 @@ class NodeMonitor:
     def is_unreachable(self, name: str) -> bool:
         """Tell whether the status of a node is unknown."""
         record = self._tracker.get(name)
-        return record is not None and record.ready == UNKNOWN
+        return record is not None and record.ready == health.UNKNOWN
 
     # Checks.
 
@@ -203,7 +183,7 @@ class NodeMonitor:
         late = 0.0 if last is None else now - last - self._period
         return late if late > self._period + _SLACK else 0.0
 
-    def _forget(self, record: NodeRecord) -> None:
+    def _forget(self, record: health.NodeRecord) -> None:
         self.tainter.discard(record.zone, record.node.metadata.name)
 
     def _update(self, name: str) -> bool:
@@ -228,13 +208,15 @@ class NodeMonitor:
             self._add(node, now)
         else:
             record.node = node
-            record.health = observe(record.health, node, now, 0)
+            record.health = health.observe(record.health, node, now, 0)
         return True
 
     def _add(self, node: Node, now: float) -> None:
         name = node.metadata.name
-        record = NodeRecord(node, observe(None, node, now, self._age(node)))
-        record.zone = zone_of(node)
+        record = health.NodeRecord(
+            node, health.observe(None, node, now, self._age(node))
+        )
+        record.zone = topology.zone_of(node)
         self._tracker.add(record)
         lease = self._leases.get(NODE_LEASES, name)
         if lease is not None:
@@ -270,23 +252,23 @@ class NodeMonitor:
                 await asyncio.sleep(0)
         return dead
 
-    def _check_health_of(self, record: NodeRecord) -> bool:
+    def _check_health_of(self, record: health.NodeRecord) -> bool:
         """Update the status of a node; tell whether it is silent for too long."""
-        zone = zone_of(record.node)
+        zone = topology.zone_of(record.node)
         if zone != record.zone:
             self._forget(record)
         self.tainter.add_zone(zone)
         if self._writer.is_stale(record.node):
             self._changed[record.node.metadata.name] = None
             return False
-        status = ready_status(record.node)
-        if status == UNKNOWN and record.ready != UNKNOWN:
+        status = health.ready_status(record.node)
+        if status == health.UNKNOWN and record.ready != health.UNKNOWN:
             self.pods.queue.add(record.node.metadata.name)
         self._tracker.set_status(record, status)
         is_dead = record.dies_at(self._grace) < self._clock.monotonic()
-        return is_dead and status != UNKNOWN
+        return is_dead and status != health.UNKNOWN
 
-    async def _mark_unknown(self, record: NodeRecord) -> None:
+    async def _mark_unknown(self, record: health.NodeRecord) -> None:
         """Set the conditions of a silent node to Unknown.
 
         Raises Conflict if the node has changed meanwhile: then it may have posted its
@@ -297,15 +279,17 @@ class NodeMonitor:
         if await self._is_alive(record):
             self._tracker.set_status(record, record.ready)
             return
-        conditions = unknown_conditions(node, self._writer.timestamp())
+        conditions = health.unknown_conditions(node, self._writer.timestamp())
         record.node = await self._writer.patch(
             node, {"status": {"conditions": conditions}}, "status"
         )
-        record.health = observe(record.health, record.node, record.health.seen_at, 0)
-        if record.ready == READY:
+        record.health = health.observe(
+            record.health, record.node, record.health.seen_at, 0
+        )
+        if record.ready == health.READY:
             message = f"Node {name} status is now: NodeNotReady"
             self._event(node, "NodeNotReady", message)
-        self._tracker.set_status(record, UNKNOWN)
+        self._tracker.set_status(record, health.UNKNOWN)
         self._changed[name] = None
         self.pods.queue.add(name)
         self._metrics.node_seconds.observe(self._clock.monotonic() - began)
@@ -313,48 +297,48 @@ class NodeMonitor:
     async def _apply_disruption(self) -> None:
         """Set the eviction rates of the zones by the numbers of healthy nodes."""
         counts = self._tracker.counts()
-        found = disruption(self._states, counts, self._rates)
+        found = topology.disruption(self._states, counts, self._rates)
         for zone in self._states.keys() | counts.keys():
-            self._metrics.zone(zone, counts.get(zone, Count()))
+            self._metrics.zone(zone, counts.get(zone, topology.Count()))
         for zone in self._states.keys() - counts.keys():
             self.tainter.remove_zone(zone)
         self._states = dict(found.states)
         for zone, rate in found.rates.items():
             self.tainter.set_rate(zone, rate)
         self._all_down = bool(counts) and all(
-            state is ZoneState.FULL for state in self._states.values()
+            state is topology.ZoneState.FULL for state in self._states.values()
         )
-        if found.change is Change.ALL_DOWN:
+        if found.change is topology.Change.ALL_DOWN:
             self._logger.warning("No node is ready: evictions are stopped")
             every = [record.node.metadata.name for record in self._tracker]
             await self._each(every, self._remove_taints)
-        elif found.change is Change.RECOVERED:
+        elif found.change is topology.Change.RECOVERED:
             self._logger.warning("Some nodes are ready again: evictions are resumed")
             self._tracker.restart_grace_periods(self._clock.monotonic())
 
-    async def _remove_taints(self, record: NodeRecord) -> None:
+    async def _remove_taints(self, record: health.NodeRecord) -> None:
         """Remove the taints by which the pods of a node are evicted."""
         self.tainter.discard(record.zone, record.node.metadata.name)
-        taints = without_no_execute(record.node)
-        if taints is not None:
-            await self._writer.set_taints(record.node, taints)
+        kept = taints.without_no_execute(record.node)
+        if kept is not None:
+            await self._writer.set_taints(record.node, kept)
 
-    async def _set_taints(self, record: NodeRecord) -> None:
+    async def _set_taints(self, record: health.NodeRecord) -> None:
         """Remove the NoExecute taints of a ready node; enqueue other nodes for taints.
 
         A node that this check set to Unknown is enqueued, too. The queue reads the node
         again.
         """
         node = record.node
-        status = ready_status(node)
+        status = health.ready_status(node)
         if not status:
             return
-        if status == READY or self._all_down:
+        if status == health.READY or self._all_down:
             if not self._writer.is_stale(node):
                 await self._remove_taints(record)
-        elif has_opposite(node):
+        elif taints.has_opposite(node):
             await self._swap_taints(node)
-        elif no_execute_taints(node, self._writer.timestamp()) is None:
+        elif taints.no_execute_taints(node, self._writer.timestamp()) is None:
             self.tainter.discard(record.zone, node.metadata.name)
         else:
             self.tainter.add(record.zone, node.metadata.name)
@@ -368,11 +352,11 @@ class NodeMonitor:
         for attempt in range(1, _ATTEMPTS + 1):
             if attempt > 1 or self._writer.is_stale(node):
                 node = await self._client.get(NODES, "", node.metadata.name)
-            taints = no_execute_taints(node, self._writer.timestamp())
-            if not has_opposite(node) or taints is None:
+            swapped = taints.no_execute_taints(node, self._writer.timestamp())
+            if not taints.has_opposite(node) or swapped is None:
                 return
             try:
-                await self._writer.set_taints(node, taints)
+                await self._writer.set_taints(node, swapped)
             except Conflict:
                 if attempt == _ATTEMPTS:
                     raise
@@ -380,7 +364,9 @@ class NodeMonitor:
                 return
 
     async def _each(
-        self, names: Sequence[str], action: Callable[[NodeRecord], Awaitable[None]]
+        self,
+        names: Sequence[str],
+        action: Callable[[health.NodeRecord], Awaitable[None]],
     ) -> None:
         """Call an action for each node, some of them concurrently.
 
@@ -398,7 +384,7 @@ class NodeMonitor:
                 return
 
     async def _try(
-        self, name: str, action: Callable[[NodeRecord], Awaitable[None]]
+        self, name: str, action: Callable[[health.NodeRecord], Awaitable[None]]
     ) -> bool:
         """Call an action for a node; tell whether the API server has responded.
 
@@ -422,7 +408,7 @@ class NodeMonitor:
 
     # Leases.
 
-    async def _is_alive(self, record: NodeRecord) -> bool:
+    async def _is_alive(self, record: health.NodeRecord) -> bool:
         """Tell whether a node has sent a heartbeat within its grace period.
 
         Its lease is read before it counts as dead or is tainted. A watch may be silent
@@ -439,19 +425,19 @@ class NodeMonitor:
         check that.
         """
         record = self._tracker.get(name)
-        if record is None or not is_silent(record.node):
+        if record is None or not health.is_silent(record.node):
             return False
         if not self._is_renewed(record):
             await self._read_lease(record)
         return self._is_renewed(record)
 
-    def _is_renewed(self, record: NodeRecord) -> bool:
+    def _is_renewed(self, record: health.NodeRecord) -> bool:
         """Tell whether this process saw a renewed lease within the grace period."""
         seen_at = record.heard_at
         now = self._clock.monotonic()
         return seen_at is not None and now - seen_at <= self._grace.monitor
 
-    async def _read_lease(self, record: NodeRecord) -> None:
+    async def _read_lease(self, record: health.NodeRecord) -> None:
         """Read the lease of a node, and store a renewal.
 
         The watch may deliver the same renewal during the request, so callers check

@@ -38,35 +38,9 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 
-from . import WORKLOAD_CLAIMS, ResourceClaimOptions
-from .consumers import (
-    GROUPS_BY_TEMPLATE,
-    POD,
-    POD_GROUP,
-    PODS_BY_CLAIM,
-    PODS_BY_GROUP,
-    PODS_BY_TEMPLATE,
-    Consumer,
-    claim_names,
-    group_name,
-    is_done,
-    of_group,
-    of_pod,
-    owner_uid,
-    shares,
-    uses_claims,
-)
+from . import WORKLOAD_CLAIMS, ResourceClaimOptions, consumers, reservations
 from .creation import ClaimCreator, ClaimNotCreated, event_text
 from .metrics import CLAIMS_BY_KIND, ResourceClaimMetrics
-from .reservations import (
-    Reserver,
-    is_left_over,
-    other_finalizers,
-    patch_claim,
-    release,
-    reserve,
-    reserved_for,
-)
 
 _Sync = Callable[[str], Awaitable[Outcome]]
 
@@ -115,13 +89,17 @@ class ResourceClaimController:
         self._creator = ClaimCreator(context)
         self._has_groups = context.config.features.is_enabled(WORKLOAD_CLAIMS)
         self._groups: Lister[PodGroup] | None = (
-            context.lister(POD_GROUPS, GROUPS_BY_TEMPLATE) if self._has_groups else None
+            context.lister(POD_GROUPS, consumers.GROUPS_BY_TEMPLATE)
+            if self._has_groups
+            else None
         )
-        self._reserver = Reserver(context)
+        self._reserver = reservations.Reserver(context)
         self._claims = context.lister(RESOURCE_CLAIMS, CLAIMS_BY_KIND)
         context.metrics.of(ResourceClaimMetrics).count(self._claims)
-        by_group = (PODS_BY_GROUP,) if self._has_groups else ()
-        self._pods = context.lister(PODS, PODS_BY_CLAIM, PODS_BY_TEMPLATE, *by_group)
+        by_group = (consumers.PODS_BY_GROUP,) if self._has_groups else ()
+        self._pods = context.lister(
+            PODS, consumers.PODS_BY_CLAIM, consumers.PODS_BY_TEMPLATE, *by_group
+        )
         self._syncs: Mapping[str, tuple[Lister[Any] | None, _Sync]] = {
             "pod": (self._pods, self._sync_pod),
             "podgroup": (self._groups, self._sync_group),
@@ -170,22 +148,22 @@ class ResourceClaimController:
 
     def _pod_changed(self, pod: Pod) -> None:
         """Enqueue a pod that needs a sync, or the claims of a pod that is done."""
-        if not uses_claims(pod):
+        if not consumers.uses_claims(pod):
             return
-        if is_done(pod):
+        if consumers.is_done(pod):
             self._release(pod)
         elif self._pod_needs_sync(pod):
             self.queue.add("pod:" + key_of(pod))
 
     def _pod_deleted(self, pod: Pod) -> None:
-        if uses_claims(pod):
+        if consumers.uses_claims(pod):
             self._gone.add(pod.metadata.uid)
             self._creator.forget(pod.metadata.uid)
             self._release(pod)
             self.queue.add("pod:" + key_of(pod))
 
     def _release(self, pod: Pod) -> None:
-        self._enqueue_claims(pod.metadata.namespace, claim_names(pod))
+        self._enqueue_claims(pod.metadata.namespace, consumers.claim_names(pod))
 
     def _enqueue_claims(self, namespace: str, names: Iterable[str]) -> None:
         for name in names:
@@ -194,7 +172,7 @@ class ResourceClaimController:
     def _claim_changed(self, claim: ResourceClaim) -> None:
         """Enqueue a claim, and its pods and its group if they need a sync."""
         self.queue.add("claim:" + key_of(claim))
-        for pod in self._pods.by_index(PODS_BY_CLAIM, key_of(claim)):
+        for pod in self._pods.by_index(consumers.PODS_BY_CLAIM, key_of(claim)):
             self._pod_changed(pod)
         self._enqueue_group(claim)
 
@@ -212,10 +190,12 @@ class ResourceClaimController:
                 self._enqueue_pods(group)
 
     def _template_added(self, template: ResourceClaimTemplate) -> None:
-        for pod in self._pods.by_index(PODS_BY_TEMPLATE, key_of(template)):
+        for pod in self._pods.by_index(consumers.PODS_BY_TEMPLATE, key_of(template)):
             self._pod_changed(pod)
         if self._groups is not None:
-            for group in self._groups.by_index(GROUPS_BY_TEMPLATE, key_of(template)):
+            for group in self._groups.by_index(
+                consumers.GROUPS_BY_TEMPLATE, key_of(template)
+            ):
                 self._group_changed(group)
 
     def _group_added(self, group: PodGroup) -> None:
@@ -237,10 +217,12 @@ class ResourceClaimController:
     def _group_deleted(self, group: PodGroup) -> None:
         self._creator.forget(group.metadata.uid)
         self.queue.add("podgroup:" + key_of(group))
-        self._enqueue_claims(group.metadata.namespace, of_group(group).names())
+        self._enqueue_claims(
+            group.metadata.namespace, consumers.of_group(group).names()
+        )
 
     def _enqueue_pods(self, group: PodGroup) -> None:
-        for pod in self._pods.by_index(PODS_BY_GROUP, key_of(group)):
+        for pod in self._pods.by_index(consumers.PODS_BY_GROUP, key_of(group)):
             self._pod_changed(pod)
 
     # Groups of pods; without their feature gate there are none.
@@ -248,11 +230,11 @@ class ResourceClaimController:
     def _find_group(self, namespace: str, name: str) -> PodGroup | None:
         return None if self._groups is None else self._groups.get(namespace, name)
 
-    def _group_of(self, pod: Pod) -> Consumer | None:
+    def _group_of(self, pod: Pod) -> consumers.Consumer | None:
         """Return the group that a pod belongs to, `None` for none."""
-        name = group_name(pod)
+        name = consumers.group_name(pod)
         group = self._find_group(pod.metadata.namespace, name) if name else None
-        return None if group is None else of_group(group)
+        return None if group is None else consumers.of_group(group)
 
     # Syncs.
 
@@ -274,12 +256,14 @@ class ResourceClaimController:
         A pod that has ended lacks nothing. Upstream creates and reserves its claims
         again each time that they were removed.
         """
-        if is_deleting(pod) or is_done(pod):
+        if is_deleting(pod) or consumers.is_done(pod):
             return False
-        consumer = of_pod(pod)
+        consumer = consumers.of_pod(pod)
         return any(self._lacks(pod, consumer, each) for each in consumer.wanted)
 
-    def _lacks(self, pod: Pod, consumer: Consumer, entry: PodResourceClaim) -> bool:
+    def _lacks(
+        self, pod: Pod, consumer: consumers.Consumer, entry: PodResourceClaim
+    ) -> bool:
         name = consumer.name_of(entry)
         is_made = entry.resource_claim_template_name is not None
         is_shared = is_made and self._is_shared(pod, entry)
@@ -311,13 +295,13 @@ class ResourceClaimController:
 
         Most pods need claims before they have a node: this saves a request for them.
         """
-        consumer = of_pod(pod)
+        consumer = consumers.of_pod(pod)
         if all(map(consumer.is_known, consumer.wanted)):
             return False
         return bool(pod.spec.node_name) or self._creator.must_list(consumer)
 
     async def _give_claims(self, pod: Pod) -> None:
-        consumer = of_pod(pod)
+        consumer = consumers.of_pod(pod)
         names: dict[str, str | None] = {}
         for each in consumer.wanted:
             name = await self._claim_for(pod, consumer, each)
@@ -342,10 +326,14 @@ class ResourceClaimController:
                 raise
             return None
         is_same = pod.metadata.uid == metadata.uid
-        return pod if is_same and not is_deleting(pod) and not is_done(pod) else None
+        return (
+            pod
+            if is_same and not is_deleting(pod) and not consumers.is_done(pod)
+            else None
+        )
 
     async def _claim_for(
-        self, pod: Pod, consumer: Consumer, entry: PodResourceClaim
+        self, pod: Pod, consumer: consumers.Consumer, entry: PodResourceClaim
     ) -> str | None:
         """Return the name of an entry's claim, `None` if it has none (yet)."""
         if entry.resource_claim_name is not None:
@@ -385,13 +373,21 @@ class ResourceClaimController:
         A claim that was created for another consumer is not reserved.
         """
         group = self._group_of(pod)
-        consumer = of_pod(pod)
+        consumer = consumers.of_pod(pod)
         uids = {consumer.uid} if group is None else {consumer.uid, group.uid}
         is_made = entry.resource_claim_template_name is not None
-        if not pod.spec.node_name or (is_made and owner_uid(claim) not in uids):
+        if not pod.spec.node_name or (
+            is_made and consumers.owner_uid(claim) not in uids
+        ):
             return None
-        user = group if group is not None and shares(group, entry) else consumer
-        return None if reserve(claim, user.reference) is None else user.reference
+        user = (
+            group if group is not None and consumers.shares(group, entry) else consumer
+        )
+        return (
+            None
+            if reservations.reserve(claim, user.reference) is None
+            else user.reference
+        )
 
     def _is_shared(self, pod: Pod, entry: PodResourceClaim) -> bool:
         """Tell whether a claim belongs to the pod's group instead of to the pod.
@@ -399,10 +395,10 @@ class ResourceClaimController:
         While the group is not cached, the claim counts as one of the group, so that no
         claim is created.
         """
-        if not self._has_groups or not group_name(pod):
+        if not self._has_groups or not consumers.group_name(pod):
             return False
         group = self._group_of(pod)
-        return group is None or shares(group, entry)
+        return group is None or consumers.shares(group, entry)
 
     def _shared_claim(self, pod: Pod, entry: PodResourceClaim) -> str | None:
         group = self._group_of(pod)
@@ -412,12 +408,14 @@ class ResourceClaimController:
 
     def _group_needs_sync(self, group: PodGroup) -> bool:
         """Tell whether a group lacks a claim from a template."""
-        consumer = of_group(group)
+        consumer = consumers.of_group(group)
         return not is_deleting(group) and any(
             self._group_lacks(consumer, each) for each in consumer.wanted
         )
 
-    def _group_lacks(self, consumer: Consumer, entry: PodResourceClaim) -> bool:
+    def _group_lacks(
+        self, consumer: consumers.Consumer, entry: PodResourceClaim
+    ) -> bool:
         if entry.resource_claim_name is not None:
             return False
         made = self._creator.claim_name_for(consumer, entry)
@@ -431,7 +429,7 @@ class ResourceClaimController:
         group = None if self._groups is None else self._groups.by_key(key)
         if group is None or is_deleting(group):
             return DONE
-        consumer = of_group(group)
+        consumer = consumers.of_group(group)
         names: dict[str, str | None] = {}
         for each in consumer.wanted:
             if not self._group_lacks(consumer, each):
@@ -454,20 +452,20 @@ class ResourceClaimController:
         """Remove consumers that are gone from a claim, or delete it (syncClaim)."""
         self._reserver.forget(key)
         claim = self._claims.by_key(key)
-        if claim is None or not is_left_over(claim):
+        if claim is None or not reservations.is_left_over(claim):
             self._left_over.pop(key, None)
         if claim is None:
             return DONE
-        if is_left_over(claim):
+        if reservations.is_left_over(claim):
             return await self._sync_left_over(key, claim)
-        reserved = reserved_for(claim)
+        reserved = reservations.reserved_for(claim)
         gone = {each.uid for each in reserved if await self._is_gone(claim, each)}
-        loss = release(claim, lambda consumer: consumer.uid in gone)
+        loss = reservations.release(claim, lambda consumer: consumer.uid in gone)
         # The claim may be gone with its last finalizer.
         with suppress(NotFound):
             changed = claim
             if loss.status is not None:
-                changed = await patch_claim(
+                changed = await reservations.patch_claim(
                     self._client, claim, {"status": loss.status}, "status"
                 )
             if loss.drops_finalizer:
@@ -500,8 +498,8 @@ class ResourceClaimController:
         return DONE
 
     async def _drop_finalizer(self, claim: ResourceClaim) -> None:
-        patch = {"metadata": {"finalizers": other_finalizers(claim)}}
-        await patch_claim(self._client, claim, patch)
+        patch = {"metadata": {"finalizers": reservations.other_finalizers(claim)}}
+        await reservations.patch_claim(self._client, claim, patch)
 
     async def _is_gone(self, claim: ResourceClaim, consumer: ClaimConsumer) -> bool:
         """Tell whether a consumer is gone, or does not need the claim any more.
@@ -511,20 +509,20 @@ class ResourceClaimController:
         """
         kind = (consumer.api_group, consumer.resource)
         namespace = claim.metadata.namespace
-        if kind == POD_GROUP and self._has_groups:
+        if kind == consumers.POD_GROUP and self._has_groups:
             group = self._find_group(namespace, consumer.name)
             if group is not None and group.metadata.uid == consumer.uid:
                 return False
             return not await self._is_stored(
                 POD_GROUPS, namespace, consumer.name, consumer.uid
             )
-        if kind != POD:
+        if kind != consumers.POD:
             return False
         if consumer.uid in self._gone:
             return True
         pod = self._pods.get(namespace, consumer.name)
         if pod is not None and pod.metadata.uid == consumer.uid:
-            return is_done(pod)
+            return consumers.is_done(pod)
         return not await self._is_stored(PODS, namespace, consumer.name, consumer.uid)
 
     async def _is_stored(
@@ -559,7 +557,7 @@ class ResourceClaimController:
             if pod is None:
                 return False
             return owner.uid in self._gone or (
-                pod.metadata.uid == owner.uid and is_done(pod)
+                pod.metadata.uid == owner.uid and consumers.is_done(pod)
             )
         if (owner.api_version, owner.kind) == (POD_GROUPS.api_version, POD_GROUPS.kind):
             group = self._find_group(namespace, name)

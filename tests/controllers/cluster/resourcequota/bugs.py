@@ -7,7 +7,7 @@ from controller_manager.api.core.quotas import ResourceQuota, ResourceQuotaStatu
 from controller_manager.control.quota import pods, services
 from controller_manager.control.quota.amounts import Amounts, amounts, printed
 from controller_manager.control.quota.services import NODE_PORTS
-from controller_manager.controllers.cluster.resourcequota import controller, usage
+from controller_manager.controllers.cluster.resourcequota import usage
 from controller_manager.controllers.cluster.resourcequota.controller import (
     QuotaController,
 )
@@ -43,14 +43,12 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, usage, "requirements_of", lambda _: [], "counted-at-once"
     ),
     "miss other limits": Bug(
-        0, controller, "limits_differ", lambda _, __: False, "counted-at-once"
+        0, usage, "limits_differ", lambda _, __: False, "counted-at-once"
     ),
     "keep the usage of a limit that is gone": Bug(
         0, usage, "masked", _keep_all, "counted-at-once"
     ),
-    "write a status that is there": Bug(
-        1, controller, "status_to_write", _always_write
-    ),
+    "write a status that is there": Bug(1, usage, "status_to_write", _always_write),
     "charge all services for node ports": Bug(
         1, services, "service_usage", _for_any_type
     ),

@@ -5,7 +5,7 @@ from typing import Final
 
 from controller_manager.api.core.v1 import Node
 from controller_manager.controllers.nodes.nodelifecycle import (
-    controller,
+    health,
     taints,
 )
 from controller_manager.controllers.nodes.nodelifecycle.controller import NodeMonitor
@@ -48,7 +48,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         "node-is-back-before-its-turn",
     ),
     "take what was never seen for silence": Bug(
-        0, controller, "observe", _silent_since_ever, _DIES
+        0, health, "observe", _silent_since_ever, _DIES
     ),
     "never find a dead node": Bug(0, NodeTracker, "due", lambda *_: [], _DIES),
     "let new pods on a dead node": Bug(
@@ -56,6 +56,6 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "never evict": Bug(0, NoExecuteTainter, "add", lambda *_: None, _DIES),
     "keep the taints of a node that is back": Bug(
-        0, controller, "without_no_execute", lambda _: None, _DIES
+        0, taints, "without_no_execute", lambda _: None, _DIES
     ),
 }

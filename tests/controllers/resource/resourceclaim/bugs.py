@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.controllers.resource.resourceclaim import controller
+from controller_manager.controllers.resource.resourceclaim import reservations
 from controller_manager.controllers.resource.resourceclaim.controller import (
     ResourceClaimController,
 )
@@ -40,7 +40,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "give nothing back": Bug(
         0,
-        controller,
+        reservations,
         "release",
         lambda *_: Release(),
         "consumer-goes-while-no-manager-runs",
