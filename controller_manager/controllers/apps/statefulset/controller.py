@@ -33,7 +33,6 @@ from controller_manager.client.errors import (
 )
 from controller_manager.client.events import WARNING
 from controller_manager.control.claims import Claimer
-from controller_manager.control.decision import log_reasons
 from controller_manager.control.history.names import HASH_LABEL, data_hash
 from controller_manager.control.history.order import next_number
 from controller_manager.control.history.revisions import History
@@ -420,7 +419,6 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         replaced: list[Pod] = []
         failure = await self._write_pods(replicas, plan, replaced)
         now = self.clock.now()
-        log_reasons(plan.reasons, self.logger)
         requeue_after = seconds_until_change(replicas, now)
         status = replicas.status(now, replaced)
         unreported = await failure_of(self._report(replicas, status), requeue_after)

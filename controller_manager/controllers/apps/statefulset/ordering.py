@@ -28,8 +28,7 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_available, is_terminal, next_availability
-from controller_manager.control.decision import reference_to
-from controller_manager.runtime.outcome import Reason
+from controller_manager.runtime.outcome import Reason, waiting
 
 from . import identity
 from .identity import ClaimChanges
@@ -153,7 +152,9 @@ def plan_slot(
         return PodWork(slot, revision, _claim_changes(replicas, slot)), None
     if is_terminal(pod):
         stays = is_deleting(pod) or slot.name in replicas.held
-        return (None if stays else PodWork(slot)), _wait(pod, "this pod to be gone")
+        return (None if stays else PodWork(slot)), waiting(
+            PODS, pod, "this pod to be gone"
+        )
     reason = None
     if not replicas.is_parallel:
         reason = _unavailable_because(replicas, pod, now)
@@ -175,18 +176,17 @@ def _claim_changes(replicas: Replicas, slot: Slot) -> ClaimChanges:
 def _not_created_because(replicas: Replicas, slot: Slot) -> Reason | None:
     """Return why a missing pod must wait: its name or a claim is in use."""
     if (foreign := replicas.foreign.get(slot.name)) is not None:
-        return _wait(foreign, "this pod, which is not the set's, to be deleted")
+        return waiting(PODS, foreign, "this pod, which is not the set's, to be deleted")
     stateful_set, claims = replicas.stateful_set, replicas.claims
     if slot.name in replicas.held:
-        reference = reference_to(STATEFUL_SETS, stateful_set)
-        return Reason("the delay after a pod that failed at once", None, reference)
+        waiting_for = "the delay after a pod that failed at once"
+        return waiting(STATEFUL_SETS, stateful_set, waiting_for)
     for name in identity.claim_names(stateful_set, slot.ordinal):
         claim = claims.get(name)
         if claim is not None and identity.will_be_deleted(
             claim, stateful_set, slot.name
         ):
-            reference = reference_to(CLAIMS, claim)
-            return Reason("this claim to be deleted with its owner", None, reference)
+            return waiting(CLAIMS, claim, "this claim to be deleted with its owner")
     return None
 
 
@@ -208,11 +208,11 @@ def _refused(replicas: Replicas, slots: Iterable[Slot]) -> list[str]:
 
 def _unavailable_because(replicas: Replicas, pod: Pod, now: datetime) -> Reason | None:
     if is_deleting(pod):
-        return _wait(pod, "this pod to terminate")
+        return waiting(PODS, pod, "this pod to terminate")
     if not is_running_and_ready(pod):
-        return _wait(pod, "this pod to become ready")
+        return waiting(PODS, pod, "this pod to become ready")
     if not is_available(pod, replicas.min_ready_seconds, now):
-        return _wait(pod, "this pod to become available")
+        return waiting(PODS, pod, "this pod to become available")
     return None
 
 
@@ -238,18 +238,14 @@ def _next_condemned(
     """
     highest = replicas.condemned[0]
     if is_deleting(highest):
-        return None, _wait(highest, "this pod to terminate")
+        return None, waiting(PODS, highest, "this pod to terminate")
     if _is_awaited(replicas, highest, now):
         lowest_first = reversed(replicas.condemned)
         lowest = next(each for each in lowest_first if _is_awaited(replicas, each, now))
         if lowest is not highest:
-            return None, _wait(lowest, "this pod to become available")
+            return None, waiting(PODS, lowest, "this pod to become available")
     return highest, None
 
 
 def _is_awaited(replicas: Replicas, pod: Pod, now: datetime) -> bool:
     return not is_terminal(pod) and _unavailable_because(replicas, pod, now) is not None
-
-
-def _wait(pod: Pod, waiting_for: str) -> Reason:
-    return Reason(waiting_for, None, reference_to(PODS, pod))
