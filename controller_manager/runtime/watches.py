@@ -3,7 +3,7 @@
 ``For`` names the objects that are reconciled, ``Owns`` their dependents, and
 ``Maps`` any other objects, with a function from an object to keys. ``Handles`` has a
 handler for what none of them can say. The reconciler makes informers, indexes and
-handlers from them (see `handlers`). Upstream:
+handlers from them. Upstream:
 controller-runtime's For, Owns and Watches(EnqueueRequestsFromMapFunc).
 """
 

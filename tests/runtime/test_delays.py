@@ -2,19 +2,18 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import REPLICASETS, ReplicaSet
-from controller_manager.api.core.v1 import Pod
+from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.lister import Lister
 from controller_manager.informers.store import Store
-from controller_manager.runtime.handlers import OwnedHandler, handler_for
-from controller_manager.runtime.watches import For
+from controller_manager.runtime.reconciler import OwnedHandler, handler_for
+from controller_manager.runtime.watches import For, Owns
 from controller_manager.workqueue.queue import WorkQueue
 from tests.clusters import Cluster
 
@@ -42,12 +41,8 @@ def owned(version: str) -> Pod:
     return msgspec.convert({"metadata": metadata}, Pod)
 
 
-class NoHooks:
-    def dependent_added(self, key: str, obj: Any) -> None:
-        del key, obj
-
-    def dependent_gone(self, key: str, obj: Any) -> None:
-        del key, obj
+def ignore(key: str, obj: Pod) -> None:
+    del key, obj
 
 
 def taken(queue: WorkQueue) -> Sequence[str]:
@@ -63,7 +58,7 @@ def handler_of_owned(queue: WorkQueue, delay: float) -> Handler[Pod]:
     owners: Store[ReplicaSet] = Store()
     owners.put(owner())
     lister = Lister(owners, REPLICASETS.kind)
-    return OwnedHandler[Pod](lister, queue, NoHooks(), delay).handler()
+    return OwnedHandler[Pod](Owns(PODS, delay), lister, queue, ignore, ignore).handler()
 
 
 async def test_changes_of_dependents_within_the_delay_cause_one_sync(
@@ -98,7 +93,8 @@ async def test_a_new_dependent_need_not_cause_a_sync(cluster: Cluster) -> None:
     queue, owners = WorkQueue(cluster.clock), Store[ReplicaSet]()
     owners.put(owner())
     lister = Lister(owners, REPLICASETS.kind)
-    owned_handler = OwnedHandler[Pod](lister, queue, NoHooks(), when_added=False)
+    watch = Owns(PODS, when_added=False)
+    owned_handler = OwnedHandler[Pod](watch, lister, queue, ignore, ignore)
     handler = owned_handler.handler()
     handler.on_add(owned("1"))
     assert taken(queue) == []
