@@ -53,7 +53,7 @@ def _cause_for(key: str) -> str:
     if (change := _CHANGE.get()) is not None:
         return change.what
     if (sync := SYNC_FIELDS.get()) is None:
-        return "no change: the start, or a timer"
+        return "the controller itself"
     return "its own sync" if sync["key"] == key else f"sync of {sync['key']}"
 
 

@@ -119,12 +119,12 @@ class Lines:
 
 
 async def test_each_key_is_logged_with_its_cause(cluster: Cluster) -> None:
-    """A change, the start, or the sync that asks for another one."""
+    """A change, the controller at its start, or the sync that asks for another one."""
     Watching.fails.clear()
     lines = Lines(5)
     cluster.add("Node", "old")
     async with logging_manager(cluster, lines.logger):
-        assert (ENQUEUED, "old", "no change: the start, or a timer") in lines.read()
+        assert (ENQUEUED, "old", "the controller itself") in lines.read()
         cluster.add("Node", "later")
         await settle()
         assert lines.read() == [
