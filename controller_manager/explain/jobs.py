@@ -12,7 +12,11 @@ from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_active, is_terminating
 from controller_manager.api.selectors import LabelSelector
 from controller_manager.api.times import format_time
-from controller_manager.controllers.batch.job.failures import FAIL_JOB, match
+from controller_manager.controllers.batch.job.failures import (
+    FAIL_JOB,
+    backoff_limit,
+    match,
+)
 from controller_manager.controllers.batch.job.pods import (
     NO_CHANGE,
     PodPlan,
@@ -34,7 +38,6 @@ from .selecting import has_all_pods, pods_of
 from .view import View
 
 _EXAMPLES: Final = 20
-_DEFAULT_LIMIT: Final = 6
 
 
 async def explain_job(view: View, item: Item) -> tuple[Cause, ...]:
@@ -169,14 +172,12 @@ async def _running(
 
 async def _backing_off(view: View, item: Item, job: Job, seconds: float) -> Cause:
     """Return the cause for a job that waits before it creates the next pod."""
-    limit = job.spec.backoff_limit
-    limit = _DEFAULT_LIMIT if limit is None else limit
     until = format_time(view.now + timedelta(seconds=seconds))
     cause = Cause(
         code="BackingOff",
         state=State.PROGRESSING,
         what=f"the next pod is created at {until}, after {job.status.failed} failures "
-        f"of {limit} that are allowed",
+        f"of {backoff_limit(job)} that are allowed",
         object=item.reference,
         field="status.failed",
     )

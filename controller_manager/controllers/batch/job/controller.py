@@ -145,7 +145,7 @@ class JobReconciler(Reconciler[Job]):
 
     def _added(self, job: Job) -> None:
         if (manager := external_manager(job)) is not None:
-            self._metrics.managed_elsewhere(manager)
+            self._metrics.external.labels(manager).inc()
 
     def backoff(self) -> Backoff:
         """Return the delays between retries: from a second to a minute."""
@@ -438,7 +438,8 @@ class JobReconciler(Reconciler[Job]):
         )
         job = await self._write_status(tally.job, status)
         self._backoffs[key] = tally.backoff
-        self._metrics.failures_handled(mentions.actions)
+        for action, count in mentions.actions.items():
+            self._metrics.policy.labels(action).inc(count)
         done, failure = await _each(
             mentions.released, partial(remove_finalizer, self.client)
         )
@@ -480,6 +481,7 @@ class JobReconciler(Reconciler[Job]):
     def _record_conditions(self, job: Job, old: JobStatus, new: JobStatus) -> None:
         """Record the events of conditions that have changed."""
         event = partial(self.recorder.event, JOBS, job)
+        mode = completion_mode(job)
         for condition in new.conditions or ():
             if condition in (old.conditions or ()):
                 continue
@@ -488,13 +490,14 @@ class JobReconciler(Reconciler[Job]):
                 event(NORMAL, reason, condition.message)
             elif condition.type == FAILED:
                 event(WARNING, condition.reason, condition.message)
-                self._metrics.finished(job, condition.reason, failed=True)
+                self._metrics.finished.labels(mode, "failed", condition.reason).inc()
             elif condition.type == COMPLETE:
                 wanted = job.spec.completions
                 if wanted is not None and new.succeeded > wanted:
                     event(WARNING, "TooManySucceededPods", _TOO_MANY)
                 event(NORMAL, "Completed", "Job completed")
-                self._metrics.finished(job, condition.reason, failed=False)
+                finished = self._metrics.finished
+                finished.labels(mode, "succeeded", condition.reason).inc()
 
 
 def _selector_of(job: Job) -> Selector:

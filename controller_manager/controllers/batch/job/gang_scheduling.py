@@ -258,7 +258,11 @@ class GangScheduling:
         if found:
             workload = self._only(WORKLOADS, job, found)
         elif is_new(job, pods):
-            workload = await self._make_workload(job)
+            workload, is_made = await self._create(WORKLOADS, job, workload_body(job))
+            if is_made:
+                name = workload.metadata.name
+                message = f"Created Workload {name} for Job {job.metadata.name}"
+                self._recorder.event(JOBS, job, NORMAL, "WorkloadCreated", message)
         else:
             return None
         if workload is None or len(workload.spec.pod_group_templates or ()) == 1:
@@ -271,17 +275,6 @@ class GangScheduling:
         )
         return None
 
-    async def _make_workload(self, job: Job) -> Workload:
-        body = workload_body(job)
-        try:
-            workload = await self._create(WORKLOADS, job, body)
-        except AlreadyExists:
-            return await self._read(WORKLOADS, job, body)
-        name = workload.metadata.name
-        message = f"Created Workload {name} for Job {job.metadata.name}"
-        self._recorder.event(JOBS, job, NORMAL, "WorkloadCreated", message)
-        return workload
-
     async def _group(
         self, groups: Lister[PodGroup], job: Job, workload: Workload
     ) -> PodGroup | None:
@@ -290,32 +283,30 @@ class GangScheduling:
         if found:
             return self._only(POD_GROUPS, job, found)
         body = pod_group_body(job, workload)
-        try:
-            return await self._create(POD_GROUPS, job, body)
-        except AlreadyExists:
-            return await self._read(POD_GROUPS, job, body)
+        group, _ = await self._create(POD_GROUPS, job, body)
+        return group
 
     async def _create(
         self, resource: Resource[ObjectT], job: Job, body: JSON
-    ) -> ObjectT:
-        encoded = msgspec.json.encode(body)
-        namespace = job.metadata.namespace
-        return await self._client.create_json(resource, namespace, encoded)
+    ) -> tuple[ObjectT, bool]:
+        """Create an object; return it, or the object that has its name.
 
-    async def _read(self, resource: Resource[ObjectT], job: Job, body: JSON) -> ObjectT:
-        """Return the object that has the name of a new one, if the job controls it.
-
-        The cache may not show yet what an earlier sync created; the next sync waits
-        until it does. Raises SyncError if the job does not control the object.
+        The second value is false for the latter. The cache may not show yet what an
+        earlier sync created; the next sync waits until it does. Raises SyncError if the
+        job does not control the object.
         """
         namespace, name = job.metadata.namespace, body["metadata"]["name"]
-        stored = await self._client.get(resource, namespace, name)
+        encoded = msgspec.json.encode(body)
+        try:
+            return await self._client.create_json(resource, namespace, encoded), True
+        except AlreadyExists:
+            stored = await self._client.get(resource, namespace, name)
         if not is_controlled_by(stored, job):
             full_name = f"{resource.kind} {namespace}/{name}"
             msg = f"{full_name} exists, and the job does not control it"
             raise SyncError(msg)
         self._consistency.record(key_of(job), resource, stored)
-        return stored
+        return stored, False
 
     def _only(
         self, resource: Resource[ObjectT], job: Job, found: Sequence[ObjectT]

@@ -1,6 +1,5 @@
 """Metrics of the job controller, with upstream's names (metrics.go)."""
 
-from collections.abc import Callable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -24,7 +23,6 @@ from .pods import (
 )
 
 _SYNC_SECONDS: Final = tuple(0.004 * 2**power for power in range(15))
-_MODES: Final = (INDEXED, NON_INDEXED)
 
 RECONCILING: Final = "reconciling"
 TRACKING: Final = "tracking"
@@ -43,8 +41,12 @@ class JobMetrics:
     """The ``job_controller_*`` metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
-        of_syncs = ["completion_mode", "result", "action"]
+        """Register the collectors, with the series at zero that every job may need."""
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"job_controller_{name}", text, labels, registry=registry)
+
+        of_syncs = ("completion_mode", "result", "action")
         self._duration = Histogram(
             "job_controller_job_sync_duration_seconds",
             "The time it took to sync a job",
@@ -52,33 +54,24 @@ class JobMetrics:
             buckets=_SYNC_SECONDS,
             registry=registry,
         )
-
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(f"job_controller_{name}", text, labels, registry=registry)
-
         self._syncs = counter("job_syncs_total", "The number of job syncs", *of_syncs)
-        self._finished = counter(
+        self.finished = counter(
             "jobs_finished_total",
             "The number of finished jobs",
             *("completion_mode", "result", "reason"),
         )
-        self._external = counter(
+        self.external = counter(
             "jobs_by_external_controller_total",
             "The number of Jobs managed by an external controller",
             "controller_name",
         )
         self.stale_syncs = StaleSyncs(registry, "job_controller", JOBS, PODS)
-        self._register_pods(counter)
-        self._prepare()
-
-    def _register_pods(self, counter: Callable[..., Counter]) -> None:
-        """Register the collectors about the pods and indexes of jobs."""
         self._pods_finished = counter(
             "job_pods_finished_total",
             "The number of finished Pods that are fully tracked",
             *("completion_mode", "result"),
         )
-        self._policy = counter(
+        self.policy = counter(
             "pod_failures_handled_by_failure_policy_total",
             "The number of failed Pods to which the failure policy was applied",
             "action",
@@ -98,10 +91,7 @@ class JobMetrics:
             "The number of Pods created, by the reason for their creation",
             *("reason", "status"),
         )
-
-    def _prepare(self) -> None:
-        """Make the series at zero that every job may need."""
-        for mode in _MODES:
+        for mode in (INDEXED, NON_INDEXED):
             for result in ("succeeded", "failed"):
                 self._pods_finished.labels(mode, result)
         for event in ("add", "delete"):
@@ -112,15 +102,6 @@ class JobMetrics:
         labels = (completion_mode(job), "error" if failed else "success", action)
         self._duration.labels(*labels).observe(seconds)
         self._syncs.labels(*labels).inc()
-
-    def finished(self, job: Job, reason: str, *, failed: bool) -> None:
-        """Count a finished job by the reason of its condition Complete or Failed."""
-        result = "failed" if failed else "succeeded"
-        self._finished.labels(completion_mode(job), result, reason).inc()
-
-    def managed_elsewhere(self, manager: str) -> None:
-        """Count a job of another controller."""
-        self._external.labels(manager).inc()
 
     def counted(
         self, job: Job, old: JobStatus, new: JobStatus, read: ReadIndexes
@@ -140,11 +121,6 @@ class JobMetrics:
                 self._indexes.labels("failed", limit).inc(failed)
         self._pods_finished.labels(mode, "succeeded").inc(max(0, succeeded))
         self._pods_finished.labels(mode, "failed").inc(max(0, new.failed - old.failed))
-
-    def failures_handled(self, actions: Mapping[str, int]) -> None:
-        """Count failed pods to which the failure policy was applied, by its action."""
-        for action, count in actions.items():
-            self._policy.labels(action).inc(count)
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Count an ended pod with the finalizer that came, or went or lost it."""

@@ -96,29 +96,12 @@ class FinishedCondition(Struct, frozen=True):
         return self.type == FAILURE_TARGET
 
 
-_TOO_MANY_FAILURES: Final = FinishedCondition(
-    FAILURE_TARGET,
-    "BackoffLimitExceeded",
-    "Job has reached the specified backoff limit",
-)
-_TOO_LATE: Final = FinishedCondition(
-    FAILURE_TARGET,
-    "DeadlineExceeded",
-    "Job was active longer than specified deadline",
-)
-_TOO_MANY_FAILED_INDEXES: Final = FinishedCondition(
-    FAILURE_TARGET,
-    "MaxFailedIndexesExceeded",
-    "Job has exceeded the specified maximal number of failed indexes",
-)
-_FAILED_INDEXES: Final = FinishedCondition(
-    FAILURE_TARGET, "FailedIndexes", "Job has failed indexes"
-)
-_COMPLETIONS_REACHED: Final = FinishedCondition(
-    SUCCESS_CRITERIA_MET,
-    "CompletionsReached",
-    "Reached expected number of succeeded pods",
-)
+def _failure(reason: str, message: str) -> FinishedCondition:
+    return FinishedCondition(FAILURE_TARGET, reason, message)
+
+
+def _success(reason: str, message: str) -> FinishedCondition:
+    return FinishedCondition(SUCCESS_CRITERIA_MET, reason, message)
 
 
 def evaluate(
@@ -216,18 +199,20 @@ def _failed_by_policy(tally: Tally) -> FinishedCondition | None:
             continue
         matched = match(policy, pod)
         if matched is not None and matched.action == FAIL_JOB:
-            return FinishedCondition(
-                FAILURE_TARGET, "PodFailurePolicy", matched.message
-            )
+            return _failure("PodFailurePolicy", matched.message)
     return None
 
 
 def _failed_by_limit(tally: Tally, now: datetime) -> FinishedCondition | None:
     job = tally.job
     if exceeds_backoff_limit(job, tally.pods, tally.failed):
-        return _TOO_MANY_FAILURES
+        return _failure(
+            "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+        )
     left = seconds_to_deadline(job, now)
-    return _TOO_LATE if left is not None and left <= 0 else None
+    if left is None or left > 0:
+        return None
+    return _failure("DeadlineExceeded", "Job was active longer than specified deadline")
 
 
 def _failed_by_indexes(tally: Tally) -> FinishedCondition | None:
@@ -236,17 +221,19 @@ def _failed_by_indexes(tally: Tally) -> FinishedCondition | None:
         return None
     spec = tally.job.spec
     if spec.max_failed_indexes is not None and len(failed) > spec.max_failed_indexes:
-        return _TOO_MANY_FAILED_INDEXES
-    ended = len(failed) + len(tally.completed)
-    return _FAILED_INDEXES if ended >= index_count(tally.job) else None
+        return _failure(
+            "MaxFailedIndexesExceeded",
+            "Job has exceeded the specified maximal number of failed indexes",
+        )
+    if len(failed) + len(tally.completed) < index_count(tally.job):
+        return None
+    return _failure("FailedIndexes", "Job has failed indexes")
 
 
 def _succeeded_by_policy(tally: Tally) -> FinishedCondition | None:
     job = tally.job
     message = satisfied(job.spec.success_policy, tally.completed, index_count(job))
-    if message is None:
-        return None
-    return FinishedCondition(SUCCESS_CRITERIA_MET, "SuccessPolicy", message)
+    return None if message is None else _success("SuccessPolicy", message)
 
 
 def satisfied(
@@ -300,7 +287,9 @@ def completed(tally: Tally, active: int) -> FinishedCondition | None:
     """
     completions = tally.job.spec.completions
     wanted = 1 if completions is None else completions
-    return _COMPLETIONS_REACHED if tally.succeeded >= wanted and not active else None
+    if active or tally.succeeded < wanted:
+        return None
+    return _success("CompletionsReached", "Reached expected number of succeeded pods")
 
 
 def will_write(
