@@ -142,13 +142,9 @@ class StatefulPodControl:
         upstream, which tries.
         """
         metadata, claims = pod.metadata, work.claims
-        if pod.status.phase == "Pending" and claims.is_needed:
-            await self.create_claims(metadata.name, claims)
-            try:
-                await self.correct_owners(pod, claims)
-            except ClaimProblem as error:
-                self._pod_event("Update", metadata.name, error)
-                raise
+        if pod.status.phase == "Pending":
+            if claims.is_needed:
+                await self._complete_claims(pod, claims)
             claims = ClaimChanges()
         if not (claims.owners or work.restores_identity):
             return
@@ -167,6 +163,14 @@ class StatefulPodControl:
             self._pod_event("Update", metadata.name, error)
             raise
         self._pod_event("Update", metadata.name)
+
+    async def _complete_claims(self, pod: Pod, claims: ClaimChanges) -> None:
+        await self.create_claims(pod.metadata.name, claims)
+        try:
+            await self.correct_owners(pod, claims)
+        except ClaimProblem as error:
+            self._pod_event("Update", pod.metadata.name, error)
+            raise
 
     async def delete_pod(self, pod: Pod) -> None:
         """Delete exactly this pod; a pod that is gone already is no error."""

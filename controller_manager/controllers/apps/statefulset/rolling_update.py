@@ -148,20 +148,22 @@ def next_stuck_pod(replicas: Replicas, awaited: Slot, now: datetime) -> Pod | No
 
     `None` if that pod itself is not stuck, or if a replaced pod still terminates.
     """
-    if not _may_be_stuck(replicas, awaited, now):
+    if not replicas.settings.replaces_stuck_pods:
         return None
-    is_broken = _current_is_broken(replicas, now)
-    if not is_broken and _is_current(replicas, awaited):
+    if (awaited_pod := _broken_pod(replicas, awaited, now)) is None:
         return None
-    highest: Pod | None = None
-    for slot in replicas.slots:
-        if slot.pod is not None and is_deleting(slot.pod):
-            return None
-        if _may_be_stuck(replicas, slot, now) and (
-            is_broken or not _is_current(replicas, slot)
-        ):
-            highest = slot.pod
-    return highest
+    current_is_broken = _current_is_broken(replicas, now)
+
+    def is_stuck(pod: Pod) -> bool:
+        revision = replicas.revision_of(pod)
+        return current_is_broken or revision != replicas.revisions.current
+
+    if not is_stuck(awaited_pod):
+        return None
+    if any(slot.pod is not None and is_deleting(slot.pod) for slot in replicas.slots):
+        return None
+    broken = (_broken_pod(replicas, slot, now) for slot in reversed(replicas.slots))
+    return next((pod for pod in broken if pod is not None and is_stuck(pod)), None)
 
 
 def seconds_until_broken(replicas: Replicas, now: datetime) -> float | None:
@@ -190,21 +192,14 @@ def _old_pod(replicas: Replicas, slot: Slot) -> Pod | None:
     return pod if is_old else None
 
 
-def _may_be_stuck(replicas: Replicas, slot: Slot, now: datetime) -> bool:
-    """Tell whether a pod is stuck, unless its revision works."""
+def _broken_pod(replicas: Replicas, slot: Slot, now: datetime) -> Pod | None:
+    """Return the pod of an ordinal if it is stuck, unless its revision works."""
     pod = slot.pod
-    if pod is None or not replicas.settings.replaces_stuck_pods:
-        return False
-    if is_deleting(pod) or is_running_and_ready(pod):
-        return False
-    return _old_pod(replicas, slot) is not None and is_broken(replicas, pod, now)
-
-
-def _is_current(replicas: Replicas, slot: Slot) -> bool:
-    return (
-        slot.pod is not None
-        and replicas.revision_of(slot.pod) == replicas.revisions.current
-    )
+    if pod is None or is_deleting(pod) or is_running_and_ready(pod):
+        return None
+    if _old_pod(replicas, slot) is None or not is_broken(replicas, pod, now):
+        return None
+    return pod
 
 
 def _current_is_broken(replicas: Replicas, now: datetime) -> bool:
@@ -230,16 +225,13 @@ def broken_at(replicas: Replicas, pod: Pod) -> datetime | None:
     instants: the controller first saw the start failures of the pod, and the pod ceased
     to be ready or was found to fit no node. `None` for a pod without start failures.
     """
-    seen, condition = (
-        replicas.failing_since.get(pod.metadata.uid),
-        unready_condition(pod),
-    )
+    seen = replicas.failing_since.get(pod.metadata.uid)
+    condition = unready_condition(pod)
     if seen is None or condition is None or not condition.last_transition_time:
         return None
     since = max(seen, parse_time(condition.last_transition_time))
-    return since + timedelta(
-        seconds=max(LEAST_FAILURE_SECONDS, replicas.min_ready_seconds)
-    )
+    seconds = max(LEAST_FAILURE_SECONDS, replicas.min_ready_seconds)
+    return since + timedelta(seconds=seconds)
 
 
 def is_broken(replicas: Replicas, pod: Pod, now: datetime) -> bool:

@@ -12,13 +12,14 @@ from controller_manager.controllers.apps.statefulset.identity import (
     ClaimChanges,
     missing_claims,
 )
+from controller_manager.controllers.apps.statefulset.ordering import PodWork
 from controller_manager.controllers.apps.statefulset.pod_control import (
     ClaimProblem,
     Outdated,
     StatefulPodControl,
     UnseenDeletions,
 )
-from controller_manager.controllers.apps.statefulset.replicas import Revisions
+from controller_manager.controllers.apps.statefulset.replicas import Revisions, Slot
 from tests.controllers.apps.statefulset.builders import (
     claim_template,
     stateful_set_json,
@@ -154,6 +155,19 @@ async def test_a_claim_that_the_cache_does_not_show_is_used(setting: Setting) ->
     await setting.client.delete(CLAIMS, "default", "data-web-0")
     with pytest.raises(ClaimProblem, match=r"^pvc data-web-0 is being deleted$"):
         await control.create_claims("web-0", work)
+
+
+async def test_a_pending_pod_that_gets_its_identity_back_reports_no_conflicts(
+    setting: Setting,
+) -> None:
+    """They were reported when its claims were made; no claim of it changes now."""
+    control = await setting.prepare()
+    slot = Slot(0, "web-0", setting.pod)
+    claims = ClaimChanges(conflicts=("data-web-0",))
+    work = PodWork(slot, claims=claims, restores_identity=True)
+    await control.update_pod(setting.pod, work)
+    message = "Update Pod web-0 in StatefulSet web successful"
+    assert setting.recorder.messages == [message]
 
 
 async def test_all_problems_of_claims_are_in_one_error(setting: Setting) -> None:
