@@ -265,12 +265,16 @@ def finished_at(pod: Pod) -> datetime:
     kubelet set Ready to False; else the time at which podgc deleted the pod; else its
     creation.
     """
-    return (
-        _containers_ended_at(pod)
-        or _not_ready_since(pod)
-        or _deletion_began_at(pod)
-        or parse_time(pod.metadata.creation_timestamp or _EPOCH)
-    )
+    if (ended := _containers_ended_at(pod)) is not None:
+        return ended
+    ready, metadata = ready_condition(pod), pod.metadata
+    if ready is not None and ready.status == "False" and ready.last_transition_time:
+        return parse_time(ready.last_transition_time)
+    if metadata.deletion_timestamp:
+        # The time of the deletion is a grace period before its deletionTimestamp.
+        grace = metadata.deletion_grace_period_seconds or 0
+        return seconds_after(parse_time(metadata.deletion_timestamp), -grace)
+    return parse_time(metadata.creation_timestamp or _EPOCH)
 
 
 def _containers_ended_at(pod: Pod) -> datetime | None:
@@ -306,22 +310,6 @@ def _ends(statuses: Sequence[ContainerStatus]) -> list[datetime] | None:
             return None
         ends.append(parse_time(ended.finished_at))
     return ends
-
-
-def _not_ready_since(pod: Pod) -> datetime | None:
-    condition = ready_condition(pod)
-    if condition is None or condition.status != "False":
-        return None
-    since = condition.last_transition_time
-    return parse_time(since) if since else None
-
-
-def _deletion_began_at(pod: Pod) -> datetime | None:
-    """Return the time of the deletion, a grace period before its deletionTimestamp."""
-    if not pod.metadata.deletion_timestamp:
-        return None
-    grace = pod.metadata.deletion_grace_period_seconds or 0
-    return seconds_after(parse_time(pod.metadata.deletion_timestamp), -grace)
 
 
 def failures_of(pod: Pod) -> int:
