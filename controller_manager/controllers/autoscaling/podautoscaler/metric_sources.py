@@ -147,7 +147,7 @@ class MetricSources(Struct, frozen=True):
         what = "usage" if target.average_value is not None else "utilization"
         with _about(f"failed to get {name} {what}"):
             with _about(f"unable to get metrics for resource {name}"):
-                metrics = await self.client.resource.of_pods(
+                metrics = await self.client.resource_metric(
                     self.namespace, self.selector, name, container
                 )
             found = self.find_pods()
@@ -176,7 +176,7 @@ class MetricSources(Struct, frozen=True):
                 raise ComputationError(msg)
             compile_selector(metric.selector)
             with _about(f"unable to get metric {metric.name}"):
-                metrics = await self.client.custom.of_pods(
+                metrics = await self.client.raw_metric(
                     self.namespace,
                     self.selector,
                     metric.name,
@@ -275,7 +275,7 @@ class MetricSources(Struct, frozen=True):
         metric, reference = source.metric, source.described_object
         of = f"{reference.kind} {self.namespace}/{reference.name}"
         with _about(f"unable to get metric {metric.name} on {of}"):
-            return await self.client.custom.of_object(
+            return await self.client.object_metric(
                 self.namespace, reference, metric.name, _query_of(metric.selector)
             )
 
@@ -285,7 +285,7 @@ class MetricSources(Struct, frozen=True):
         compile_selector(metric.selector)
         full_name = f"{self.namespace}/{metric.name}/{_as_go(metric.selector)}"
         with _about(f"unable to get external metric {full_name}"):
-            values = await self.client.external.values(
+            values = await self.client.external_metric(
                 self.namespace, metric.name, _query_of(metric.selector)
             )
         return replica_calculator.total(values)

@@ -5,13 +5,11 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Final, TypeVar
 
 from controller_manager.api.meta import APIStruct
 from controller_manager.api.resource import InvalidPathSegment, segment
-from controller_manager.api.times import parse_time
 from controller_manager.client.client import Client
 from controller_manager.client.errors import (
     APIError,
@@ -30,8 +28,6 @@ TIMEOUT: Final = 30.0
 
 SLOW: Final = 1.0
 """Seconds after which an API that uses all its slots counts as stuck."""
-
-_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class APIStuck(Exception):
@@ -148,34 +144,6 @@ class MetricsAPI:
             yield
         finally:
             self._in_flight.remove(began)
-
-
-@contextmanager
-def fetching(api: str) -> Iterator[None]:
-    """Raise failures to read an answer as errors that name the API.
-
-    `api` is "resource", "custom" or "external". An invalid number, time or duration in
-    an answer is such a failure: upstream's decoder refuses the answer.
-    """
-    try:
-        yield
-    except (ComputationError, ValueError) as error:
-        raise failed_fetch(api, error) from error
-
-
-def failed_fetch(api: str, why: object) -> ComputationError:
-    """Return the error of an API whose metrics cannot be read."""
-    return ComputationError(f"unable to fetch metrics from {api} metrics API: {why}")
-
-
-def no_metrics(api: str) -> ComputationError:
-    """Return the error of an answer without metrics."""
-    return ComputationError(f"no metrics returned from {api} metrics API")
-
-
-def measured_at(timestamp: str | None) -> datetime:
-    """Return the time of a metric; one without a time is older than every other."""
-    return parse_time(timestamp) if timestamp else _NEVER
 
 
 def describe(error: APIError, subject: str) -> str:

@@ -6,8 +6,8 @@ that answers slowly does not delay autoscalers that need another one.
 """
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import timedelta
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from controller_manager.api.autoscaling.v2 import (
@@ -17,33 +17,44 @@ from controller_manager.api.autoscaling.v2 import (
 from controller_manager.api.custom_metrics.v1beta2 import MetricValue, MetricValueList
 from controller_manager.api.external_metrics.v1beta1 import ExternalMetricValueList
 from controller_manager.api.metrics.v1beta1 import PodMetrics, PodMetricsList
+from controller_manager.api.times import parse_time
 from controller_manager.client.client import Client
 from controller_manager.client.errors import APIError, ProtocolError, TransportError
 from controller_manager.client.resource_mapper import KindNotServed, ResourceMapper
 from controller_manager.clock import Clock
 from controller_manager.options.durations import parse_duration
 
-from .metrics_api import (
-    MetricsAPI,
-    ServedVersion,
-    failed_fetch,
-    fetching,
-    measured_at,
-    no_metrics,
-)
-from .pods import PodMetric, milli_value
+from .metrics_api import MetricsAPI, ServedVersion
+from .pods import ComputationError, PodMetric, milli_value
 
 _RESOURCE: Final = "resource"
 _CUSTOM: Final = "custom"
 _EXTERNAL: Final = "external"
 """The names of the APIs in messages."""
 
+RESOURCE_GROUP: Final = "metrics.k8s.io"
+CUSTOM_GROUP: Final = "custom.metrics.k8s.io"
+EXTERNAL_GROUP: Final = "external.metrics.k8s.io"
+
+CUSTOM_VERSIONS: Final = ("v1beta2", "v1beta1")
+"""The versions of the custom metrics API that this client reads."""
+
 SHARES: Final = 4
 """The parts of the requests in flight: one for each API, and one for all others."""
 
+_EVERY_OBJECT: Final = "*"
+_WINDOW: Final = 60
+"""Seconds of a window that the API does not tell (metricServerDefaultMetricWindow)."""
+
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
+
 
 class MetricsClient:
-    """The metrics APIs, by the types of metrics that are read from them."""
+    """Reads metrics of pods and objects, by the API that serves them.
+
+    Its methods raise ComputationError in upstream's words if there is no answer or no
+    metric, and APIStuck (see `MetricsAPI.read`).
+    """
 
     def __init__(
         self,
@@ -59,16 +70,13 @@ class MetricsClient:
         Each API gets at most `concurrency` requests at a time. The client of
         the controller lets `SHARES` times as many through, so some are left for others.
         """
-
-        def api(group: str) -> MetricsAPI:
-            return MetricsAPI(client, clock, group, concurrency)
-
-        version = ServedVersion(
+        self.resource = MetricsAPI(client, clock, RESOURCE_GROUP, concurrency)
+        self.custom = MetricsAPI(client, clock, CUSTOM_GROUP, concurrency)
+        self.external = MetricsAPI(client, clock, EXTERNAL_GROUP, concurrency)
+        self._resources = resources
+        self._version = ServedVersion(
             client, clock, CUSTOM_GROUP, CUSTOM_VERSIONS, sync_period
         )
-        self.resource = ResourceMetrics(api(RESOURCE_GROUP))
-        self.custom = CustomMetrics(api(CUSTOM_GROUP), resources, version)
-        self.external = ExternalMetrics(api(EXTERNAL_GROUP))
 
     @asynccontextmanager
     async def slots(self, metrics: Iterable[MetricSpec]) -> AsyncIterator[None]:
@@ -93,46 +101,138 @@ class MetricsClient:
         for each in metrics:
             match each.type:
                 case "Resource" | "ContainerResource":
-                    yield self.resource.api
+                    yield self.resource
                 case "Pods" | "Object":
-                    yield self.custom.api
+                    yield self.custom
                 case "External":
-                    yield self.external.api
+                    yield self.external
 
-
-RESOURCE_GROUP: Final = "metrics.k8s.io"
-
-_SUBJECT: Final = f"pods.{RESOURCE_GROUP}"
-
-
-class ResourceMetrics:
-    """Reads the usage of resources such as cpu and memory by pods."""
-
-    def __init__(self, api: MetricsAPI) -> None:
-        self.api = api
-
-    async def of_pods(
+    async def resource_metric(
         self, namespace: str, selector: str, resource: str, container: str = ""
     ) -> Mapping[str, PodMetric]:
         """Return the usage of each pod that a selector selects, by the pod's name.
 
         With a `container`, it is the usage of only that container. A pod whose metrics
-        lack the resource, for one of its containers, is left out. Raises
-        ComputationError, and the errors of `MetricsAPI.read`.
+        lack the resource, for one of its containers, is left out.
         """
         path = ("v1beta1", "namespaces", namespace, "pods")
-        with fetching(_RESOURCE):
-            answer = await self.api.read(
-                path, PodMetricsList, _SUBJECT, labelSelector=selector
+        subject = f"pods.{RESOURCE_GROUP}"
+        with _fetching(_RESOURCE):
+            answer = await self.resource.read(
+                path, PodMetricsList, subject, labelSelector=selector
             )
         if not answer.items:
-            raise no_metrics(_RESOURCE)
-        with fetching(_RESOURCE):
+            raise _no_metrics(_RESOURCE)
+        with _fetching(_RESOURCE):
             return {
-                each.metadata.name: _metric(each, amount)
+                each.metadata.name: _usage_metric(each, amount)
                 for each in answer.items
                 if (amount := _usage(each, resource, container)) is not None
             }
+
+    async def raw_metric(
+        self, namespace: str, selector: str, metric: str, metric_selector: str
+    ) -> Mapping[str, PodMetric]:
+        """Return a custom metric of each pod that a selector selects, by its name."""
+        path = ("namespaces", namespace, "pods", _EVERY_OBJECT, metric)
+        subject = f"pods.{CUSTOM_GROUP} {_EVERY_OBJECT}"
+        found = await self._read_custom(path, subject, selector, metric_selector)
+        if not found:
+            raise _no_metrics(_CUSTOM)
+        with _fetching(_CUSTOM):
+            return {each.described_object.name: _custom_metric(each) for each in found}
+
+    async def object_metric(
+        self,
+        namespace: str,
+        reference: CrossVersionObjectReference,
+        metric: str,
+        metric_selector: str,
+    ) -> int:
+        """Return a custom metric of an object of the namespace, in thousandths.
+
+        A reference to a namespace always means the one that the autoscaler is in.
+        """
+        try:
+            path, subject = await self._path_of(namespace, reference, metric)
+        except (KindNotServed, APIError, ProtocolError, TransportError) as error:
+            kind = ".".join(filter(None, (reference.kind, _group(reference))))
+            why = f"unable to map kind {kind} to resource: {error}"
+            raise _failed_fetch(_CUSTOM, why) from error
+        found = await self._read_custom(path, subject, "", metric_selector)
+        if len(found) != 1:
+            why = (
+                f"the custom metrics API server returned {len(found)} results when we "
+                "asked for exactly one"
+            )
+            raise _failed_fetch(_CUSTOM, why)
+        with _fetching(_CUSTOM):
+            return milli_value(str(found[0].value))
+
+    async def _path_of(
+        self, namespace: str, reference: CrossVersionObjectReference, metric: str
+    ) -> tuple[tuple[str, ...], str]:
+        """Return the path of an object's metric, and its name in error messages."""
+        group = _group(reference)
+        if (group, reference.kind) == ("", "Namespace"):
+            path = ("namespaces", namespace, "metrics", metric)
+            return path, f"metrics.{CUSTOM_GROUP}"
+        resource = await self._resources.resource_of(group, reference.kind)
+        name = resource.group_resource
+        return (
+            ("namespaces", namespace, name, reference.name, metric),
+            f"{name}.{CUSTOM_GROUP} {reference.name}",
+        )
+
+    async def _read_custom(
+        self, path: tuple[str, ...], subject: str, selector: str, metric_selector: str
+    ) -> tuple[MetricValue, ...]:
+        with _fetching(_CUSTOM):
+            version = await self._version.get()
+            answer = await self.custom.read(
+                (version, *path),
+                MetricValueList,
+                subject,
+                labelSelector=selector,
+                metricLabelSelector=metric_selector,
+            )
+        return answer.items or ()
+
+    async def external_metric(
+        self, namespace: str, metric: str, selector: str
+    ) -> Sequence[int]:
+        """Return the values, in thousandths, of the series that a selector selects."""
+        path = ("v1beta1", "namespaces", namespace, metric)
+        subject = f"{metric}.{EXTERNAL_GROUP}"
+        with _fetching(_EXTERNAL):
+            answer = await self.external.read(
+                path, ExternalMetricValueList, subject, labelSelector=selector
+            )
+        if not answer.items:
+            raise _no_metrics(_EXTERNAL)
+        with _fetching(_EXTERNAL):
+            return [milli_value(str(each.value)) for each in answer.items]
+
+
+@contextmanager
+def _fetching(api: str) -> Iterator[None]:
+    """Raise failures to read an answer as errors that name the API.
+
+    An invalid number, time or duration in an answer is such a failure: upstream's
+    decoder refuses the answer.
+    """
+    try:
+        yield
+    except (ComputationError, ValueError) as error:
+        raise _failed_fetch(api, error) from error
+
+
+def _failed_fetch(api: str, why: object) -> ComputationError:
+    return ComputationError(f"unable to fetch metrics from {api} metrics API: {why}")
+
+
+def _no_metrics(api: str) -> ComputationError:
+    return ComputationError(f"no metrics returned from {api} metrics API")
 
 
 def _usage(pod: PodMetrics, resource: str, container: str) -> int | None:
@@ -147,153 +247,24 @@ def _usage(pod: PodMetrics, resource: str, container: str) -> int | None:
     return sum(milli_value(str(each)) for each in known)
 
 
-def _window(text: str) -> timedelta:
-    """Return the length of a window."""
-    return timedelta(seconds=parse_duration(text) if text else 0.0)
+def _usage_metric(pod: PodMetrics, amount: int) -> PodMetric:
+    seconds = parse_duration(pod.window) if pod.window else 0.0
+    return PodMetric(amount, _measured_at(pod.timestamp), timedelta(seconds=seconds))
 
 
-def _metric(pod: PodMetrics, amount: int) -> PodMetric:
-    window = _window(pod.window)
-    return PodMetric(amount, measured_at(pod.timestamp), window)
+def _custom_metric(value: MetricValue) -> PodMetric:
+    given = (value.window_seconds, value.window, _WINDOW)
+    seconds = next(each for each in given if each is not None)
+    timestamp = _measured_at(value.timestamp)
+    amount = milli_value(str(value.value))
+    return PodMetric(amount, timestamp, timedelta(seconds=seconds))
 
 
-CUSTOM_GROUP: Final = "custom.metrics.k8s.io"
-
-CUSTOM_VERSIONS: Final = ("v1beta2", "v1beta1")
-"""The versions that this client reads."""
-
-_EVERY_OBJECT: Final = "*"
-_WINDOW: Final = 60
-"""Seconds of a window that the API does not tell (metricServerDefaultMetricWindow)."""
-
-
-class CustomMetrics:
-    """Reads metrics of pods and of single objects."""
-
-    def __init__(
-        self,
-        api: MetricsAPI,
-        resources: ResourceMapper,
-        version: ServedVersion,
-    ) -> None:
-        self.api = api
-        self._resources = resources
-        self._version = version
-
-    async def of_pods(
-        self, namespace: str, selector: str, metric: str, metric_selector: str
-    ) -> Mapping[str, PodMetric]:
-        """Return a metric of each pod that a selector selects, by its name.
-
-        Raises ComputationError, and the errors of `MetricsAPI.read`.
-        """
-        path = ("namespaces", namespace, "pods", _EVERY_OBJECT, metric)
-        subject = f"pods.{CUSTOM_GROUP} {_EVERY_OBJECT}"
-        found = await self._read(path, subject, selector, metric_selector)
-        if not found:
-            raise no_metrics(_CUSTOM)
-        with fetching(_CUSTOM):
-            return {each.described_object.name: _pod_metric(each) for each in found}
-
-    async def of_object(
-        self,
-        namespace: str,
-        reference: CrossVersionObjectReference,
-        metric: str,
-        metric_selector: str,
-    ) -> int:
-        """Return a metric of an object of the namespace, in thousandths.
-
-        A reference to a namespace always means the one that the autoscaler is in.
-        Raises ComputationError, and the errors of `MetricsAPI.read`.
-        """
-        try:
-            path, subject = await self._path_of(namespace, reference, metric)
-        except (KindNotServed, APIError, ProtocolError, TransportError) as error:
-            kind = ".".join(filter(None, (reference.kind, _group(reference))))
-            why = f"unable to map kind {kind} to resource: {error}"
-            raise failed_fetch(_CUSTOM, why) from error
-        found = await self._read(path, subject, "", metric_selector)
-        if len(found) != 1:
-            why = (
-                f"the custom metrics API server returned {len(found)} results when we "
-                "asked for exactly one"
-            )
-            raise failed_fetch(_CUSTOM, why)
-        with fetching(_CUSTOM):
-            return milli_value(str(found[0].value))
-
-    async def _path_of(
-        self, namespace: str, reference: CrossVersionObjectReference, metric: str
-    ) -> tuple[tuple[str, ...], str]:
-        """Return the path of an object's metric, and its name in error messages."""
-        group = _group(reference)
-        if (group, reference.kind) == ("", "Namespace"):
-            return (
-                "namespaces",
-                namespace,
-                "metrics",
-                metric,
-            ), f"metrics.{CUSTOM_GROUP}"
-        resource = await self._resources.resource_of(group, reference.kind)
-        name = resource.group_resource
-        path = ("namespaces", namespace, name, reference.name, metric)
-        return path, f"{name}.{CUSTOM_GROUP} {reference.name}"
-
-    async def _read(
-        self,
-        path: tuple[str, ...],
-        subject: str,
-        selector: str,
-        metric_selector: str,
-    ) -> tuple[MetricValue, ...]:
-        with fetching(_CUSTOM):
-            version = await self._version.get()
-            answer = await self.api.read(
-                (version, *path),
-                MetricValueList,
-                subject,
-                labelSelector=selector,
-                metricLabelSelector=metric_selector,
-            )
-        return answer.items or ()
+def _measured_at(timestamp: str | None) -> datetime:
+    """Return the time of a metric; one without a time is older than every other."""
+    return parse_time(timestamp) if timestamp else _NEVER
 
 
 def _group(reference: CrossVersionObjectReference) -> str:
     group, slash, _ = reference.api_version.partition("/")
     return group if slash else ""
-
-
-def _pod_metric(value: MetricValue) -> PodMetric:
-    given = (value.window_seconds, value.window, _WINDOW)
-    seconds = next(each for each in given if each is not None)
-    timestamp = measured_at(value.timestamp)
-    return PodMetric(
-        milli_value(str(value.value)), timestamp, timedelta(seconds=seconds)
-    )
-
-
-EXTERNAL_GROUP: Final = "external.metrics.k8s.io"
-
-
-class ExternalMetrics:
-    """Reads the series of a metric by their labels."""
-
-    def __init__(self, api: MetricsAPI) -> None:
-        self.api = api
-
-    async def values(self, namespace: str, metric: str, selector: str) -> Sequence[int]:
-        """Return the values, in thousandths, of the series that a selector selects.
-
-        Raises ComputationError, and the errors of `MetricsAPI.read`.
-        """
-        path = ("v1beta1", "namespaces", namespace, metric)
-        subject = f"{metric}.{EXTERNAL_GROUP}"
-        with fetching(_EXTERNAL):
-            answer = await self.api.read(
-                path, ExternalMetricValueList, subject, labelSelector=selector
-            )
-        if not answer.items:
-            raise no_metrics(_EXTERNAL)
-        with fetching(_EXTERNAL):
-            return [milli_value(str(each.value)) for each in answer.items]

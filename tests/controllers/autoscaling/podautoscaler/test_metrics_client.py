@@ -95,7 +95,7 @@ async def test_the_usages_of_the_containers_of_a_pod_are_added_up(
         usage("c"),
     ]
     server.put(RESOURCE, {"items": items})
-    found = await sources.resource.of_pods("default", "app=web", "cpu")
+    found = await sources.resource_metric("default", "app=web", "cpu")
     assert found == {"a": PodMetric(102, AT, timedelta(seconds=60))}
     assert server.asked == [(RESOURCE, (("labelSelector", "app=web"),))]
 
@@ -109,7 +109,7 @@ async def test_for_one_container_only_its_usage_counts(
         usage("b", ("c", {"cpu": "7m"})),
     ]
     server.put(RESOURCE, {"items": items})
-    found = await sources.resource.of_pods("default", "", "cpu", "d")
+    found = await sources.resource_metric("default", "", "cpu", "d")
     assert found == {"a": PodMetric(1000, AT, timedelta(seconds=30))}
     assert server.asked == [(RESOURCE, ())]
 
@@ -152,7 +152,7 @@ async def test_an_answer_without_a_status_gets_the_message_of_client_go(
     """Autoscalers show it in a condition."""
     server.put_text(RESOURCE, text, status)
     with pytest.raises(ComputationError) as caught:
-        await sources.resource.of_pods("default", "app=web", "cpu")
+        await sources.resource_metric("default", "app=web", "cpu")
     before = "unable to fetch metrics from resource metrics API: "
     assert str(caught.value) == f"{before}{message} (get pods.metrics.k8s.io)"
 
@@ -164,7 +164,7 @@ async def test_an_answer_with_a_status_gets_the_message_of_the_status(
     refusal = {"status": "Failure", "message": "the metrics server is told to fail"}
     server.put(EXTERNAL, {**refusal, "code": 503}, 503)
     with pytest.raises(ComputationError) as caught:
-        await sources.external.values("default", "queue", "")
+        await sources.external_metric("default", "queue", "")
     assert str(caught.value) == (
         "unable to fetch metrics from external metrics API: "
         "the metrics server is told to fail"
@@ -187,10 +187,10 @@ async def test_no_metrics_are_an_error(
 
 async def read(sources: MetricsClient, which: str) -> object:
     if which == "resource":
-        return await sources.resource.of_pods("default", "app=web", "cpu")
+        return await sources.resource_metric("default", "app=web", "cpu")
     if which == "custom":
-        return await sources.custom.of_pods("default", "app=web", "hits", "")
-    return await sources.external.values("default", "queue", "")
+        return await sources.raw_metric("default", "app=web", "hits", "")
+    return await sources.external_metric("default", "queue", "")
 
 
 async def test_the_series_of_an_external_metric_are_selected_by_the_server(
@@ -199,7 +199,7 @@ async def test_the_series_of_an_external_metric_are_selected_by_the_server(
     """Values are rounded up to thousandths."""
     items = [{"metricName": "queue", "value": each} for each in ("3", "1500u")]
     server.put(EXTERNAL, {"items": items})
-    assert await sources.external.values("default", "queue", "q=a") == [3000, 2]
+    assert await sources.external_metric("default", "queue", "q=a") == [3000, 2]
     assert server.asked == [(EXTERNAL, (("labelSelector", "q=a"),))]
 
 
@@ -228,8 +228,8 @@ async def test_a_number_is_a_quantity_too(
     """Some servers write numbers without quotes, and Go takes them."""
     server.put(EXTERNAL, {"items": [{"value": 3}, {"value": 0.25}]})
     server.put(RESOURCE, {"items": [usage("a", ("c", {"cpu": 2}))]})
-    assert await sources.external.values("default", "queue", "") == [3000, 250]
-    found = await sources.resource.of_pods("default", "", "cpu")
+    assert await sources.external_metric("default", "queue", "") == [3000, 250]
+    found = await sources.resource_metric("default", "", "cpu")
     assert found["a"].value == 2000
 
 
@@ -238,7 +238,7 @@ async def test_a_metric_whose_name_is_no_path_segment_is_not_asked_for(
 ) -> None:
     """The request would have another path."""
     with pytest.raises(ComputationError) as caught:
-        await sources.external.values("default", "../pods", "")
+        await sources.external_metric("default", "../pods", "")
     assert str(caught.value) == (
         "unable to fetch metrics from external metrics API: "
         "invalid resource '../pods': it may not be '.' or '..', nor have '/' or '%'"
@@ -256,7 +256,7 @@ async def test_a_custom_metric_of_pods_is_read_for_all_at_once(
         value("c", "1"),
     ]
     server.put(OF_PODS, {"items": items})
-    found = await sources.custom.of_pods("default", "app=web", "hits", "verb=get")
+    found = await sources.raw_metric("default", "app=web", "hits", "verb=get")
     assert found == {
         "a": PodMetric(5000, AT, timedelta(seconds=30)),
         "b": PodMetric(250, AT, timedelta(seconds=10)),
@@ -285,7 +285,7 @@ async def test_a_metric_of_an_object_is_read_below_its_resource(
     """A namespace is always the autoscaler's own, not that of the name in the spec."""
     whole = f"{CUSTOM}/v1beta2/namespaces/default/{path}"
     server.put(whole, {"items": [value("web", "12")]})
-    found = await sources.custom.of_object("default", reference, "hits", "")
+    found = await sources.object_metric("default", reference, "hits", "")
     assert (found, server.asked[-1]) == (12_000, (whole, ()))
 
 
@@ -297,7 +297,7 @@ async def test_an_object_of_an_unknown_kind_has_no_metric(
         kind="Gate", name="web", api_version="example.com/v1"
     )
     with pytest.raises(ComputationError) as caught:
-        await sources.custom.of_object("default", reference, "hits", "")
+        await sources.object_metric("default", reference, "hits", "")
     assert str(caught.value) == (
         "unable to fetch metrics from custom metrics API: unable to map kind "
         'Gate.example.com to resource: no matches for kind "Gate" in group '
@@ -312,7 +312,7 @@ async def test_an_answer_with_several_values_for_one_object_is_an_error(
     path = f"{CUSTOM}/v1beta2/namespaces/default/services/web/hits"
     server.put(path, {"items": [value("web", "1"), value("web", "2")]})
     with pytest.raises(ComputationError) as caught:
-        await sources.custom.of_object("default", SERVICE, "hits", "")
+        await sources.object_metric("default", SERVICE, "hits", "")
     assert str(caught.value) == (
         "unable to fetch metrics from custom metrics API: the custom metrics API "
         "server returned 2 results when we asked for exactly one"
@@ -334,7 +334,7 @@ async def test_the_preferred_version_is_read_if_it_is_known(
     server.put(CUSTOM, answer)
     path = f"{CUSTOM}/{version}/namespaces/default/pods/*/hits"
     server.put(path, {"items": [value("a", "1")]})
-    assert (await sources.custom.of_pods("default", "", "hits", "")).keys() == {"a"}
+    assert (await sources.raw_metric("default", "", "hits", "")).keys() == {"a"}
 
 
 async def test_without_a_known_version_the_error_names_the_reason(
@@ -344,11 +344,11 @@ async def test_without_a_known_version_the_error_names_the_reason(
     before = "unable to fetch metrics from custom metrics API: "
     server.put(CUSTOM, group("v9", "v9"))
     with pytest.raises(ComputationError) as caught:
-        await sources.custom.of_pods("default", "", "hits", "")
+        await sources.raw_metric("default", "", "hits", "")
     assert str(caught.value) == f"{before}no known available metric versions found"
     del server.answers[CUSTOM]
     with pytest.raises(ComputationError) as caught:
-        await sources.custom.of_pods("default", "", "hits", "")
+        await sources.raw_metric("default", "", "hits", "")
     why = "no custom metrics API (custom.metrics.k8s.io) registered"
     assert str(caught.value) == f"{before}{why}"
 
@@ -358,13 +358,13 @@ async def test_the_version_is_looked_up_once_in_a_sync_period(
 ) -> None:
     """Autoscalers that ask at the same time share the request."""
     server.put(OF_PODS, {"items": [value("a", "1")]})
-    asked = [sources.custom.of_pods("default", "", "hits", "") for _ in range(3)]
+    asked = [sources.raw_metric("default", "", "hits", "") for _ in range(3)]
     await asyncio.gather(*asked)
     await asyncio.sleep(SYNC_PERIOD - 1)
-    await sources.custom.of_pods("default", "", "hits", "")
+    await sources.raw_metric("default", "", "hits", "")
     assert [path for path, _ in server.asked].count(CUSTOM) == 1
     await asyncio.sleep(1)
-    await sources.custom.of_pods("default", "", "hits", "")
+    await sources.raw_metric("default", "", "hits", "")
     assert [path for path, _ in server.asked].count(CUSTOM) == 2
 
 
@@ -375,7 +375,7 @@ async def test_a_request_without_an_answer_ends(
     server.hanging[EXTERNAL] = asyncio.Event()
     began = asyncio.get_running_loop().time()
     with pytest.raises(ComputationError, match="in the time allotted") as caught:
-        await sources.external.values("default", "queue", "")
+        await sources.external_metric("default", "queue", "")
     assert str(caught.value).endswith("(get queue.external.metrics.k8s.io)")
     assert asyncio.get_running_loop().time() - began == pytest.approx(30)
 
@@ -393,7 +393,7 @@ async def test_an_api_that_does_not_answer_takes_no_more_requests_than_slots(
     with pytest.raises(metrics_api.APIStuck):
         await read(sources, "external")
     await asyncio.sleep(0.1)
-    assert sources.busy(of_queue) is sources.external.api
+    assert sources.busy(of_queue) is sources.external
     assert sources.busy([MetricSpec(type="Resource")]) is None
     assert await read(sources, "resource")
     assert len([path for path, _ in server.asked if path == EXTERNAL]) == 2
