@@ -48,7 +48,8 @@ class Informer:
 class Context:
     """Parts of a `ControllerContext`; it notes events and the keys that are added.
 
-    An event is the name of an object, a type, a reason and a message.
+    An event is the name of an object, a type, a reason and a message; `about` has the
+    objects.
     """
 
     def __init__(self, client: Any, options: Any = None) -> None:
@@ -62,6 +63,7 @@ class Context:
         self.informers = self
         self.recorder = self
         self.events: list[tuple[str, str, str, str]] = []
+        self.about: list[KubeObject] = []
         self.added: list[str] = []
         self._informers: dict[AnyResource, Informer] = {}
         self._made: dict[Callable[..., Any], Any] = {}
@@ -83,6 +85,7 @@ class Context:
         self, resource: AnyResource, obj: KubeObject, kind: str, reason: str, text: str
     ) -> None:
         del resource
+        self.about.append(obj)
         self.events.append((obj.metadata.name, kind, reason, text))
 
     def _collectors(self, collectors: Callable[..., Any]) -> Any:

@@ -135,7 +135,7 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
         key = key_of(claim)
         problem = f"error setting resizer annotation to pvc {key}, with error "
         if patch := _annotation(claim, resizer):
-            await self._patch_claim(claim, patch, problem, _EXTERNAL)
+            await self._patch_claim(claim, claim, patch, problem, _EXTERNAL)
 
     async def _try_to_expand(
         self, claim: PersistentVolumeClaim, volume: PersistentVolume, driver: str
@@ -157,7 +157,7 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
 
         Only the kubelet expands the volume, so this always succeeds. A volume that is
         larger already keeps its capacity; upstream would lower it. Each write carries
-        the version that the previous one returned.
+        the version that the previous one returned; events are about the cached claim.
         """
         key, state, now = key_of(claim), state_of(claim), self.clock.now()
         is_large = amount(volume.spec.capacity) >= requested(claim)
@@ -166,31 +166,39 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
             # writing it.
             await self._keep_capacity(claim, volume)
             return
-        status = claim.status
+        stored, status = claim, claim.status
         if not (is_large and state == NODE_INFEASIBLE):
             size = size_to_allocate(claim, volume)
             status = resizing(status, size, now)
             begun = {**_annotation(claim, driver), **status_patch(claim.status, status)}
             if begun:
                 problem = f"error updating pvc {key} with resize in progress: "
-                claim = await self._patch_claim(claim, begun, problem)
+                stored = await self._patch_claim(claim, stored, begun, problem)
             if amount(volume.spec.capacity) < parse_quantity(size):
                 grown = {"spec": {"capacity": {STORAGE: size}}}
                 problem = f"error updating pv for pvc {key}: "
                 volume = await self._patch_volume(claim, volume, grown, problem)
             if volume.spec.volume_mode == _BLOCK:
                 done = status_patch(status, resized(status, size))
-                problem = f"error marking pvc {key} as resized: "
-                await self._patch_claim(claim, done, problem)
-                text = f"ExpandVolume succeeded for volume {key}"
-                self.recorder.event(
-                    CLAIMS, claim, NORMAL, "VolumeResizeSuccessful", text
-                )
+                await self._finish(claim, stored, done)
                 return
         awaiting = status_patch(status, awaiting_node(status, now))
         problem = f"error marking pvc {key} for node expansion: "
-        claim = await self._patch_claim(claim, awaiting, problem)
+        await self._patch_claim(claim, stored, awaiting, problem)
         await self._keep_capacity(claim, volume)
+
+    async def _finish(
+        self,
+        claim: PersistentVolumeClaim,
+        stored: PersistentVolumeClaim,
+        done: Mapping[str, Any],
+    ) -> None:
+        """Tell that a volume without a file system is expanded."""
+        key = key_of(claim)
+        problem = f"error marking pvc {key} as resized: "
+        await self._patch_claim(claim, stored, done, problem)
+        text = f"ExpandVolume succeeded for volume {key}"
+        self.recorder.event(CLAIMS, claim, NORMAL, "VolumeResizeSuccessful", text)
 
     async def _keep_capacity(
         self, claim: PersistentVolumeClaim, volume: PersistentVolume
@@ -213,12 +221,16 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
     async def _patch_claim(
         self,
         claim: PersistentVolumeClaim,
+        stored: PersistentVolumeClaim,
         patch: Mapping[str, Any],
         problem: str,
         reason: str = _FAILED,
     ) -> PersistentVolumeClaim:
-        """Patch a claim's status and metadata; report a failure, except a conflict."""
-        seen, patch = claim.metadata, _of_version(claim, patch)
+        """Patch a claim's status and metadata; report a failure, except a conflict.
+
+        `stored` is its last known version.
+        """
+        seen, patch = stored.metadata, _of_version(stored, patch)
         try:
             return await self.client.patch(
                 CLAIMS, seen.namespace, seen.name, patch, PatchType.MERGE, "status"

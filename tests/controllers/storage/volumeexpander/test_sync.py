@@ -177,6 +177,7 @@ class Expander:
             message = "ExpandVolume succeeded for volume ns/data"
             events += [("data", "Normal", "VolumeResizeSuccessful", message)]
         assert self.context.events == events
+        assert all(each is self._objects["data"] for each in self.context.about)
         assert self.attempts() == (
             [(expected.plugin, "success")] * bool(expected.plugin)
         )
@@ -386,6 +387,7 @@ async def test_each_write_that_is_refused_is_reported(
         separator = " " if write.failure.endswith("with error") else ": "
         message = f"{write.failure}{separator}no"
         assert expander.context.events[-1] == ("data", "Warning", reason, message)
+        assert expander.context.about[-1] is of
         counted = [(expected.plugin, "fail-unknown")] if expected.plugin else []
         assert expander.attempts() == counted
         expander = Expander(number, Conflict)
