@@ -21,8 +21,8 @@ from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry, RegistryError, RootCause
 
 if TYPE_CHECKING:  # the registry is read for --help, too
-    from controller_manager.client.client import Client
-    from controller_manager.client.server_clock import ServerClock
+    from controller_manager.client.rest.client import Client
+    from controller_manager.client.rest.server_clock import ServerClock
 
 ENTRY_POINTS: Final = "controller_manager.controllers"
 

@@ -11,8 +11,13 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from controller_manager.client.builder import Connections
-from controller_manager.client.client import Client
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 from controller_manager.clock import Clock, LoopClock
 from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.apiserver import APIServer

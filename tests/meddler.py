@@ -3,7 +3,12 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 
 
 @dataclass

@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 
 ODD = "sub.example.com"
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 
-from controller_manager.client.transport import Stream
+from controller_manager.client.rest.transport import Stream
 
 
 @dataclass

@@ -13,7 +13,7 @@ import click
 import yaml
 from click.shell_completion import add_completion_class, get_completion_class
 
-from controller_manager.client.transport import Transport
+from controller_manager.client.rest.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.observability.log_output import drop_unwritten_output
 from controller_manager.observability.logs import Logger, make_logger

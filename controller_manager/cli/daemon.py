@@ -19,9 +19,8 @@ import uvloop
 from prometheus_client import CollectorRegistry
 
 from controller_manager.client.builder import Connections
-from controller_manager.client.client import Client
-from controller_manager.client.counts import ConnectionCounts
-from controller_manager.client.credentials import (
+from controller_manager.client.identity.counts import ConnectionCounts
+from controller_manager.client.identity.credentials import (
     Credentials,
     ReadKubeconfig,
     from_kubeconfig,
@@ -29,14 +28,15 @@ from controller_manager.client.credentials import (
     is_in_cluster,
     load_credentials,
 )
-from controller_manager.client.errors import TransportError
-from controller_manager.client.files import FileReserve
-from controller_manager.client.kubeconfig import ConfigError, read_kubeconfig
-from controller_manager.client.leader_election import LeadershipLost
-from controller_manager.client.tls import pem_only, tls_reason
-from controller_manager.client.transport import Transport
+from controller_manager.client.identity.kubeconfig import ConfigError, read_kubeconfig
+from controller_manager.client.identity.tls import pem_only, tls_reason
+from controller_manager.client.leadership.leader_election import LeadershipLost
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Transport
+from controller_manager.client.wire.file_reserve import FileReserve
 from controller_manager.clock import Clock, SystemClock
-from controller_manager.manager.beside import Beside
+from controller_manager.manager.control_loop import ControlLoop
 from controller_manager.manager.control_thread import ControlThread
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.startup import StartError
@@ -122,8 +122,8 @@ async def run_daemon(
         stack.enter_context(library_logs(logger))
         end = partial(_end_process, logger)
         thread = ControlThread(clock, logger, uvloop.new_event_loop, end)
-        beside = await stack.enter_async_context(thread)
-        connections = await connect(config, clock, logger, stack, beside)
+        control_loop = await stack.enter_async_context(thread)
+        connections = await connect(config, clock, logger, stack, control_loop)
         if config.preview.enabled:
             config = await _as_in_charge(config, given, connections, build, logger)
         logger.info("Starting", version=VERSION, kubernetes=KUBERNETES_VERSION)
@@ -138,7 +138,7 @@ async def run_daemon(
             build=build,
             registry=registry,
             open_files=open_files,
-            beside=beside,
+            control_loop=control_loop,
         )
         await manager.run(stop_on_signals(logger))
 
@@ -194,7 +194,7 @@ async def connect(
     clock: Clock,
     logger: Logger,
     stack: AsyncExitStack,
-    beside: Beside,
+    control_loop: ControlLoop,
 ) -> Connections:
     """Read all credentials and open the connections.
 
@@ -202,7 +202,7 @@ async def connect(
     no credentials with the others: a token that is read again belongs to one thread.
     Raises ConfigError for credentials that cannot be used.
     """
-    open_transport = _Opener(stack, beside)
+    open_transport = _Opener(stack, control_loop)
     root_ca = _root_ca(config.root_ca_file)
     read = cache(read_kubeconfig)  # all flags usually name the same file
     kubeconfig, master = config.client.kubeconfig, config.client.master
@@ -241,9 +241,9 @@ async def connect(
 class _Opener:
     """Opens transports, which a stack of contexts closes."""
 
-    def __init__(self, stack: AsyncExitStack, beside: Beside) -> None:
+    def __init__(self, stack: AsyncExitStack, control_loop: ControlLoop) -> None:
         self._stack = stack
-        self._beside = beside
+        self._control_loop = control_loop
         self.look_ups = LookUpSeconds()
 
     def __call__(self, credentials: Credentials) -> Transport:
@@ -263,12 +263,12 @@ class _Opener:
         async def opened() -> Transport:
             return self._open(known, reserve)
 
-        transport = await self._beside.run(opened)
-        self._stack.push_async_callback(self._beside.run, transport.close)
+        transport = await self._control_loop.run(opened)
+        self._stack.push_async_callback(self._control_loop.run, transport.close)
         return transport
 
     def _open(self, credentials: Credentials, reserve: FileReserve | None) -> Transport:
-        from controller_manager.client.http import (  # noqa: PLC0415 - aiohttp
+        from controller_manager.client.wire.http import (  # noqa: PLC0415 - aiohttp
             HTTPTransport,
         )
 

@@ -9,8 +9,11 @@ from typing import Final
 import click
 import yaml
 
-from controller_manager.client.credentials import SERVICE_ACCOUNT, is_in_cluster
-from controller_manager.client.kubeconfig import ConfigError
+from controller_manager.client.identity.credentials import (
+    SERVICE_ACCOUNT,
+    is_in_cluster,
+)
+from controller_manager.client.identity.kubeconfig import ConfigError
 from controller_manager.clock import SystemClock
 from controller_manager.doctor.checks import examine, local_checks
 from controller_manager.doctor.examination import Examination, OwnPod
@@ -24,7 +27,7 @@ from controller_manager.doctor.finding import (
     run_checks,
 )
 from controller_manager.doctor.static_pod import IMAGE, StaticPod, StaticPodError
-from controller_manager.manager.beside import InMainLoop
+from controller_manager.manager.control_loop import InMainLoop
 from controller_manager.observability.library_logs import library_logs
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import Config

@@ -11,15 +11,15 @@ from typing import Final
 import click
 from msgspec import Struct
 
-from controller_manager.client.client import Client
-from controller_manager.client.credentials import (
+from controller_manager.client.identity.credentials import (
     Credentials,
     from_kubeconfig,
     is_in_cluster,
     load_credentials,
 )
-from controller_manager.client.kubeconfig import read_kubeconfig
-from controller_manager.client.server_clock import ServerClock
+from controller_manager.client.identity.kubeconfig import read_kubeconfig
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.server_clock import ServerClock
 from controller_manager.clock import Clock, SystemClock
 from controller_manager.explain.cause import Explanation, State, worst
 from controller_manager.explain.explainer import (
@@ -226,7 +226,7 @@ async def _answer(
     question: _Question, connect: "partial[Credentials]", clock: Clock
 ) -> State:
     """Print the answer, each time that it changes; return the last state."""
-    from controller_manager.client.http import (  # noqa: PLC0415 - aiohttp
+    from controller_manager.client.wire.http import (  # noqa: PLC0415 - aiohttp
         HTTPTransport,
     )
 

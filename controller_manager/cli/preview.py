@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from controller_manager.client.tls import tls_reason
+from controller_manager.client.identity.tls import tls_reason
 from controller_manager.preview.report import Report, text_of
 
 from .failure import Failure

@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 
 import click
 
-from controller_manager.client.transport import Transport
+from controller_manager.client.rest.transport import Transport
 from controller_manager.clock import Clock
 
 from .failure import Failure

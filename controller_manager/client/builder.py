@@ -16,15 +16,15 @@ from controller_manager.observability.connections import LookUpSeconds
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import ClientConfig, RateLimit
 
-from .client import Client, RequestMetrics, WriteHook, ignore_write
-from .counts import ConnectionCounts
-from .fencing import FencedTransport
-from .ownership import Ownership, PermanentOwnership
-from .ratelimit import RequestLimiter
-from .server_clock import ServerClock
-from .service_accounts import ServiceAccountToken, ServiceAccountTransport
-from .transport import Transport
-from .warning_headers import WarningHeaders
+from .identity.counts import ConnectionCounts
+from .identity.service_accounts import ServiceAccountToken, ServiceAccountTransport
+from .leadership.fencing import FencedTransport
+from .leadership.ownership import Ownership, PermanentOwnership
+from .rest.client import Client, RequestMetrics, WriteHook, ignore_write
+from .rest.ratelimit import RequestLimiter
+from .rest.server_clock import ServerClock
+from .rest.transport import Transport
+from .rest.warning_headers import WarningHeaders
 
 IN_FLIGHT: Final = 64
 """The most requests of one client that are in flight at a time.

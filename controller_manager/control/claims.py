@@ -9,8 +9,8 @@ from controller_manager.api.meta import KubeObject, is_deleting, labels_of
 from controller_manager.api.owners import controller_of, controller_reference
 from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import Selector
-from controller_manager.client.client import Client, PatchType
-from controller_manager.client.errors import Invalid, NotFound, gravest
+from controller_manager.client.rest.client import Client, PatchType
+from controller_manager.client.rest.errors import Invalid, NotFound, gravest
 from controller_manager.runtime.outcome import SyncError
 
 OwnerT = TypeVar("OwnerT", bound=KubeObject)

@@ -22,8 +22,8 @@ from controller_manager.api.meta import (
 from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import Selector, format_selector
 from controller_manager.api.workloads import selector_of
-from controller_manager.client.client import Client, ListOptions
-from controller_manager.client.errors import NotFound, is_about
+from controller_manager.client.rest.client import Client, ListOptions
+from controller_manager.client.rest.errors import NotFound, is_about
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.consistency import ConsistencyStore
 

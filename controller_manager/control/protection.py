@@ -20,8 +20,8 @@ from controller_manager.api.meta import (
     resource_version_number,
 )
 from controller_manager.api.resource import Resource
-from controller_manager.client.client import Client
-from controller_manager.client.errors import NotFound, is_about
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import NotFound, is_about
 from controller_manager.clock import Clock
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext

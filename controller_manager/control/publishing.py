@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from controller_manager.client.errors import APIError
+from controller_manager.client.rest.errors import APIError
 from controller_manager.clock import Clock
 
 _PUBLISH_SECONDS: Final = tuple(0.001 * 2**power for power in range(15))

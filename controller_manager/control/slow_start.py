@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from controller_manager.client.errors import gravest
+from controller_manager.client.rest.errors import gravest
 
 LARGEST_BATCH: Final = 256
 """The most writes of one batch: their bodies are made in one turn of the event loop."""

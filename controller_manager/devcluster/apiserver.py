@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
     EllipticCurvePublicKey,
 )
 
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 from controller_manager.options.gates import FeatureGates

@@ -15,8 +15,8 @@ from typing import Any, Final, Self
 
 import yaml
 
-from controller_manager.client.credentials import Credentials
-from controller_manager.client.tls import TLSMaterial
+from controller_manager.client.identity.credentials import Credentials
+from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.gates import FeatureGates

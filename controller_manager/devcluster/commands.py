@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from controller_manager.cli.subcommands import Explain
-from controller_manager.client.http import HTTPTransport
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.loop_errors import log_loop_errors

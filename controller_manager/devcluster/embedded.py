@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from types import MappingProxyType
 
 from controller_manager.client.builder import Connections
-from controller_manager.client.http import HTTPTransport
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import Clock, SystemClock
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger

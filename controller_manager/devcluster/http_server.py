@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from aiohttp import ClientConnectionResetError, HttpVersion11, web
 
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.observability.logs import silent_logger
 from controller_manager.serving.answers import Streamed, Whole
 from controller_manager.serving.connection import QuietLogger

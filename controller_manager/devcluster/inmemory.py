@@ -6,8 +6,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol
 
-from controller_manager.client.errors import RequestTimeout
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.rest.errors import RequestTimeout
+from controller_manager.client.rest.transport import Request, Response, Stream
 
 
 class StreamingResponse(Protocol):

@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.errors import error_from_response, is_success
-from controller_manager.client.transport import Request, Transport
+from controller_manager.client.rest.errors import error_from_response, is_success
+from controller_manager.client.rest.transport import Request, Transport
 from controller_manager.yaml_files import UnreadableFile, read_documents
 
 from .kinds import find_kinds

@@ -4,8 +4,8 @@ import asyncio
 from typing import Final
 
 from controller_manager.api.core.v1 import SERVICE_ACCOUNTS
-from controller_manager.client.errors import Forbidden, NotFound
-from controller_manager.client.service_accounts import NAMESPACE
+from controller_manager.client.identity.service_accounts import NAMESPACE
+from controller_manager.client.rest.errors import Forbidden, NotFound
 from controller_manager.manager.permissions import NEW_ACCOUNTS
 from controller_manager.runtime.permissions import Permission, controller_role_name
 from controller_manager.version import KUBERNETES_VERSION

@@ -10,17 +10,21 @@ from functools import partial
 from typing import Any, Final
 
 from controller_manager.api.resource import segment
-from controller_manager.client.client import Client
-from controller_manager.client.discovery import discover
-from controller_manager.client.errors import Forbidden, NotFound
+from controller_manager.client.discovery.resources import discover
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import Forbidden, NotFound
 from controller_manager.clock import Clock
-from controller_manager.manager.absent import LEFT_OUT, Absent, absent_controllers
-from controller_manager.manager.missing import missing_resources
+from controller_manager.manager.left_out_controllers import (
+    NOT_SELECTED,
+    LeftOut,
+    left_out_controllers,
+)
 from controller_manager.manager.permissions import (
     AUTHENTICATE,
     AUTHORIZE,
     READ_AUTHORITIES,
 )
+from controller_manager.manager.unserved_resources import unserved_resources
 from controller_manager.options.config import AuthenticationConfig, Config
 from controller_manager.runtime.permissions import Permission
 
@@ -179,7 +183,7 @@ async def check_resources(examined: Examination) -> list[Finding]:
     The daemon watches definitions, looks again every 30 seconds, and runs the others
     meanwhile.
     """
-    missing = await missing_resources(
+    missing = await unserved_resources(
         examined.client, examined.starting, examined.config.features
     )
     findings = [
@@ -239,19 +243,19 @@ async def check_controllers(examined: Examination) -> list[Finding]:
         return [make("no controller starts", "name one in --controllers")]
     if not election.leader_elect or not is_replacing:
         return [ok(f"{len(examined.starting)} controllers start")]
-    absent = absent_controllers(examined.build, examined.config, examined.root_ca)
+    absent = left_out_controllers(examined.build, examined.config, examined.root_ca)
     if not absent:
         return [ok(f"{len(examined.starting)} controllers start, none is left out")]
     return list(_warnings(absent))
 
 
-def _warnings(absent: Sequence[Absent]) -> Iterator[Finding]:
-    left_out = [each.name for each in absent if each.why == LEFT_OUT]
+def _warnings(absent: Sequence[LeftOut]) -> Iterator[Finding]:
+    left_out = [each.name for each in absent if each.why == NOT_SELECTED]
     if left_out:
         text = f"--controllers leaves out {', '.join(left_out)}"
         yield warning(text, "name them there, unless another manager runs them")
     for each in absent:
-        if each.why != LEFT_OUT:
+        if each.why != NOT_SELECTED:
             yield warning(f"{each.name} would not run", each.why)
 
 

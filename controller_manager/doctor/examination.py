@@ -3,11 +3,11 @@
 from msgspec import Struct
 
 from controller_manager.client.builder import Connections
-from controller_manager.client.client import Client
-from controller_manager.client.server_clock import ServerClock
-from controller_manager.client.transport import Transport
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.server_clock import ServerClock
+from controller_manager.client.rest.transport import Transport
 from controller_manager.clock import Clock
-from controller_manager.manager.absent import starting_controllers
+from controller_manager.manager.left_out_controllers import starting_controllers
 from controller_manager.options.config import Config
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry

@@ -7,7 +7,11 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
-from controller_manager.client.errors import APIError, ProtocolError, TransportError
+from controller_manager.client.rest.errors import (
+    APIError,
+    ProtocolError,
+    TransportError,
+)
 
 
 class Level(StrEnum):

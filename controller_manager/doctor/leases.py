@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from controller_manager.api.coordination.v1 import LEASES, Lease
 from controller_manager.api.times import parse_time
-from controller_manager.client.client import Client
-from controller_manager.client.errors import Forbidden, NotFound
-from controller_manager.client.leader_election import is_of_this_program
+from controller_manager.client.leadership.leader_election import is_of_this_program
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import Forbidden, NotFound
 from controller_manager.options.flag_set import FlagSet
 from controller_manager.options.manager_pods import (
     LABEL,

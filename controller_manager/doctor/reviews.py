@@ -15,8 +15,8 @@ from controller_manager.api.authorization.v1 import (
     SubjectAccessReview,
     SubjectAccessReviewSpec,
 )
-from controller_manager.client.client import Client
-from controller_manager.client.service_accounts import NAMESPACE
+from controller_manager.client.identity.service_accounts import NAMESPACE
+from controller_manager.client.rest.client import Client
 from controller_manager.runtime.permissions import Permission
 
 Ask = Callable[[ResourceAttributes], Awaitable[bool]]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from controller_manager.client.client import Client
+from controller_manager.client.rest.client import Client
 from controller_manager.version import KUBERNETES_VERSION
 
 from .examination import Examination

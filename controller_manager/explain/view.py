@@ -10,16 +10,16 @@ from typing import Any, Final
 from controller_manager.api.json_objects import JSON, object_at, objects_at
 from controller_manager.api.resource import AnyResource, InvalidPathSegment
 from controller_manager.api.times import parse_time
-from controller_manager.client.client import Client
-from controller_manager.client.discovery import Discovery, discover
-from controller_manager.client.errors import (
+from controller_manager.client.discovery.resources import Discovery, discover
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import (
     APIError,
     Forbidden,
     NotFound,
     ProtocolError,
     TransportError,
 )
-from controller_manager.client.server_clock import ServerClock
+from controller_manager.client.rest.server_clock import ServerClock
 
 from .items import Item
 

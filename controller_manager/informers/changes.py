@@ -39,7 +39,7 @@ class DependsOn:
 
     `reading` names the parts that are read as well, and whose changes alone have no
     effect: the handler reads them once one of its parts has changed, or they never
-    change. In the strict mode of the caches (`informers.declared`), reading any other
+    change. In the strict mode of the caches (`informers.strict`), reading any other
     part raises UndeclaredReadError. Name, namespace, uid and creation time may always
     be read.
 

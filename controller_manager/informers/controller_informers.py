@@ -6,13 +6,13 @@ from typing import Any, Final, TypeVar, cast
 from controller_manager.api.meta import KubeObject, PartialMetadata
 from controller_manager.api.resource import AnyResource, Resource
 
-from .declared import DeclaredInformer
 from .factory import InformerFactory, declared_of
 from .informer import SharedInformer
 from .reads import Reads, fields_of
+from .strict.informer import DeclaredInformer
+from .strict.views import kept_of_metadata
 from .transforms import DROPPED_BY_MONITORS
 from .trimming import Kept, kept_of
-from .views import kept_of_metadata
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

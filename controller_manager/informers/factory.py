@@ -7,16 +7,16 @@ from typing import Any, TypeVar, cast
 
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import AnyResource, Resource
-from controller_manager.client.client import Client, ListOptions
-from controller_manager.client.paths import object_path
+from controller_manager.client.rest.client import Client, ListOptions
+from controller_manager.client.rest.paths import object_path
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.informers import InformerCollectors
 from controller_manager.options.gates import FeatureGates
 
 from .informer import DEFAULT_GATES, SharedInformer
 from .reads import Reads
+from .strict.views import forbid_undeclared_reads
 from .transforms import MonitorTransform, decoder_for, transform_for
-from .views import forbid_undeclared_reads
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
@@ -50,7 +50,7 @@ class InformerFactory:
         delays no informer.
 
         With `strict_reads`, a controller that reads an undeclared field of a cached
-        object gets UndeclaredReadError (see `informers.views`).
+        object gets UndeclaredReadError (see `informers.strict`).
         """
         self.strict_reads = strict_reads
         if strict_reads:

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from controller_manager.api.meta import KubeObject, key_of, resource_version_number
 from controller_manager.api.resource import Resource
-from controller_manager.client.client import Client
-from controller_manager.client.watch import EventDecoder
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.watch import EventDecoder
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.informers import InformerMetrics

@@ -12,14 +12,14 @@ from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import NODES
 from controller_manager.api.meta import KubeObject, key_of, resource_version_number
 from controller_manager.api.resource import Resource
-from controller_manager.client.client import (
+from controller_manager.client.rest.client import (
     BUSY_IDLE_TIMEOUT,
     IDLE_TIMEOUT,
     Client,
     ListOptions,
     WatchOptions,
 )
-from controller_manager.client.errors import (
+from controller_manager.client.rest.errors import (
     APIError,
     Gone,
     NotSent,
@@ -28,7 +28,7 @@ from controller_manager.client.errors import (
     TooManyRequests,
     TransportError,
 )
-from controller_manager.client.watch import (
+from controller_manager.client.rest.watch import (
     Added,
     Bookmark,
     Deleted,

@@ -16,10 +16,10 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.discovery.v1 import EndpointConditions, EndpointSlice
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import AnyResource
-from controller_manager.client.watch import EventDecoder
+from controller_manager.client.rest.watch import EventDecoder
 
-from .pod_events import PodEventDecoder
-from .pod_transform import PodTransform
+from .pods.decoder import PodEventDecoder
+from .pods.transform import PodTransform
 from .reads import Reads
 from .sharing import OwnerTransform
 from .trimming import kept_of, trim_for

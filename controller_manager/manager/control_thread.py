@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from controller_manager.client.leader_election import LeadershipLost
+from controller_manager.client.leadership.leader_election import LeadershipLost
 from controller_manager.clock import Clock
 from controller_manager.observability.heartbeat import Heartbeat
 from controller_manager.observability.logs import Logger
@@ -42,7 +42,7 @@ EndProcess = Callable[[str], None]
 class ControlThread:
     """A thread with an event loop of its own; an asynchronous context of the main loop.
 
-    See `Beside` for the ways between the two loops.
+    See `ControlLoop` for the ways between the two loops.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class ControlThread:
     # From the main loop to the thread
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
-        """Run `work` in the thread; see `Beside.run`."""
+        """Run `work` in the thread; see `ControlLoop.run`."""
         ended: asyncio.Future[asyncio.Task[ResultT]] = self._main.create_future()
         crossing = _Crossing(self, work, ended)
         self._loop.call_soon_threadsafe(crossing.start)
@@ -139,7 +139,7 @@ class ControlThread:
     # From the thread to the main loop
 
     def tell(self, news: Callable[[], object]) -> None:
-        """Let the main loop call `news`; see `Beside.tell`."""
+        """Let the main loop call `news`; see `ControlLoop.tell`."""
         self._main.call_soon_threadsafe(news)
 
     async def ask(self, question: Callable[[], ResultT], patience: float) -> ResultT:

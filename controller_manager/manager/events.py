@@ -5,8 +5,8 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from controller_manager.client.client import Client
-from controller_manager.client.events import EventBroadcaster
+from controller_manager.client.events.recorder import EventBroadcaster
+from controller_manager.client.rest.client import Client
 from controller_manager.clock import Clock
 from controller_manager.observability.defects import count_nowhere
 from controller_manager.observability.logs import Logger

@@ -31,12 +31,11 @@ from controller_manager.serving.pages import Pages
 from controller_manager.serving.server import Server
 from controller_manager.version import COMPONENT
 
-from .absent import absent_controllers, warn_of_absent_controllers
-from .awaited import AwaitedControllers
-from .beside import Beside, InMainLoop
 from .caches import CacheGroup
+from .control_loop import ControlLoop, InMainLoop
 from .controllers import ControllerGroup
 from .events import EventBroadcasters
+from .left_out_controllers import left_out_controllers, warn_of_left_out_controllers
 from .migration import MigrationGroup, migrated_controllers
 from .ownership import Elections, OwnershipGroup
 from .preview import PreviewGroup, make_preview, without_writes
@@ -44,9 +43,10 @@ from .runnable import Checks, Lifetime, Runnable
 from .servers import ServerGroup
 from .startup import StartUp
 from .stuck_rollouts import StuckRollouts
+from .waiting_controllers import WaitingControllers
 
 STRICT_READS: Final = "CONTROLLER_MANAGER_STRICT_READS"
-"""The environment variable that switches on the strict mode of `informers.views`.
+"""The environment variable that switches on `informers.strict`.
 
 Its value is then "true". Compare KUBE_CACHE_MUTATION_DETECTOR of client-go.
 """
@@ -77,11 +77,11 @@ class ControllerManager:
         registry: CollectorRegistry | None = None,
         work_clock: Callable[[], float] = time.perf_counter,
         open_files: int = 0,
-        beside: Beside | None = None,
+        control_loop: ControlLoop | None = None,
     ) -> None:
         """Take all parts from outside; the caller closes the connections.
 
-        Lease and endpoints run `beside` the main loop, by default in it.
+        Lease and endpoints run in `control_loop`, beside the main loop, by default in it.
 
         `build` has all controllers of this build.
         `work_clock` measures, in seconds, how long workers block the event loop.
@@ -92,10 +92,10 @@ class ControllerManager:
         self._clock = clock
         self._rng = rng
         self._logger = logger
-        self._beside = beside or InMainLoop()
+        self._control_loop = control_loop or InMainLoop()
         self._registry = registry or CollectorRegistry()
         self._metrics = Collectors(self._registry, connections.manager.host, COMPONENT)
-        self._metrics.loop.stalled_for(self._beside.silence)
+        self._metrics.loop.stalled_for(self._control_loop.silence)
         self._preview = self._make_preview(connections)
         self.preview = self._preview.preview
         """The preview, `None` for a manager that writes."""
@@ -181,7 +181,7 @@ class ControllerManager:
         elections = Elections(
             self._config,
             clients,
-            self._beside,
+            self._control_loop,
             lambda: self._events.apart(clients.election(), COMPONENT),
             clock=self._clock,
             rng=self._rng,
@@ -194,7 +194,7 @@ class ControllerManager:
         """The leader elector, `None` without leader election."""
         self._clients.fence(self._ownership.ownership)
         self._migrated = migrated_controllers(self._build, self._config.generic)
-        migration = OwnershipGroup(None, self._beside)
+        migration = OwnershipGroup(None, self._control_loop)
         if self._migrated:
             migration = elections.migration()
             self._clients.fence(migration.ownership, self._migrated)
@@ -217,7 +217,7 @@ class ControllerManager:
             turns=Turns(clock=work_clock, on_turn=self._metrics.loop.turned),
             metrics=self._metrics,
         )
-        self._awaited = AwaitedControllers(
+        self._awaited = WaitingControllers(
             self._startup,
             self._caches,
             self.controllers,
@@ -244,7 +244,7 @@ class ControllerManager:
             self.controllers.debug_pages,
             self.controllers.key_reports,
             self._clock.now(),
-            self._beside,
+            self._control_loop,
             self._health_beside,
             self._preview.page,
         )
@@ -252,7 +252,7 @@ class ControllerManager:
             self._config,
             self._connections,
             pages,
-            self._beside,
+            self._control_loop,
             clock=self._clock,
             metrics=self._metrics,
             logger=self._logger,
@@ -280,7 +280,7 @@ class ControllerManager:
     def _health_beside(self) -> Checks:
         """Return the checks of /healthz that need no answer of the main loop."""
         leases = _health_of(self._ownership, self._migration)
-        return {**leases, "main-loop": self._beside.problem}
+        return {**leases, "main-loop": self._control_loop.problem}
 
     def readyz(self) -> Checks:
         """Return the checks of /readyz, which say what the process waits for."""
@@ -364,9 +364,9 @@ class ControllerManager:
         await self._caches.wait()
         await self._ownership.wait(life)
         root_ca = self._connections.root_ca
-        warn_of_absent_controllers(
+        warn_of_left_out_controllers(
             self._ownership.previous_holder,
-            absent_controllers(self._build, self._config, root_ca),
+            left_out_controllers(self._build, self._config, root_ca),
             self._logger,
         )
 

@@ -15,16 +15,16 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 
 from controller_manager.client.builder import ClientBuilder
-from controller_manager.client.coordinated_election import CoordinatedElector
-from controller_manager.client.events import EventBroadcaster
-from controller_manager.client.leader_election import (
+from controller_manager.client.events.recorder import EventBroadcaster
+from controller_manager.client.leadership.coordinated_election import CoordinatedElector
+from controller_manager.client.leadership.leader_election import (
     LeaderElector,
     LeadershipLost,
     LeadershipYielded,
     new_identity,
 )
-from controller_manager.client.lease_candidate import Candidacy
-from controller_manager.client.ownership import (
+from controller_manager.client.leadership.lease_candidate import Candidacy
+from controller_manager.client.leadership.ownership import (
     LeaseOwnership,
     Ownership,
     PermanentOwnership,
@@ -35,7 +35,7 @@ from controller_manager.observability.metrics.elections import ElectionCollector
 from controller_manager.options.config import Config, LeaderElectionConfig
 from controller_manager.options.gates import COORDINATED_ELECTION
 
-from .beside import Beside
+from .control_loop import ControlLoop
 from .runnable import Checks, Lifetime, Runnable
 
 _LAST_EVENT: Final = 1.0
@@ -60,7 +60,7 @@ class OwnershipGroup(Runnable):
     def __init__(
         self,
         elector: LeaderElector | None,
-        beside: Beside,
+        control_loop: ControlLoop,
         recorder: EventBroadcaster | None = None,
         candidacy: Candidacy | None = None,
     ) -> None:
@@ -70,7 +70,7 @@ class OwnershipGroup(Runnable):
         `candidacy` makes this process a candidate.
         """
         self._elector = elector
-        self._beside = beside
+        self._control_loop = control_loop
         self._recorder = recorder
         self._candidacy = candidacy
         self._standing: asyncio.Task[None] | None = None
@@ -119,7 +119,7 @@ class OwnershipGroup(Runnable):
         self, life: Lifetime, name: str, work: Callable[[], Coroutine[Any, Any, None]]
     ) -> asyncio.Task[None]:
         """Start a task that waits for work beside the main loop."""
-        return life.tasks.create_task(self._beside.run(work), name=name)
+        return life.tasks.create_task(self._control_loop.run(work), name=name)
 
     async def _hold(self, elector: LeaderElector, acquired: asyncio.Event) -> None:
         """Acquire the lease and renew it, beside the main loop.
@@ -127,7 +127,7 @@ class OwnershipGroup(Runnable):
         Both in one piece: the main loop may be busy when the lease is acquired.
         """
         await elector.acquire()
-        self._beside.tell(acquired.set)
+        self._control_loop.tell(acquired.set)
         try:
             await elector.renew()
         except LeadershipYielded:
@@ -156,14 +156,14 @@ class OwnershipGroup(Runnable):
         # would answer the API server, and be elected again.
         await _cancelled(self._holding, self._standing)
         await self.release()
-        await self._beside.run(self._write_last_event)
+        await self._control_loop.run(self._write_last_event)
         await _cancelled(self._watching, self._recording)
 
     async def release(self) -> None:
         """Release the lease, once; does nothing if it was lost before."""
         if self._elector is not None and not self._is_released:
             self._is_released = True
-            await self._beside.run(self._elector.release)
+            await self._control_loop.run(self._elector.release)
 
     def health(self) -> Checks:
         """Return a check: whether a leader renews its lease or has stopped to lead."""
@@ -184,7 +184,7 @@ class Elections:
 
     config: Config
     clients: ClientBuilder
-    beside: Beside
+    control_loop: ControlLoop
     make_recorder: Callable[[], EventBroadcaster]
     _: KW_ONLY
     clock: Clock
@@ -229,7 +229,7 @@ class Elections:
         candidacy: Callable[[LeaderElector], Candidacy] | None = None,
     ) -> OwnershipGroup:
         if self._metrics is None:
-            return OwnershipGroup(None, self.beside)
+            return OwnershipGroup(None, self.control_loop)
         recorder = self.make_recorder()
         elector = make(
             self.clients.lease(),
@@ -244,7 +244,7 @@ class Elections:
             may_lead=self._may_lead,
         )
         standing = candidacy(elector) if candidacy else None
-        return OwnershipGroup(elector, self.beside, recorder, standing)
+        return OwnershipGroup(elector, self.control_loop, recorder, standing)
 
     def _candidacy(self, elector: LeaderElector) -> Candidacy:
         """Return the candidacy of this process in a coordinated election."""
@@ -261,4 +261,4 @@ class Elections:
         )
 
     def _may_lead(self) -> bool:
-        return not self.beside.is_hung
+        return not self.control_loop.is_hung

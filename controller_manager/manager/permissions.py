@@ -15,7 +15,7 @@ from controller_manager.api.authorization.v1 import SUBJECT_ACCESS_REVIEWS
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.coordination.v1beta1 import LEASE_CANDIDATES
 from controller_manager.api.core.v1 import CONFIG_MAPS, EVENTS, SERVICE_ACCOUNTS
-from controller_manager.client.service_accounts import NAMESPACE as OF_ACCOUNTS
+from controller_manager.client.identity.service_accounts import NAMESPACE as OF_ACCOUNTS
 from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.options.gates import COORDINATED_ELECTION, FeatureGates
 from controller_manager.runtime.descriptor import Descriptor

@@ -5,8 +5,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 
 from controller_manager.client.builder import Connections
-from controller_manager.client.client import Client
-from controller_manager.client.transport import Transport
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.lag import observe_lag
@@ -21,7 +21,7 @@ from controller_manager.serving.pages import Pages
 from controller_manager.serving.reviews import ReviewLimiter
 from controller_manager.serving.server import Server
 
-from .beside import Beside
+from .control_loop import ControlLoop
 from .runnable import Lifetime, Runnable
 
 
@@ -38,7 +38,7 @@ class ServerGroup(Runnable):
     config: Config
     connections: Connections
     pages: Pages
-    beside: Beside
+    control_loop: ControlLoop
     _: KW_ONLY
     clock: Clock
     metrics: Collectors
@@ -65,11 +65,11 @@ class ServerGroup(Runnable):
         )
         if self.config.serving.port == 0:
             return
-        authenticator = await self.beside.run(self._serve)
+        authenticator = await self.control_loop.run(self._serve)
         following = partial(self._follow_settings, authenticator)
         self._tasks.append(
             life.tasks.create_task(
-                self.beside.run(following), name="authentication-settings"
+                self.control_loop.run(following), name="authentication-settings"
             )
         )
 
@@ -145,4 +145,4 @@ class ServerGroup(Runnable):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self.server is not None:
-            await self.beside.run(self.server.close)
+            await self.control_loop.run(self.server.close)

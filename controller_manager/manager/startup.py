@@ -11,14 +11,14 @@ from typing import Any, Final
 from msgspec import Struct
 
 from controller_manager.client.builder import ClientBuilder
-from controller_manager.client.client import Client, WriteHook, ignore_write
-from controller_manager.client.errors import (
+from controller_manager.client.discovery.resource_mapper import ResourceMapper
+from controller_manager.client.rest.client import Client, WriteHook, ignore_write
+from controller_manager.client.rest.errors import (
     Redirected,
     TransportError,
     UntrustedServer,
     error_from_response,
 )
-from controller_manager.client.resource_mapper import ResourceMapper
 from controller_manager.clock import Clock
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.factory import InformerFactory
@@ -36,7 +36,7 @@ from controller_manager.runtime.turns import Turns
 
 from .events import EventBroadcasters
 from .migration import component_of, is_given_away
-from .missing import Missing, missing_resources
+from .unserved_resources import Unserved, unserved_resources
 
 _POLL: Final = 1.0
 _DISCOVERIES: Final = 10
@@ -131,12 +131,12 @@ class StartUp:
         self._waiting_for = ""
         return prepared
 
-    async def missing(self, descriptors: Iterable[Descriptor]) -> Missing:
+    async def missing(self, descriptors: Iterable[Descriptor]) -> Unserved:
         """Return the required resources that the API server lacks, by controller.
 
         Resources of a group version that cannot be discovered count as missing.
         """
-        return await missing_resources(
+        return await unserved_resources(
             self.clients.manager(), descriptors, self.config.features
         )
 

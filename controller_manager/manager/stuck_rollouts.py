@@ -18,8 +18,8 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.client.client import Client
-from controller_manager.client.server_clock import ServerClock
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.server_clock import ServerClock
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger

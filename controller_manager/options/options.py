@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .build import Build
 from .document import FileError, defaults, read_file
 from .durations import parse_duration
+from .known_controllers import KnownControllers
 from .values import default_value, parse_flag, parse_number
 
 
@@ -21,7 +21,9 @@ class OptionsError(Exception):
 class Options:
     """The values of all flags, the origin of each, and the problems."""
 
-    def __init__(self, given: Mapping[str, Sequence[str]], build: Build) -> None:
+    def __init__(
+        self, given: Mapping[str, Sequence[str]], build: KnownControllers
+    ) -> None:
         """Read the file that ``--config`` names, then the flags, which win over it."""
         self.build = build
         self.problems: list[str] = []

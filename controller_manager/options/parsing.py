@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from .build import Build
 from .checks import readable_document
 from .config import (
     ClientConfig,
@@ -20,6 +19,7 @@ from .controller_options import ControllerOptions, make_options
 from .document import as_tree
 from .flag_set import suggest
 from .gates import LOGGING_ALPHA, THIS_MINOR, FeatureGates, minor_version, resolve_gates
+from .known_controllers import KnownControllers
 from .leader_migration import (
     LeaderMigrationConfig,
     read_leader_migration,
@@ -38,7 +38,7 @@ _DEFAULT_BURST: Final = 10
 
 def parse(
     given: Mapping[str, Sequence[str]],
-    build: Build,
+    build: KnownControllers,
     known_problems: Iterable[str] = (),
 ) -> Config:
     """Return the config for the flags in `given`.

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
-from controller_manager.client.errors import NAMESPACE_TERMINATING
-from controller_manager.client.transport import Response
+from controller_manager.client.rest.errors import NAMESPACE_TERMINATING
+from controller_manager.client.rest.transport import Response
 
 from .fields import JSON
 from .target import Target

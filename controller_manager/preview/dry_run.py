@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from controller_manager.api.json_objects import object_at
-from controller_manager.client.errors import is_success
-from controller_manager.client.transport import Request, Response, Transport
+from controller_manager.client.rest.errors import is_success
+from controller_manager.client.rest.transport import Request, Response, Transport
 from controller_manager.clock import Clock
 
 from .answers import Refused

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from controller_manager.api.coordination.v1 import LEASES
-from controller_manager.client.client import Client
-from controller_manager.client.errors import (
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import (
     APIError,
     Forbidden,
     NotFound,
@@ -19,8 +19,8 @@ from controller_manager.client.errors import (
     TransportError,
 )
 from controller_manager.observability.logs import Logger
-from controller_manager.options.build import Build
 from controller_manager.options.config import Config
+from controller_manager.options.known_controllers import KnownControllers
 from controller_manager.options.manager_pods import (
     LABEL,
     NAMESPACE,
@@ -86,7 +86,7 @@ async def with_flags_in_charge(
     config: Config,
     given: _Flags,
     client: Client,
-    build: Build,
+    build: KnownControllers,
     logger: Logger,
 ) -> Config:
     """Return a preview's config with the flags of the manager in charge that decide.
@@ -129,7 +129,7 @@ def _usable(
     config: Config,
     taken: _Flags,
     given: _Flags,
-    build: Build,
+    build: KnownControllers,
     logger: Logger,
 ) -> tuple[Config, _Flags]:
     """Return the config with those of the taken flags that this build can use."""

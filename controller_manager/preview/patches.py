@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from controller_manager.client.client import PatchType
+from controller_manager.client.rest.client import PatchType
 
 from .fields import JSON, KEYS, SETS
 

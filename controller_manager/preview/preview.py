@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from controller_manager.client.errors import TransportError
-from controller_manager.client.ratelimit import RequestLimiter
-from controller_manager.client.transport import (
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.ratelimit import RequestLimiter
+from controller_manager.client.rest.transport import (
     READS,
     Request,
     Response,

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from controller_manager.api.selectors import SelectorError, parse_selector
-from controller_manager.client.transport import Query, Request, Response, Transport
+from controller_manager.client.rest.transport import Query, Request, Response, Transport
 
 from .answers import not_found, object_answer, partial, wants_metadata
 from .entry import Entry

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from controller_manager.api.times import format_time
-from controller_manager.client.transport import Request, Response, Transport
+from controller_manager.client.rest.transport import Request, Response, Transport
 
 from .answers import (
     Refused,

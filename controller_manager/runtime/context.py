@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from controller_manager.api.meta import KubeObject, key_of
 from controller_manager.api.resource import Resource
-from controller_manager.client.client import Client
-from controller_manager.client.events import EventRecorder
-from controller_manager.client.resource_mapper import ResourceMapper
+from controller_manager.client.discovery.resource_mapper import ResourceMapper
+from controller_manager.client.events.recorder import EventRecorder
+from controller_manager.client.rest.client import Client
 from controller_manager.clock import Clock
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.indexes import Index

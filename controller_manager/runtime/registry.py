@@ -18,8 +18,8 @@ from controller_manager.options.gates import GENERAL_GATES, Gate
 from .descriptor import Descriptor
 
 if TYPE_CHECKING:  # the registry, which --help reads, has the function
-    from controller_manager.client.client import Client
-    from controller_manager.client.server_clock import ServerClock
+    from controller_manager.client.rest.client import Client
+    from controller_manager.client.rest.server_clock import ServerClock
 
 
 class RootCause(Struct, frozen=True):

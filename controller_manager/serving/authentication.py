@@ -21,8 +21,8 @@ from controller_manager.api.authentication.v1 import (
     TokenReviewSpec,
 )
 from controller_manager.api.core.v1 import CONFIG_MAPS
-from controller_manager.client.client import Client
-from controller_manager.client.errors import (
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import (
     APIError,
     Forbidden,
     NotFound,

@@ -11,8 +11,12 @@ from controller_manager.api.authorization.v1 import (
     SubjectAccessReview,
     SubjectAccessReviewSpec,
 )
-from controller_manager.client.client import Client
-from controller_manager.client.errors import APIError, ProtocolError, TransportError
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import (
+    APIError,
+    ProtocolError,
+    TransportError,
+)
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import AuthorizationConfig

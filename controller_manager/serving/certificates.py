@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from controller_manager.client.tls import load_certificate, pem_only
-from controller_manager.client.trust import set_verify_flags
+from controller_manager.client.identity.tls import load_certificate, pem_only
+from controller_manager.client.identity.trust import set_verify_flags
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import CertificateFiles, ServingConfig
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from controller_manager.client.errors import (
+from controller_manager.client.rest.errors import (
     APIError,
     InternalError,
     NotSent,
@@ -21,7 +21,7 @@ from controller_manager.client.errors import (
     TooManyRequests,
     TransportError,
 )
-from controller_manager.client.ratelimit import RequestLimiter
+from controller_manager.client.rest.ratelimit import RequestLimiter
 from controller_manager.clock import Clock
 
 AUTHENTICATED: Final = "system:authenticated"

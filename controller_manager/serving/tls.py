@@ -8,8 +8,8 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from controller_manager.client.tls import load_certificate, tls_reason
-from controller_manager.client.trust import set_verify_flags
+from controller_manager.client.identity.tls import load_certificate, tls_reason
+from controller_manager.client.identity.trust import set_verify_flags
 from controller_manager.options.config import ServingConfig
 from controller_manager.options.tls import DEFAULT_CIPHERS
 

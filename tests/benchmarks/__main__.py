@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 from rich.console import Console
 
-from controller_manager.client.kubeconfig import ConfigError
+from controller_manager.client.identity.kubeconfig import ConfigError
 from tests.benchmarks.contenders import OURS, Contender, ContenderError
 from tests.benchmarks.driver import DriverError
 from tests.benchmarks.measuring import Figures, Options

@@ -12,9 +12,9 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
-from controller_manager.client.credentials import load_credentials
-from controller_manager.client.http import HTTPTransport
-from controller_manager.client.transport import Request
+from controller_manager.client.identity.credentials import load_credentials
+from controller_manager.client.rest.transport import Request
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from tests.benchmarks.kinds import Work
 from tests.benchmarks.server import DRIVER, NAMESPACE, idle_pod

@@ -21,13 +21,13 @@ from rich.console import Console
 from rich.table import Table
 
 from controller_manager.api.core.v1 import PODS
-from controller_manager.client.client import Client
-from controller_manager.client.credentials import Credentials
-from controller_manager.client.fencing import FencedTransport
-from controller_manager.client.http import HTTPTransport
-from controller_manager.client.ownership import PermanentOwnership
-from controller_manager.client.tls import TLSMaterial
-from controller_manager.client.transport import Request
+from controller_manager.client.identity.credentials import Credentials
+from controller_manager.client.identity.tls import TLSMaterial
+from controller_manager.client.leadership.fencing import FencedTransport
+from controller_manager.client.leadership.ownership import PermanentOwnership
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.transport import Request
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.serving.certificates import self_signed
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.http import HTTPTransport
+from controller_manager.client.wire.http import HTTPTransport
 from tests.benchmarks.driver import Driver
 
 

@@ -14,7 +14,7 @@ _LOADED: Final = (
 )
 _DAEMON: Final = (
     "from controller_manager.registry import registry; "
-    "import controller_manager.cli.daemon, controller_manager.client.http; "
+    "import controller_manager.cli.daemon, controller_manager.client.wire.http; "
     "[each.resolve() for each in registry().select(['deployment-controller'])]"
 )
 _UNUSED: Final = frozenset(
@@ -35,8 +35,8 @@ _OF_DAEMON: Final = frozenset(
     (
         "aiohttp",
         "controller_manager.cli.daemon",
-        "controller_manager.client.client",
-        "controller_manager.client.http",
+        "controller_manager.client.rest.client",
+        "controller_manager.client.wire.http",
         "controller_manager.informers.informer",
         "controller_manager.manager.manager",
         "cryptography",

@@ -4,7 +4,7 @@ import base64
 import json
 from typing import Final
 
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 
 _PARTS_OF_A_TOKEN: Final = 3
 

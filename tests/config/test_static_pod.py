@@ -15,9 +15,9 @@ import yaml
 
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import Client
-from controller_manager.client.http import HTTPTransport
-from controller_manager.client.leader_election import is_of_this_program
+from controller_manager.client.leadership.leader_election import is_of_this_program
+from controller_manager.client.rest.client import Client
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.keys import ClusterKeys

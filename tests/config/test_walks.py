@@ -14,7 +14,7 @@ from typing import Final
 
 import pytest
 
-from controller_manager.client.leader_election import is_of_this_program
+from controller_manager.client.leadership.leader_election import is_of_this_program
 from tests.config.control_plane import MANIFEST
 from tests.config.node import IMAGE
 from tests.config.sections import (

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from controller_manager.client.client import Client
-from controller_manager.client.http import HTTPTransport
+from controller_manager.client.rest.client import Client
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.admission.plugins import ON_BY_DEFAULT
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster

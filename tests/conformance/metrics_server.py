@@ -17,7 +17,7 @@ from aiohttp import web
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Transport
+from controller_manager.client.rest.transport import Request, Transport
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.metrics.answers import (
     RESOURCE_METRICS,

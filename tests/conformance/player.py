@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Transport
+from controller_manager.client.rest.transport import Transport
 from controller_manager.clock import Clock
 from tests.conformance.access import MERGE, NOT_FOUND, PATCH_TYPES, Access
 from tests.conformance.form import Form

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.cli.flags import make_config as config_from_flags
-from controller_manager.client.transport import Transport
+from controller_manager.client.rest.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server.apimachinery.json_patch import json_patch
 from controller_manager.options.config import Config

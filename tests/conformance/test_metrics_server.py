@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.rest.transport import Request, Response, Stream
 from tests.clusters import Cluster
 from tests.conformance.access import Access
 from tests.conformance.metrics import Metrics

@@ -14,8 +14,8 @@ from http import HTTPStatus
 import pytest
 
 from controller_manager.client.builder import Connections
-from controller_manager.client.credentials import load_credentials
-from controller_manager.client.http import HTTPTransport
+from controller_manager.client.identity.credentials import load_credentials
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.options.config import LeaderElectionConfig

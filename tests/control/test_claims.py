@@ -7,8 +7,8 @@ import pytest
 from controller_manager.api.apps.v1 import REPLICASETS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.selectors import compile_selector
-from controller_manager.client.client import DeleteOptions, PropagationPolicy
-from controller_manager.client.errors import NotFound
+from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
+from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.claims import AdoptionRefused, Claimer
 from tests.clusters import Cluster
 from tests.controllers.builders import replica_set_json, template

@@ -20,7 +20,7 @@ from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import ObjectMeta, OwnerReference
 from controller_manager.api.selectors import LabelSelector, compile_selector
-from controller_manager.client.errors import Conflict
+from controller_manager.client.rest.errors import Conflict
 from controller_manager.control.hashes import fnv1, fnv1a, safe_encode
 from controller_manager.control.history.names import data_hash, revision_name
 from controller_manager.control.history.order import (

@@ -7,9 +7,9 @@ import pytest
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, ConfigMap
 from controller_manager.api.meta import ObjectMeta, PartialMetadata, PartialObject
-from controller_manager.client.client import Client
-from controller_manager.client.errors import Conflict, NotFound
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import Conflict, NotFound
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.control.protection import Protection
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport

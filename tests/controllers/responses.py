@@ -2,7 +2,7 @@
 
 import msgspec
 
-from controller_manager.client.transport import Response
+from controller_manager.client.rest.transport import Response
 
 
 def refusal(code: int, reason: str, message: str = "no") -> Response:

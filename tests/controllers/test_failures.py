@@ -11,7 +11,7 @@ from controller_manager.api.apps.v1 import DAEMON_SETS, REPLICASETS, STATEFUL_SE
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_time
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import daemon_set_json, replica_set_json, template

@@ -7,7 +7,7 @@ import pytest
 from controller_manager.api.apps.v1 import REPLICASETS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.client.builder import IN_FLIGHT
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.options.config import ClientConfig
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import replica_set_json

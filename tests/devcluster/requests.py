@@ -3,7 +3,7 @@
 import msgspec
 
 from controller_manager.api.core.v1 import PODS
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import TOKEN, Cluster
 from tests.controllers.builders import template
 

@@ -20,9 +20,9 @@ pytestmark = pytest.mark.slow
 LIST_NODES = """
 import os, asyncio
 from controller_manager.api.core.v1 import NODES
-from controller_manager.client.client import Client
-from controller_manager.client.credentials import load_credentials
-from controller_manager.client.http import HTTPTransport
+from controller_manager.client.rest.client import Client
+from controller_manager.client.identity.credentials import load_credentials
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 
 async def main():

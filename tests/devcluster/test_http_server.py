@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster import http_server
 from controller_manager.devcluster.http_server import (
     Answer,

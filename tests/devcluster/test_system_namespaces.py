@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from controller_manager.api.core.v1 import NAMESPACES as RESOURCE
-from controller_manager.client.errors import NotFound
+from controller_manager.client.rest.errors import NotFound
 from controller_manager.devcluster.system_namespaces import (
     NAMESPACES,
     add_system_namespaces,

@@ -11,8 +11,8 @@ from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
-from controller_manager.client.errors import TransportError
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.doctor.examination import OwnPod
 from controller_manager.doctor.finding import as_json, has_errors

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from controller_manager.client.errors import TransportError
+from controller_manager.client.rest.errors import TransportError
 from controller_manager.doctor.finding import (
     Check,
     Finding,

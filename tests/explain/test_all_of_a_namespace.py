@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 from controller_manager.explain.cause import Explanation, Reference, State
 from controller_manager.explain.explainer import explain_all, explain_target
 from controller_manager.explain.report import as_text

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.explain.cause import State
 from tests.clusters import Cluster
 from tests.explain.given import Chain, Given, chains, explained, named

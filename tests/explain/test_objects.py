@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from controller_manager.api.core.v1 import NAMESPACES, PODS
-from controller_manager.client.client import Client
-from controller_manager.client.server_clock import ServerClock
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.server_clock import ServerClock
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.explain.cause import Cause, Reference, State

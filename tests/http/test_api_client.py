@@ -7,8 +7,8 @@ from typing import Any
 import pytest_asyncio
 from kubernetes_asyncio import client, watch
 
-from controller_manager.client.client import Client
-from controller_manager.client.http import HTTPTransport
+from controller_manager.client.rest.client import Client
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 

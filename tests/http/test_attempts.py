@@ -12,15 +12,19 @@ import pytest
 import uvloop
 
 from controller_manager.api.core.v1 import CONFIG_MAPS
-from controller_manager.client.client import Client
-from controller_manager.client.credentials import Credentials
-from controller_manager.client.errors import NotSent, RequestTimeout, TransportError
-from controller_manager.client.fencing import FencedTransport, NotLeading
-from controller_manager.client.http import HTTPTransport
-from controller_manager.client.tls import TLSMaterial
-from controller_manager.client.transport import Request
+from controller_manager.client.identity.credentials import Credentials
+from controller_manager.client.identity.tls import TLSMaterial
+from controller_manager.client.leadership.fencing import FencedTransport, NotLeading
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import (
+    NotSent,
+    RequestTimeout,
+    TransportError,
+)
+from controller_manager.client.rest.transport import Request
 from controller_manager.client.wire import dialing
 from controller_manager.client.wire.dialing import keepalive_socket
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.serving.certificates import self_signed
 

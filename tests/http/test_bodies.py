@@ -11,10 +11,10 @@ from functools import cache
 
 import pytest
 
-from controller_manager.client.credentials import Credentials
-from controller_manager.client.errors import NotSent, TransportError
-from controller_manager.client.http import HTTPTransport
-from controller_manager.client.transport import Request
+from controller_manager.client.identity.credentials import Credentials
+from controller_manager.client.rest.errors import NotSent, TransportError
+from controller_manager.client.rest.transport import Request
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 
 MEGABYTE = 1 << 20

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from controller_manager.client.credentials import Identity
-from controller_manager.client.files import FileReserve
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.identity.credentials import Identity
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.client.wire.connection import Connection
 from controller_manager.client.wire.dialing import Dialer, ignore_look_up
+from controller_manager.client.wire.file_reserve import FileReserve
 from controller_manager.client.wire.pool import Pool
 from controller_manager.client.wire.requests import Wire
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import uvloop
 
-from controller_manager.client.credentials import Credentials
-from controller_manager.client.errors import NotSent, TransportError
-from controller_manager.client.http import HTTPTransport
-from controller_manager.client.tls import TLSMaterial
-from controller_manager.client.transport import Request
+from controller_manager.client.identity.credentials import Credentials
+from controller_manager.client.identity.tls import TLSMaterial
+from controller_manager.client.rest.errors import NotSent, TransportError
+from controller_manager.client.rest.transport import Request
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.serving.certificates import self_signed
 

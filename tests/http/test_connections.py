@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller_manager.client.credentials import Credentials
-from controller_manager.client.errors import NotSent, RequestTimeout
-from controller_manager.client.http import HTTPTransport
-from controller_manager.client.transport import Request
+from controller_manager.client.identity.credentials import Credentials
+from controller_manager.client.rest.errors import NotSent, RequestTimeout
+from controller_manager.client.rest.transport import Request
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.observability.connections import LookUpSeconds
 from controller_manager.observability.exposition import expose

@@ -28,22 +28,22 @@ from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import PODS
 from controller_manager.cli.daemon import stop_on_signals
 from controller_manager.client.builder import Connections
-from controller_manager.client.client import Client, ListOptions
-from controller_manager.client.credentials import (
+from controller_manager.client.identity.credentials import (
     Credentials,
     load_credentials,
 )
-from controller_manager.client.errors import (
+from controller_manager.client.identity.tls import TLSMaterial
+from controller_manager.client.identity.tokens import TokenFile
+from controller_manager.client.rest.client import Client, ListOptions
+from controller_manager.client.rest.errors import (
     NotFound,
     RequestTimeout,
     TransportError,
     Unauthorized,
     UntrustedServer,
 )
-from controller_manager.client.http import HTTPTransport
-from controller_manager.client.tls import TLSMaterial
-from controller_manager.client.tokens import TokenFile
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.demo.demo import sample_manifests

@@ -8,16 +8,16 @@ from traceback import format_exception
 import pytest
 import uvloop
 
-from controller_manager.client.credentials import Credentials
-from controller_manager.client.errors import (
+from controller_manager.client.identity.credentials import Credentials
+from controller_manager.client.identity.tls import TLSMaterial
+from controller_manager.client.rest.errors import (
     NotSent,
     RequestTimeout,
     TransportError,
 )
-from controller_manager.client.http import HTTPTransport
-from controller_manager.client.tls import TLSMaterial
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.client.wire import dialing
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 
 WRITE = Request("POST", "/api", body=b"{}", timeout=20)

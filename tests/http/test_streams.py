@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller_manager.client.errors import TransportError
+from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.wire.answers import Head
 from controller_manager.client.wire.connection import Connection
 from controller_manager.client.wire.pool import Pool

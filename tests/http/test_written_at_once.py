@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from controller_manager.client.fencing import FencedTransport
-from controller_manager.client.transport import Request
+from controller_manager.client.leadership.fencing import FencedTransport
+from controller_manager.client.rest.transport import Request
 from controller_manager.serving.certificates import self_signed
 from tests.http.test_attempts import PATH, Owned, Server, connected
 

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import key_of, labels_of
-from controller_manager.client.client import Client
+from controller_manager.client.rest.client import Client
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import Index
 from controller_manager.informers.informer import SharedInformer

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.informers.changes import Comparison, DependsOn
-from tests.informers.pods import PARTS, parts_of, pods
+from tests.informers.parts import PARTS, parts_of, pods
 
 _PATHS = tuple(PARTS)
 

@@ -17,7 +17,7 @@ from controller_manager.informers.changes import EVERYTHING, DependsOn
 from controller_manager.informers.dispatch import Dispatcher, Handler, Registration
 from controller_manager.informers.indexes import BY_CONTROLLER, BY_LABEL, ORPHANS, Index
 from controller_manager.informers.store import Store
-from tests.informers.pods import PARTS, parts_of, pods
+from tests.informers.parts import PARTS, parts_of, pods
 
 Calls = list[tuple[str, int]]
 

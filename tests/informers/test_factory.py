@@ -18,7 +18,7 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.meta import PartialMetadata, PartialObject, Projection
 from controller_manager.api.resource import Resource
-from controller_manager.client.errors import InvalidName
+from controller_manager.client.rest.errors import InvalidName
 from controller_manager.informers.factory import ClashError, InformerFactory
 from controller_manager.informers.reads import Reads
 from controller_manager.observability.logs import silent_logger

@@ -13,10 +13,10 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, NODES, PODS, Pod, PodMeta
 from controller_manager.api.meta import key_of, labels_of
-from controller_manager.client.client import Client, PatchType
-from controller_manager.client.errors import TransportError
-from controller_manager.client.transport import Request, Response, Stream
-from controller_manager.client.watch import Modified
+from controller_manager.client.rest.client import Client, PatchType
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request, Response, Stream
+from controller_manager.client.rest.watch import Modified
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.factory import InformerFactory

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from controller_manager.api.core.v1 import CONFIG_MAPS, PODS
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
-from controller_manager.client.client import Client
+from controller_manager.client.rest.client import Client
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.exposition import expose

@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.client.builder import Connections
-from controller_manager.client.errors import TransportError
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import Config, LeaderElectionConfig

@@ -14,10 +14,10 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.client.builder import Connections
-from controller_manager.client.leader_election import LeadershipLost
+from controller_manager.client.leadership.leader_election import LeadershipLost
 from controller_manager.clock import SystemClock
 from controller_manager.manager import control_thread
-from controller_manager.manager.beside import Beside, InMainLoop
+from controller_manager.manager.control_loop import ControlLoop, InMainLoop
 from controller_manager.manager.control_thread import ControlThread
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
@@ -50,11 +50,11 @@ async def test_work_runs_in_the_thread_and_its_outcome_comes_back() -> None:
         raise ValueError(msg)
 
     usual = sys.getswitchinterval()
-    async with threaded() as beside:
+    async with threaded() as control_loop:
         assert sys.getswitchinterval() == pytest.approx(0.001)
-        assert await beside.run(which_thread) == "control"
+        assert await control_loop.run(which_thread) == "control"
         with pytest.raises(ValueError, match="no"):
-            await beside.run(fail)
+            await control_loop.run(fail)
     assert "control" not in [each.name for each in threading.enumerate()]
     assert sys.getswitchinterval() == usual
 
@@ -68,8 +68,12 @@ async def test_both_threads_may_run_programs_at_the_same_time() -> None:
         )
         return (await program.communicate())[0]
 
-    async with threaded(make_loop=uvloop.new_event_loop) as beside:
-        runs = (run_program(), beside.run(run_program), beside.run(run_program))
+    async with threaded(make_loop=uvloop.new_event_loop) as control_loop:
+        runs = (
+            run_program(),
+            control_loop.run(run_program),
+            control_loop.run(run_program),
+        )
         assert [*await asyncio.gather(*runs)] == [b"token\n"] * 3
 
 
@@ -88,8 +92,8 @@ async def test_work_whose_caller_is_cancelled_has_ended_when_the_caller_goes_on(
             await asyncio.sleep(0.01)
             steps.append("work")
 
-    async with threaded() as beside:
-        caller = asyncio.create_task(beside.run(work))
+    async with threaded() as control_loop:
+        caller = asyncio.create_task(control_loop.run(work))
         await asyncio.to_thread(begun.wait)
         caller.cancel()
         await asyncio.gather(caller, return_exceptions=True)
@@ -105,13 +109,13 @@ async def test_a_question_is_answered_by_the_main_loop() -> None:
         msg = "no"
         raise ValueError(msg)
 
-    async with threaded() as beside:
-        answer = await beside.run(
-            lambda: beside.ask(lambda: threading.current_thread().name, 5)
+    async with threaded() as control_loop:
+        answer = await control_loop.run(
+            lambda: control_loop.ask(lambda: threading.current_thread().name, 5)
         )
         assert answer == threading.current_thread().name
         with pytest.raises(ValueError, match="no"):
-            await beside.run(lambda: beside.ask(fail, 5))
+            await control_loop.run(lambda: control_loop.ask(fail, 5))
 
 
 async def test_a_busy_main_loop_is_not_waited_for_and_not_asked_later() -> None:
@@ -120,15 +124,15 @@ async def test_a_busy_main_loop_is_not_waited_for_and_not_asked_later() -> None:
     problems: list[str] = []
     given_up = threading.Event()
 
-    async def ask(beside: Beside) -> None:
+    async def ask(control_loop: ControlLoop) -> None:
         try:
-            await beside.ask(lambda: asked.append("late"), 0.05)
+            await control_loop.ask(lambda: asked.append("late"), 0.05)
         except MainLoopBusy as busy:
             problems.append(str(busy))
         given_up.set()
 
-    async with threaded() as beside:
-        asking = asyncio.create_task(beside.run(lambda: ask(beside)))
+    async with threaded() as control_loop:
+        asking = asyncio.create_task(control_loop.run(lambda: ask(control_loop)))
         await asyncio.sleep(0)
         assert given_up.wait(5)  # blocks the main loop
         await asking
@@ -153,14 +157,14 @@ async def test_probes_of_a_busy_main_loop_share_a_question_and_the_last_answer()
         answers.extend(await asyncio.gather(*(last.get() for _ in range(100))))
         done.set()
 
-    async with threaded() as beside:
+    async with threaded() as control_loop:
 
         async def made() -> LastAnswer[int]:
-            return LastAnswer(beside, question, 0)
+            return LastAnswer(control_loop, question, 0)
 
-        last = await beside.run(made)
-        assert await beside.run(last.get) == 1
-        probing = asyncio.create_task(beside.run(lambda: probes(last)))
+        last = await control_loop.run(made)
+        assert await control_loop.run(last.get) == 1
+        probing = asyncio.create_task(control_loop.run(lambda: probes(last)))
         await asyncio.sleep(0)
         assert done.wait(5)  # blocks the main loop
         await probing
@@ -176,11 +180,11 @@ async def test_a_page_is_made_piece_by_piece_in_the_main_loop() -> None:
             yield threading.current_thread().name.encode()
 
     async def read() -> list[bytes]:
-        return [each async for each in in_main(beside, pieces())]
+        return [each async for each in in_main(control_loop, pieces())]
 
-    async with threaded() as beside:
+    async with threaded() as control_loop:
         main = threading.current_thread().name.encode()
-        assert await beside.run(read) == [main] * 3
+        assert await control_loop.run(read) == [main] * 3
 
 
 async def test_a_main_loop_that_does_not_take_the_news_of_a_lost_lease_is_ended(
@@ -199,8 +203,8 @@ async def test_a_main_loop_that_does_not_take_the_news_of_a_lost_lease_is_ended(
         msg = "another process holds it"
         raise LeadershipLost(msg)
 
-    async with threaded(end) as beside:
-        losing = asyncio.create_task(beside.run(lose))
+    async with threaded(end) as control_loop:
+        losing = asyncio.create_task(control_loop.run(lose))
         await asyncio.sleep(0)
         assert ended.wait(5)  # blocks the main loop
         with pytest.raises(LeadershipLost):
@@ -221,9 +225,9 @@ async def test_a_main_loop_that_takes_the_news_of_a_lost_lease_ends_by_itself(
         msg = "lost"
         raise LeadershipLost(msg)
 
-    async with threaded(reasons.append) as beside:
+    async with threaded(reasons.append) as control_loop:
         with pytest.raises(LeadershipLost):
-            await beside.run(lose)
+            await control_loop.run(lose)
         await asyncio.sleep(0.1)
     assert reasons == []
 
@@ -236,7 +240,7 @@ async def test_a_manager_keeps_its_lease_while_its_main_loop_is_blocked(
         lease_duration=1.2, renew_deadline=0.9, retry_period=0.1
     )
     numbers = CollectorRegistry()
-    async with threaded() as beside:
+    async with threaded() as control_loop:
         manager = ControllerManager(
             make_config(leader_election=lease),
             Connections(cluster.transport),
@@ -245,7 +249,7 @@ async def test_a_manager_keeps_its_lease_while_its_main_loop_is_blocked(
             logger=silent_logger(),
             build=registry(),
             registry=numbers,
-            beside=beside,
+            control_loop=control_loop,
         )
         stop = asyncio.Event()
         running = asyncio.create_task(manager.run(stop))
@@ -285,11 +289,15 @@ async def test_a_manager_on_virtual_time_starts_no_thread(cluster: Cluster) -> N
 
 async def test_in_the_main_loop_everything_is_answered_at_once() -> None:
     """As tests on virtual time need it."""
-    beside = InMainLoop()
+    control_loop = InMainLoop()
     heard: list[str] = []
-    beside.tell(lambda: heard.append("news"))
+    control_loop.tell(lambda: heard.append("news"))
     main = threading.current_thread().name
-    assert await beside.run(which_thread) == main
-    assert await beside.ask(lambda: 3, 0) == 3
-    assert (beside.silence(), beside.problem(), beside.is_hung) == (0, None, False)
-    assert (heard, beside.stack()) == (["news"], "")
+    assert await control_loop.run(which_thread) == main
+    assert await control_loop.ask(lambda: 3, 0) == 3
+    assert (control_loop.silence(), control_loop.problem(), control_loop.is_hung) == (
+        0,
+        None,
+        False,
+    )
+    assert (heard, control_loop.stack()) == (["news"], "")

@@ -8,7 +8,7 @@ import pytest
 
 from controller_manager.api.apps.v1 import REPLICASETS
 from controller_manager.api.core.v1 import PODS
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.options.config import ClientConfig
 from controller_manager.runtime.worker import Workers
 from controller_manager.serving.health import probe

@@ -14,15 +14,15 @@ import pytest_asyncio
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.core.v1 import EVENTS
 from controller_manager.client.builder import Connections
-from controller_manager.client.leader_election import LeadershipYielded
-from controller_manager.client.transport import Request
+from controller_manager.client.leadership.leader_election import LeadershipYielded
+from controller_manager.client.rest.transport import Request
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.registry import registry
 from controller_manager.serving.health import probe
-from tests.client.candidates import NAME
-from tests.client.elections import (
+from tests.client.leadership.candidates import NAME
+from tests.client.leadership.elections import (
     COORDINATED,
     NAMESPACE,
     candidates,

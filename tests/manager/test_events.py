@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from controller_manager.api.core.v1 import PODS, Pod, PodMeta
-from controller_manager.client.client import Client
-from controller_manager.client.events import NORMAL, EventBroadcaster
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.events.recorder import NORMAL, EventBroadcaster
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.manager.events import EventBroadcasters
 from controller_manager.manager.runnable import Lifetime
 from controller_manager.observability.logs import silent_logger

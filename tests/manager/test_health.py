@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS
-from controller_manager.client.errors import TransportError
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request
 from controller_manager.serving.health import probe
 from tests.clusters import Cluster
 from tests.controllers.builders import deployment_json

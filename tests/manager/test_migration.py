@@ -8,8 +8,8 @@ import pytest
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.client.leader_election import LeadershipLost
-from controller_manager.manager.absent import absent_controllers
+from controller_manager.client.leadership.leader_election import LeadershipLost
+from controller_manager.manager.left_out_controllers import left_out_controllers
 from controller_manager.manager.migration import migrated_controllers
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import Config
@@ -175,8 +175,8 @@ async def test_a_controller_that_another_manager_runs_is_not_absent() -> None:
     """The warning after a takeover does not name it."""
     config = migrating(job="cloud-controller-manager")
     everything = replace(config, generic=replace(config.generic, controllers=("*",)))
-    absent = [each.name for each in absent_controllers(registry(), everything, "PEM")]
+    absent = [each.name for each in left_out_controllers(registry(), everything, "PEM")]
     assert "job-controller" not in absent
     config = replace(config, generic=replace(config.generic, controllers=("ttl",)))
-    absent = [each.name for each in absent_controllers(registry(), config, "PEM")]
+    absent = [each.name for each in left_out_controllers(registry(), config, "PEM")]
     assert "job-controller" not in absent

@@ -8,8 +8,13 @@ import msgspec
 import pytest
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
-from controller_manager.client.errors import NotSent, TransportError
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.errors import NotSent, TransportError
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 from controller_manager.options.config import ClientConfig
 from tests.clusters import WORKLOADS, Cluster, make_config
 from tests.controllers.builders import deployment_json

@@ -10,9 +10,12 @@ from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import EVENTS
 from controller_manager.client.builder import Connections
-from controller_manager.client.errors import TransportError
-from controller_manager.client.leader_election import LeadershipLost, is_of_this_program
-from controller_manager.client.transport import Request
+from controller_manager.client.leadership.leader_election import (
+    LeadershipLost,
+    is_of_this_program,
+)
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig

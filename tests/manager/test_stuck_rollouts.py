@@ -22,9 +22,14 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.builder import Connections
-from controller_manager.client.client import Client
-from controller_manager.client.server_clock import ServerClock
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.server_clock import ServerClock
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.server.security.authentication import User as Named

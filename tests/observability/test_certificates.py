@@ -10,7 +10,7 @@ import yaml
 from cryptography import x509
 from prometheus_client import CollectorRegistry
 
-from controller_manager.client.credentials import load_credentials
+from controller_manager.client.identity.credentials import load_credentials
 from controller_manager.clock import LoopClock
 from controller_manager.observability.certificates import CertificateCollector
 from controller_manager.observability.logs import silent_logger

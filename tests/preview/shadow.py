@@ -10,7 +10,12 @@ from dataclasses import dataclass, field, replace
 from prometheus_client import CollectorRegistry
 
 from controller_manager.client.builder import Connections
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import Config, PreviewConfig

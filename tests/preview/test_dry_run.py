@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.preview.preview import PreviewTransport
 from tests.clusters import Cluster
 from tests.preview.shadow import Witness

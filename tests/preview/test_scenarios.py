@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.batch.v1 import CRON_JOBS
 from controller_manager.api.core.v1 import NODES, PODS
-from controller_manager.client.client import PatchType
+from controller_manager.client.rest.client import PatchType
 from controller_manager.controllers.apps.deployment import controller
 from controller_manager.controllers.apps.deployment.status import calculate_status
 from controller_manager.devcluster.inmemory import InMemoryTransport

@@ -21,21 +21,21 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.resource import metadata_of
-from controller_manager.client.client import (
+from controller_manager.client.events.recorder import EventBroadcaster
+from controller_manager.client.rest.client import (
     Client,
     DeleteOptions,
     PatchType,
     PropagationPolicy,
 )
-from controller_manager.client.errors import (
+from controller_manager.client.rest.errors import (
     AlreadyExists,
     APIError,
     Conflict,
     Forbidden,
     NotFound,
 )
-from controller_manager.client.events import EventBroadcaster
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import PreviewConfig
 from controller_manager.preview.preview import Preview

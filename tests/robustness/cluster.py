@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import web
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.cluster import ADMIN, ClusterOptions, DevCluster

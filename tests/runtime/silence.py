@@ -4,7 +4,12 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 from tests.streams import PassedStream
 
 

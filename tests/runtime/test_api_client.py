@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, PODS, Namespace
 from controller_manager.api.meta import KubeObject
 from controller_manager.client.builder import Connections
-from controller_manager.client.transport import Transport
+from controller_manager.client.rest.transport import Transport
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.runtime.context import ControllerContext

@@ -19,7 +19,7 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.meta import ObjectMeta, labels_of
 from controller_manager.client.builder import Connections
-from controller_manager.client.client import PatchType
+from controller_manager.client.rest.client import PatchType
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.manager.manager import ControllerManager

@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.meta import Status
-from controller_manager.client.errors import Invalid, TransportError
+from controller_manager.client.rest.errors import Invalid, TransportError
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import silent_logger
 from controller_manager.runtime.outcome import (

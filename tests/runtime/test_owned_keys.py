@@ -10,10 +10,10 @@ import pytest
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, ConfigMap
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.client.client import Client
-from controller_manager.client.errors import NotSent, may_be_applied
-from controller_manager.client.fencing import FencedTransport, NotLeading
-from controller_manager.client.sync_key import SYNC_KEY
+from controller_manager.client.leadership.fencing import FencedTransport, NotLeading
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import NotSent, may_be_applied
+from controller_manager.client.rest.sync_key import SYNC_KEY
 from controller_manager.observability.logs import make_logger
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.turns import Turns

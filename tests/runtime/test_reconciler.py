@@ -10,7 +10,7 @@ from controller_manager.api.apps.v1 import REPLICASETS
 from controller_manager.api.core.v1 import NAMESPACES, NODES, PODS, Namespace, Node
 from controller_manager.api.meta import is_deleting
 from controller_manager.client.builder import Connections
-from controller_manager.client.client import DeleteOptions, PatchType
+from controller_manager.client.rest.client import DeleteOptions, PatchType
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.runtime.descriptor import Descriptor

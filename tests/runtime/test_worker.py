@@ -9,7 +9,7 @@ import pytest
 from kubernetes_asyncio.client import ApiException
 
 from controller_manager.api.meta import Status
-from controller_manager.client.errors import (
+from controller_manager.client.rest.errors import (
     APIError,
     Conflict,
     Forbidden,

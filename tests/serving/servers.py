@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from prometheus_client import CollectorRegistry, Gauge
 
-from controller_manager.client.client import Client
-from controller_manager.client.transport import Request
-from controller_manager.client.trust import set_verify_flags
+from controller_manager.client.identity.trust import set_verify_flags
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.transport import Request
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.observability.logs import silent_logger

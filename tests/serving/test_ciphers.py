@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from controller_manager.cli.flags import make_config as parsed
-from controller_manager.client.tls import TLSMaterial, TLSSettings
+from controller_manager.client.identity.tls import TLSMaterial, TLSSettings
 from controller_manager.clock import SystemClock
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import ServingConfig

@@ -6,9 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from controller_manager.client.client import Client
-from controller_manager.client.errors import NotSent, RequestTimeout, TransportError
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import (
+    NotSent,
+    RequestTimeout,
+    TransportError,
+)
+from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import AuthenticationConfig, AuthorizationConfig
 from controller_manager.serving.authentication import Authenticator, Refused

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from controller_manager.client.builder import Connections
-from controller_manager.client.client import Client
+from controller_manager.client.rest.client import Client
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.registry import registry

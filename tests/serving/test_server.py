@@ -20,10 +20,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller_manager.client.client import Client
-from controller_manager.client.errors import NotSent, TransportError
-from controller_manager.client.ratelimit import RequestLimiter
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import NotSent, TransportError
+from controller_manager.client.rest.ratelimit import RequestLimiter
+from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.clock import SystemClock
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import (

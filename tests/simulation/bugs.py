@@ -11,12 +11,12 @@ import msgspec
 from controller_manager.api.meta import (
     is_deleting,
 )
-from controller_manager.client.client import WatchOptions
-from controller_manager.client.errors import RequestTimeout, TransportError
-from controller_manager.client.fencing import FencedTransport
-from controller_manager.client.leader_election import LeaderElector
-from controller_manager.client.rest import RESTClient
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.leadership.fencing import FencedTransport
+from controller_manager.client.leadership.leader_election import LeaderElector
+from controller_manager.client.rest.client import WatchOptions
+from controller_manager.client.rest.errors import RequestTimeout, TransportError
+from controller_manager.client.rest.request import RESTClient
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.takeover import Takeover

@@ -9,7 +9,7 @@ from typing import Final
 from unittest import mock
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.runtime.worker import Workers
 from tests.simulation.fights import Fights
 from tests.simulation.loop import PROCESS, VirtualLoop

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from controller_manager.client.builder import Connections
-from controller_manager.client.leader_election import LeadershipLost
+from controller_manager.client.leadership.leader_election import LeadershipLost
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.manager.manager import ControllerManager

@@ -13,8 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.errors import RequestTimeout, TransportError
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.errors import RequestTimeout, TransportError
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 from controller_manager.devcluster.apiserver import APIServer
 
 T = TypeVar("T")

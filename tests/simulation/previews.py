@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controller_manager.client.builder import Connections
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.inmemory import InMemoryTransport, StreamingResponse
 from controller_manager.manager.manager import ControllerManager

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.options.config import Config
 from tests.simulation.changes import Change
 from tests.simulation.objects import Target

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.builder import Connections
-from controller_manager.client.errors import TransportError
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger

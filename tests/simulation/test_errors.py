@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from tests.simulation import __main__ as command
 from tests.simulation import runner, sieve
 from tests.simulation.checks import Checks

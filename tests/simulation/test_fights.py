@@ -3,7 +3,7 @@
 import json
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from tests.simulation.fights import Fights
 from tests.simulation.objects import target_of
 from tests.simulation.properties import Write

@@ -3,7 +3,7 @@
 import json
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from tests.simulation.changes import differences, only
 from tests.simulation.objects import Target, target_of
 from tests.simulation.properties import AllowedWrite, Properties, Write

@@ -6,8 +6,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from controller_manager.client.errors import RequestTimeout, TransportError
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.rest.errors import RequestTimeout, TransportError
+from controller_manager.client.rest.transport import Request, Response, Stream
 from tests.simulation.faults import REQUEST_FAULTS, WATCH_FAULTS, Fault, Faults
 from tests.simulation.network import (
     Connection,

@@ -8,8 +8,13 @@ from typing import Any, Final
 from unittest import mock
 
 from controller_manager.client.builder import ClientBuilder
-from controller_manager.client.client import Client
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 
 WRITER: Final[ContextVar[str]] = ContextVar("writer", default="")
 """The name of the controller that sends a request; empty for the manager itself."""

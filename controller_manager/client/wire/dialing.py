@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from controller_manager.client.credentials import Identity
-from controller_manager.client.errors import NotSent, UntrustedServer
-from controller_manager.client.files import FileReserve
+from controller_manager.client.identity.credentials import Identity
+from controller_manager.client.rest.errors import NotSent, UntrustedServer
 
 from .closing import InProgress
 from .connection import Connection
+from .file_reserve import FileReserve
 from .pool import Pool
 from .tunnel import PORTS, Proxy, ProxyRefused, Tunnel
 

@@ -11,9 +11,13 @@ from functools import partial
 from typing import Final
 from urllib.parse import quote, urlsplit
 
-from controller_manager.client.credentials import Headers, Identity
-from controller_manager.client.errors import NotSent, RequestTimeout, TransportError
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.identity.credentials import Headers, Identity
+from controller_manager.client.rest.errors import (
+    NotSent,
+    RequestTimeout,
+    TransportError,
+)
+from controller_manager.client.rest.transport import Request, Response, Stream
 
 from .answers import Head, MalformedAnswer
 from .closing import TransportClosed

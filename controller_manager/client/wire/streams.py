@@ -5,7 +5,7 @@ import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Final
 
-from controller_manager.client.errors import TransportError
+from controller_manager.client.rest.errors import TransportError
 
 from .answers import Head, MalformedAnswer
 from .compression import GzipContent, gzip_content

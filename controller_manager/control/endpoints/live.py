@@ -4,8 +4,8 @@ from typing import TypeVar
 
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import Resource
-from controller_manager.client.client import Client
-from controller_manager.client.errors import NotFound, is_about
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import NotFound, is_about
 
 ReadT = TypeVar("ReadT", bound=KubeObject)
 

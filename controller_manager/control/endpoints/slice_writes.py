@@ -11,8 +11,8 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.meta import KubeObject, key_of, resource_version_number
-from controller_manager.client.client import Client, DeleteOptions
-from controller_manager.client.errors import (
+from controller_manager.client.rest.client import Client, DeleteOptions
+from controller_manager.client.rest.errors import (
     APIError,
     NotFound,
     ProtocolError,

@@ -11,8 +11,8 @@ from controller_manager.api.meta import CompleteObject, ObjectMeta, key_of
 from controller_manager.api.owners import controller_reference, is_controlled_by
 from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import Selector
-from controller_manager.client.client import Client, DeleteOptions
-from controller_manager.client.errors import (
+from controller_manager.client.rest.client import Client, DeleteOptions
+from controller_manager.client.rest.errors import (
     AlreadyExists,
     APIError,
     BadRequest,

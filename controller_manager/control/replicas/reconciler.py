@@ -22,7 +22,8 @@ from controller_manager.api.pods import is_active, is_terminating, next_availabi
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.api.workloads import desired_replicas, selector_of
-from controller_manager.client.errors import (
+from controller_manager.client.events.recorder import WARNING
+from controller_manager.client.rest.errors import (
     APIError,
     Conflict,
     NotFound,
@@ -32,7 +33,6 @@ from controller_manager.client.errors import (
     is_namespace_terminating,
     may_be_applied,
 )
-from controller_manager.client.events import WARNING
 from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.owner_reads import OwnerReads

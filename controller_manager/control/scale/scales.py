@@ -1,10 +1,10 @@
 """Reads and updates the scale subresource of any kind (client-go's scale client)."""
 
 from controller_manager.api.autoscaling.v1 import Scale
-from controller_manager.client.client import Client
-from controller_manager.client.discovery import ServedResource
-from controller_manager.client.errors import NotFound, is_about
-from controller_manager.client.resource_mapper import ResourceMapper
+from controller_manager.client.discovery.resource_mapper import ResourceMapper
+from controller_manager.client.discovery.resources import ServedResource
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import NotFound, is_about
 
 
 class NoScale(Exception):

@@ -8,11 +8,11 @@ from typing import IO, Final
 
 import msgspec
 
-from controller_manager.client.credentials import from_kubeconfig
-from controller_manager.client.errors import TransportError
-from controller_manager.client.http import HTTPTransport
-from controller_manager.client.kubeconfig import ConfigError
-from controller_manager.client.transport import Request
+from controller_manager.client.identity.credentials import from_kubeconfig
+from controller_manager.client.identity.kubeconfig import ConfigError
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.server.storage.state import (
     StorageState,

@@ -21,9 +21,9 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import NAMESPACES
 from controller_manager.api.resource import Resource
 from controller_manager.cli.subcommands import Explain
-from controller_manager.client.client import Client
-from controller_manager.client.errors import NotFound
-from controller_manager.client.transport import Request, Transport
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import NotFound
+from controller_manager.client.rest.transport import Request, Transport
 from controller_manager.clock import Clock
 from controller_manager.devcluster.manifests import Manifest, read_manifests
 

@@ -1,6 +1,7 @@
 """Events of the scheduler, of kubelets and of the driver of volumes.
 
-They are counted and limited as those of client-go's recorders (`client.correlator`).
+They are counted and limited as those of client-go's recorders: see
+`client.events.correlator`.
 """
 
 from datetime import datetime
@@ -9,7 +10,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_micro_time, format_time
-from controller_manager.client.correlator import Correlator, Merged, Occurrence
+from controller_manager.client.events.correlator import Correlator, Merged, Occurrence
 from controller_manager.devcluster.kinds.core.event import KIND as EVENT
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.server.registry.objects import Objects

@@ -10,7 +10,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Gauge
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.server.http.responses import (
     TEXT_HEADERS,

@@ -6,7 +6,7 @@ of apimachinery's util/proxy.
 
 from typing import Final
 
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,

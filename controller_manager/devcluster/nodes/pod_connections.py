@@ -7,7 +7,7 @@ validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICE

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 
 from .apimachinery.query import is_true
 from .apimachinery.statuses import method_not_allowed

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.schema.resources import Resource
 from controller_manager.version import KUBERNETES_VERSION
 

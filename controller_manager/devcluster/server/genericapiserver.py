@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from email.utils import format_datetime
 from typing import Final, Protocol
 
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.observability.logs import Logger, silent_logger

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from controller_manager.client.transport import Response
+from controller_manager.client.rest.transport import Response
 from controller_manager.serving.health import HealthCheck, probe
 
 from .http.responses import TEXT_HEADERS, no_such_path

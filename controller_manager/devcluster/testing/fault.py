@@ -3,7 +3,7 @@
 from types import TracebackType
 from typing import Self
 
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster.http_server import Answer, Answering, Interceptor
 
 from .request_filter import RequestFilter

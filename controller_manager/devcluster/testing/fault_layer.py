@@ -1,6 +1,6 @@
 """The layer between the network and the API server that applies the faults."""
 
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.http_server import Answer, Answering, Interceptor
 
 from .fault import Fault

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from enum import Enum, auto
 
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster.http_server import ConnectionCutError
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.apimachinery.statuses import expired

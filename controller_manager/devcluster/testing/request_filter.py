@@ -5,7 +5,7 @@ from typing import Final, TypedDict
 
 from msgspec import Struct
 
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster.server.http import request_info
 from controller_manager.devcluster.server.http.negotiation import header
 from controller_manager.devcluster.server.security.authorization import Attributes

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from shared_config import CONTROLLER
 
 from controller_manager.client.builder import Connections
-from controller_manager.client.client import Client
+from controller_manager.client.rest.client import Client
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.cluster import ADMIN

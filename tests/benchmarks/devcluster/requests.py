@@ -13,9 +13,9 @@ from typing import Final
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.credentials import from_kubeconfig
-from controller_manager.client.http import HTTPTransport
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.identity.credentials import from_kubeconfig
+from controller_manager.client.rest.transport import Request, Response
+from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 
 Figures = dict[str, float]

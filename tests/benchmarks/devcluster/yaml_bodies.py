@@ -16,7 +16,7 @@ from typing import Final
 
 import yaml
 
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.cluster import ADMIN

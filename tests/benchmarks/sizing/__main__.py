@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from controller_manager.client.errors import TransportError
+from controller_manager.client.rest.errors import TransportError
 from tests.benchmarks.contenders import OURS, Contender, ContenderError
 from tests.benchmarks.driver import DriverError
 from tests.benchmarks.sizing.cluster import run

@@ -5,13 +5,13 @@ from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import DAEMON_SETS, DEPLOYMENTS
 from controller_manager.api.autoscaling.v1 import Scale, ScaleSpec, ScaleStatus
-from controller_manager.client.client import PatchType
-from controller_manager.client.errors import Conflict, NotFound
-from controller_manager.client.resource_mapper import (
+from controller_manager.client.discovery.resource_mapper import (
     RETRY_INTERVAL,
     KindNotServed,
     ResourceMapper,
 )
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.errors import Conflict, NotFound
 from controller_manager.control.scale.scales import NoScale, Scales
 from tests.clusters import Cluster
 from tests.controllers.builders import daemon_set_json, deployment_json

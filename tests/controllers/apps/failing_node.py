@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.client.client import DeleteOptions
+from controller_manager.client.rest.client import DeleteOptions
 from tests.clusters import Cluster
 from tests.controllers.user import User
 

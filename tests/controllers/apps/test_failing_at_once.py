@@ -10,7 +10,7 @@ import pytest
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.core.v1 import NODES, PODS, REPLICATION_CONTROLLERS
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import DeleteOptions
+from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.control.replicas.failures import FailuresAtOnce
 from tests.clusters import EPOCH, Cluster, RecordingTransport, make_config
 from tests.controllers.apps.failing_node import Node

@@ -16,7 +16,7 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.builders import (
     daemon_set_json,

@@ -10,7 +10,7 @@ from controller_manager.api.certificates.v1 import (
     CertificateSigningRequest,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import Client, PatchType
+from controller_manager.client.rest.client import Client, PatchType
 from controller_manager.controllers.certificates.signing.options import SigningOptions
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.server.security.authentication import User

@@ -6,9 +6,9 @@ from typing import Any
 from controller_manager.api.core.endpoints import ENDPOINTS, Endpoints
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.resource import Resource
-from controller_manager.client.client import DeleteOptions, PatchType
-from controller_manager.client.errors import NotFound
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import DeleteOptions, PatchType
+from controller_manager.client.rest.errors import NotFound
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster
 

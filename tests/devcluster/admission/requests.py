@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Response
+from controller_manager.client.rest.transport import Response
 from tests.clusters import Cluster
 from tests.devcluster.requests import call
 

@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Response
+from controller_manager.client.rest.transport import Response
 from controller_manager.serving.certificates import Pair, self_signed
 from tests.clusters import Cluster
 from tests.devcluster.requests import call

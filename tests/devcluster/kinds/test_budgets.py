@@ -4,7 +4,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.policy.v1 import BUDGETS
-from controller_manager.client.client import Client, PatchType
+from controller_manager.client.rest.client import Client, PatchType
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import create
 

@@ -5,7 +5,7 @@ import pytest
 
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.errors import Forbidden
+from controller_manager.client.rest.errors import Forbidden
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
     KIND as CLAIM,

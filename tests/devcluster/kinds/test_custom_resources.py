@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import PatchType
-from controller_manager.client.discovery import ServedResource, discover
-from controller_manager.client.errors import APIError, Invalid, NotFound
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.discovery.resources import ServedResource, discover
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.errors import APIError, Invalid, NotFound
+from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import TOKEN, Cluster
 from tests.controllers.custom_resources import (
     ANYTHING,

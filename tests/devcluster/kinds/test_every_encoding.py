@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.server.rest.kind import Kind
 from tests.clusters import TOKEN, Cluster

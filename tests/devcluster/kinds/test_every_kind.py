@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster import kinds
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.schema.models import built_in

@@ -8,7 +8,7 @@ import yaml
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.apimachinery.statuses import Refusal
-from tests.client.elections import COORDINATED
+from tests.client.leadership.elections import COORDINATED
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import causes, create, update
 

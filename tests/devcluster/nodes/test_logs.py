@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import (
     CORE,

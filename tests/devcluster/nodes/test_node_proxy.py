@@ -6,7 +6,7 @@ import json
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.server.security.authentication import User
 from tests.clusters import Cluster

@@ -10,7 +10,7 @@ import pytest
 from controller_manager.api.core.v1 import EVENTS, NODES, PODS
 from controller_manager.api.meta import labels_of
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.client.errors import NotFound
+from controller_manager.client.rest.errors import NotFound
 from controller_manager.devcluster.nodes.node_status import node_status
 from controller_manager.version import KUBERNETES_VERSION
 from tests.clusters import Cluster

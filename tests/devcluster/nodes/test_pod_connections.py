@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster.kinds import find_kinds, find_storages
 from controller_manager.devcluster.nodes.pod_connections import CONNECTIONS
 from tests.clusters import Cluster

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Response
+from controller_manager.client.rest.transport import Response
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.schema.models import built_in
 from controller_manager.devcluster.schema.protobuf import decode

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster import server
 from tests.clusters import TOKEN, Cluster
 

@@ -28,7 +28,7 @@ from controller_manager.manager import caches
 from tests.devcluster.manifests import DEFINITION, NAMESPACE, POD, WIDGET
 from tests.devcluster.testing.calls import Caller
 from tests.devcluster.testing.test_faults import wait_until
-from tests.manager.test_awaited import build_with_widgets
+from tests.manager.test_waiting_controllers import build_with_widgets
 
 BARE = ClusterSettings(nodes=0, controllers=())
 FAST = ClusterSettings(

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster.testing import (
     ClusterError,
     ClusterSettings,

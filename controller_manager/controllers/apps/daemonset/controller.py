@@ -22,7 +22,8 @@ from controller_manager.api.owners import controller_reference
 from controller_manager.api.pods import next_availability
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
-from controller_manager.client.errors import (
+from controller_manager.client.events.recorder import NORMAL, WARNING
+from controller_manager.client.rest.errors import (
     APIError,
     Conflict,
     NotFound,
@@ -33,7 +34,6 @@ from controller_manager.client.errors import (
     is_namespace_terminating,
     may_be_applied,
 )
-from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.failed_at_once import AT_ONCE, age

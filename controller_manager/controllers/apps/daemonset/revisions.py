@@ -17,8 +17,8 @@ from controller_manager.api.meta import labels_of
 from controller_manager.api.owners import controller_of
 from controller_manager.api.resource import metadata_of
 from controller_manager.api.selectors import Selector
-from controller_manager.client.client import Client, PatchType
-from controller_manager.client.errors import NotFound
+from controller_manager.client.rest.client import Client, PatchType
+from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.history.names import POD_REVISION_LABEL, data_hash
 from controller_manager.control.history.order import next_number, oldest_unused
 from controller_manager.control.history.revisions import Collision, History

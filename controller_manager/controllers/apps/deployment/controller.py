@@ -21,8 +21,9 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import annotations_of, is_deleting, key_of
 from controller_manager.api.selectors import compile_selector
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.client.client import DeleteOptions, PatchType
-from controller_manager.client.errors import (
+from controller_manager.client.events.recorder import NORMAL, WARNING
+from controller_manager.client.rest.client import DeleteOptions, PatchType
+from controller_manager.client.rest.errors import (
     AlreadyExists,
     APIError,
     BadRequest,
@@ -31,7 +32,6 @@ from controller_manager.client.errors import (
     is_about,
     is_namespace_terminating,
 )
-from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.control.claims import Claimer
 from controller_manager.control.gates import TERMINATING_REPLICAS
 from controller_manager.control.mutations import Mutation, Mutations

@@ -26,7 +26,9 @@ from controller_manager.api.policy.v1 import (
 )
 from controller_manager.api.selectors import SelectorError, compile_selector
 from controller_manager.api.workloads import Workload
-from controller_manager.client.errors import (
+from controller_manager.client.discovery.resource_mapper import KindNotServed
+from controller_manager.client.events.recorder import NORMAL, WARNING
+from controller_manager.client.rest.errors import (
     APIError,
     Conflict,
     NotFound,
@@ -34,8 +36,6 @@ from controller_manager.client.errors import (
     TransportError,
     is_about,
 )
-from controller_manager.client.events import NORMAL, WARNING
-from controller_manager.client.resource_mapper import KindNotServed
 from controller_manager.control.scale.scales import NoScale
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import (

@@ -14,7 +14,7 @@ from controller_manager.api.pods import is_terminal
 from controller_manager.api.policy.v1 import BUDGETS
 from controller_manager.api.resource import metadata_of
 from controller_manager.api.times import format_time, parse_time
-from controller_manager.client.errors import NotFound
+from controller_manager.client.rest.errors import NotFound
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext

@@ -25,13 +25,13 @@ from controller_manager.api.owners import is_controlled_by
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
-from controller_manager.client.errors import (
+from controller_manager.client.events.recorder import WARNING
+from controller_manager.client.rest.errors import (
     Conflict,
     NotFound,
     is_about,
     is_namespace_terminating,
 )
-from controller_manager.client.events import WARNING
 from controller_manager.control.claims import Claimer
 from controller_manager.control.history.names import HASH_LABEL, data_hash
 from controller_manager.control.history.order import next_number

@@ -16,8 +16,9 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import is_deleting, key_of, split_key
 from controller_manager.api.owners import controller_reference
 from controller_manager.api.resource import metadata_of
-from controller_manager.client.client import Client, DeleteOptions, PatchType
-from controller_manager.client.errors import (
+from controller_manager.client.events.recorder import NORMAL, WARNING, EventRecorder
+from controller_manager.client.rest.client import Client, DeleteOptions, PatchType
+from controller_manager.client.rest.errors import (
     AlreadyExists,
     APIError,
     Conflict,
@@ -27,7 +28,6 @@ from controller_manager.client.errors import (
     is_about,
     is_namespace_terminating,
 )
-from controller_manager.client.events import NORMAL, WARNING, EventRecorder
 from controller_manager.control.history.names import POD_REVISION_LABEL
 from controller_manager.runtime.outcome import SyncError
 

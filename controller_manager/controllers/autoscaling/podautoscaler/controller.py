@@ -20,7 +20,7 @@ from controller_manager.api.autoscaling.v2 import (
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import key_of
 from controller_manager.api.selectors import Selector, SelectorError, parse_selector
-from controller_manager.client.events import NORMAL, WARNING
+from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.control.gates import POD_LEVEL_RESOURCES
 from controller_manager.control.scale.scales import Scales
 from controller_manager.informers.indexes import BY_LABEL, BY_NAMESPACE

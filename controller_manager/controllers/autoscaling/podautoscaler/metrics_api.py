@@ -10,8 +10,8 @@ from typing import Final, TypeVar
 
 from controller_manager.api.meta import APIStruct
 from controller_manager.api.resource import InvalidPathSegment, segment
-from controller_manager.client.client import Client
-from controller_manager.client.errors import (
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import (
     APIError,
     NotFound,
     ProtocolError,

@@ -18,9 +18,16 @@ from controller_manager.api.custom_metrics.v1beta2 import MetricValue, MetricVal
 from controller_manager.api.external_metrics.v1beta1 import ExternalMetricValueList
 from controller_manager.api.metrics.v1beta1 import PodMetrics, PodMetricsList
 from controller_manager.api.times import parse_time
-from controller_manager.client.client import Client
-from controller_manager.client.errors import APIError, ProtocolError, TransportError
-from controller_manager.client.resource_mapper import KindNotServed, ResourceMapper
+from controller_manager.client.discovery.resource_mapper import (
+    KindNotServed,
+    ResourceMapper,
+)
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import (
+    APIError,
+    ProtocolError,
+    TransportError,
+)
 from controller_manager.clock import Clock
 from controller_manager.options.durations import parse_duration
 

@@ -9,14 +9,17 @@ from msgspec.structs import replace
 
 from controller_manager.api.autoscaling.v1 import Scale
 from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
-from controller_manager.client.discovery import ServedResource
-from controller_manager.client.errors import (
+from controller_manager.client.discovery.resource_mapper import (
+    KindNotServed,
+    ResourceMapper,
+)
+from controller_manager.client.discovery.resources import ServedResource
+from controller_manager.client.rest.errors import (
     APIError,
     Conflict,
     ProtocolError,
     TransportError,
 )
-from controller_manager.client.resource_mapper import KindNotServed, ResourceMapper
 from controller_manager.control.scale.scales import NoScale, Scales
 from controller_manager.observability.logs import Logger
 

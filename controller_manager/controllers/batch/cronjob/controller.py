@@ -13,8 +13,9 @@ from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.owners import is_controlled_by
 from controller_manager.api.times import format_time, parse_time
-from controller_manager.client.client import DeleteOptions, PropagationPolicy
-from controller_manager.client.errors import (
+from controller_manager.client.events.recorder import WARNING
+from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
+from controller_manager.client.rest.errors import (
     AlreadyExists,
     APIError,
     Conflict,
@@ -24,7 +25,6 @@ from controller_manager.client.errors import (
     is_about,
     is_namespace_terminating,
 )
-from controller_manager.client.events import WARNING
 from controller_manager.control.takeover import Takeover
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import (

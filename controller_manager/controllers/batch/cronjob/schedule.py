@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from controller_manager.api.batch.v1 import CronJob
 from controller_manager.api.times import parse_time
-from controller_manager.client.events import NORMAL, WARNING
+from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.schedules.errors import ScheduleError, ZoneError
 from controller_manager.schedules.parsing import Schedule, names_a_zone, parse_in_zone
 from controller_manager.schedules.quoting import quoted

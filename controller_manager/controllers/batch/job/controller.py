@@ -13,7 +13,8 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
-from controller_manager.client.errors import (
+from controller_manager.client.events.recorder import NORMAL, WARNING
+from controller_manager.client.rest.errors import (
     Conflict,
     NotFound,
     gravest,
@@ -21,7 +22,6 @@ from controller_manager.client.errors import (
     is_namespace_terminating,
     may_be_applied,
 )
-from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.control.claims import Claimer
 from controller_manager.control.expectations import Expectations, State
 from controller_manager.control.owner_reads import OwnerReads

@@ -31,8 +31,8 @@ from controller_manager.api.scheduling.v1alpha2 import (
     PodGroupSpec,
     Workload,
 )
-from controller_manager.client.errors import AlreadyExists
-from controller_manager.client.events import NORMAL
+from controller_manager.client.events.recorder import NORMAL
+from controller_manager.client.rest.errors import AlreadyExists
 from controller_manager.control.hashes import fnv1a, safe_encode
 from controller_manager.informers.indexes import Index
 from controller_manager.informers.lister import Lister

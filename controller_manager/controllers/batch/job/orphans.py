@@ -11,8 +11,8 @@ from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.owners import controller_of
 from controller_manager.api.resource import metadata_of
 from controller_manager.api.selectors import SelectorError, compile_selector
-from controller_manager.client.client import Client, PatchType
-from controller_manager.client.errors import Conflict, NotFound, is_about
+from controller_manager.client.rest.client import Client, PatchType
+from controller_manager.client.rest.errors import Conflict, NotFound, is_about
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import (

@@ -22,7 +22,7 @@ from controller_manager.api.certificates.v1 import (
     CertificateSigningRequestSpec,
 )
 from controller_manager.api.meta import key_of
-from controller_manager.client.errors import NotFound
+from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.certificates.backoff import (
     refusal_backoff,
     request_backoff,

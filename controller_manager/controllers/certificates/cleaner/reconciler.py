@@ -18,8 +18,8 @@ from controller_manager.api.certificates.v1 import (
 )
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.times import parse_time
-from controller_manager.client.client import DeleteOptions
-from controller_manager.client.errors import NotFound
+from controller_manager.client.rest.client import DeleteOptions
+from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.certificates.pem import blocks
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 from controller_manager.runtime.reconciler import Reconciler

@@ -13,8 +13,8 @@ from controller_manager.api.certificates.v1beta1 import (
     ClusterTrustBundleSpec,
 )
 from controller_manager.api.meta import ObjectMeta, is_deleting
-from controller_manager.client.client import DeleteOptions
-from controller_manager.client.errors import NotFound
+from controller_manager.client.rest.client import DeleteOptions
+from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.publishing import observed
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome

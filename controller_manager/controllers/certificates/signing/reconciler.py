@@ -30,7 +30,7 @@ from controller_manager.api.certificates.v1 import (
     CertificateSigningRequestStatus,
 )
 from controller_manager.api.times import format_time
-from controller_manager.client.errors import NotFound
+from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.certificates import pem
 from controller_manager.control.certificates.backoff import request_backoff
 from controller_manager.control.certificates.conditions import has_failed, is_approved

@@ -14,16 +14,16 @@ from controller_manager.api.meta import (
     is_deleting,
 )
 from controller_manager.api.resource import Resource
-from controller_manager.client.client import PropagationPolicy
-from controller_manager.client.discovery import discover
-from controller_manager.client.errors import (
+from controller_manager.client.discovery.resources import discover
+from controller_manager.client.events.recorder import WARNING
+from controller_manager.client.rest.client import PropagationPolicy
+from controller_manager.client.rest.errors import (
     APIError,
     InvalidName,
     ProtocolError,
     TransportError,
     gravest,
 )
-from controller_manager.client.events import WARNING
 from controller_manager.control.all_resources import (
     ESTABLISHING,
     INITIAL_SYNC,

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple, ParamSpec
 
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
-from controller_manager.client.discovery import Discovery, ServedResource
+from controller_manager.client.discovery.resources import Discovery, ServedResource
 from controller_manager.clock import Clock
 from controller_manager.control.all_resources import (
     DEFINITIONS,

@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from controller_manager.api.meta import OwnerReference, PartialObject
 from controller_manager.api.resource import Resource
-from controller_manager.client.client import (
+from controller_manager.client.rest.client import (
     Client,
     DeleteOptions,
     PatchType,
     PropagationPolicy,
 )
-from controller_manager.client.errors import APIError, Conflict, NotFound, is_about
+from controller_manager.client.rest.errors import APIError, Conflict, NotFound, is_about
 from controller_manager.runtime.outcome import SyncError
 
 from .graph import GroupKind, Identity, has_finalizer, identity_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controller_manager.api.core.v1 import NamespaceCondition
-from controller_manager.client.discovery import Discovery
+from controller_manager.client.discovery.resources import Discovery
 
 DISCOVERY_FAILURE: Final = "NamespaceDeletionDiscoveryFailure"
 PARSING_FAILURE: Final = "NamespaceDeletionGroupVersionParsingFailure"

@@ -18,9 +18,9 @@ from controller_manager.api.meta import (
 from controller_manager.api.pods import TERMINAL_PHASES
 from controller_manager.api.resource import Resource
 from controller_manager.api.times import format_time, parse_time, seconds_after
-from controller_manager.client.client import DeleteOptions, PropagationPolicy
-from controller_manager.client.discovery import ServedResource, discover
-from controller_manager.client.errors import (
+from controller_manager.client.discovery.resources import ServedResource, discover
+from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
+from controller_manager.client.rest.errors import (
     APIError,
     Conflict,
     NotFound,

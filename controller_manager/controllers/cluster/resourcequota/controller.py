@@ -14,7 +14,7 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import KubeObject, key_of
 from controller_manager.api.quantity import QuantityError
 from controller_manager.api.resource import AnyResource
-from controller_manager.client.errors import Conflict
+from controller_manager.client.rest.errors import Conflict
 from controller_manager.control.all_resources import (
     ESTABLISHING,
     INITIAL_SYNC,

@@ -19,8 +19,8 @@ from controller_manager.api.conditions import Condition, with_condition
 from controller_manager.api.coordination.v1 import API_SERVER, IDENTITY, SYSTEM_LEASES
 from controller_manager.api.meta import PartialObject, key_of, labels_of
 from controller_manager.api.times import format_time
-from controller_manager.client.client import DeleteOptions
-from controller_manager.client.errors import InvalidName, NotFound, is_about
+from controller_manager.client.rest.client import DeleteOptions
+from controller_manager.client.rest.errors import InvalidName, NotFound, is_about
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome

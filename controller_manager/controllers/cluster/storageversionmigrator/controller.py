@@ -25,9 +25,9 @@ from controller_manager.api.storagemigration.v1beta1 import (
     StorageVersionMigration,
 )
 from controller_manager.api.times import format_time, parse_time
-from controller_manager.client.client import ListOptions
-from controller_manager.client.discovery import Discovery, ServedResource
-from controller_manager.client.errors import (
+from controller_manager.client.discovery.resources import Discovery, ServedResource
+from controller_manager.client.rest.client import ListOptions
+from controller_manager.client.rest.errors import (
     APIError,
     Conflict,
     InvalidName,

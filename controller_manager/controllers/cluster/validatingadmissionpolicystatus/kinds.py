@@ -8,7 +8,7 @@ from controller_manager.api.admissionregistration.v1 import (
     ResourceRule,
     ValidatingAdmissionPolicy,
 )
-from controller_manager.client.discovery import ServedResource
+from controller_manager.client.discovery.resources import ServedResource
 
 _MAX_KINDS: Final = 10
 """The largest number of kinds of one rule that are checked."""

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from controller_manager.api.admissionregistration.v1 import ValidatingAdmissionPolicy
-from controller_manager.client.client import Client
-from controller_manager.client.errors import ProtocolError, error_from_response
-from controller_manager.client.resource_mapper import ResourceMapper
+from controller_manager.client.discovery.resource_mapper import ResourceMapper
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import ProtocolError, error_from_response
 from controller_manager.control.cel.schemas import Schemas
 from controller_manager.control.cel.types import Type
 

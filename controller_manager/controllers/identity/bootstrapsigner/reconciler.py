@@ -23,7 +23,7 @@ from controller_manager.api.core.bootstrap_tokens import (
 from controller_manager.api.core.secrets import Secret, bytes_of, decoded
 from controller_manager.api.core.v1 import CONFIG_MAPS, ConfigMap
 from controller_manager.api.meta import is_deleting
-from controller_manager.client.errors import Conflict, NotFound
+from controller_manager.client.rest.errors import Conflict, NotFound
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome, failure_of
 from controller_manager.runtime.reconciler import Reconciler

@@ -28,8 +28,8 @@ from controller_manager.api.core.v1 import CONFIG_MAPS, SERVICE_ACCOUNTS, Servic
 from controller_manager.api.meta import annotations_of, is_deleting, key_of, labels_of
 from controller_manager.api.resource import metadata_of
 from controller_manager.api.times import parse_day, parse_time
-from controller_manager.client.client import DeleteOptions, PatchType
-from controller_manager.client.errors import (
+from controller_manager.client.rest.client import DeleteOptions, PatchType
+from controller_manager.client.rest.errors import (
     APIError,
     Conflict,
     NotFound,

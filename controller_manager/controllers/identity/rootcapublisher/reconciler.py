@@ -11,7 +11,7 @@ import msgspec
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, ConfigMap, Namespace
 from controller_manager.api.meta import ObjectMeta, annotations_of, is_deleting
-from controller_manager.client.errors import (
+from controller_manager.client.rest.errors import (
     APIError,
     NotFound,
     is_namespace_terminating,

@@ -10,7 +10,7 @@ from controller_manager.api.core.v1 import (
     ServiceAccount,
 )
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.client.errors import (
+from controller_manager.client.rest.errors import (
     AlreadyExists,
     APIError,
     is_namespace_terminating,

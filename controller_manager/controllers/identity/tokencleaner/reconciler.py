@@ -7,8 +7,8 @@ from controller_manager.api.core.bootstrap_tokens import (
 )
 from controller_manager.api.core.secrets import SECRETS, Secret
 from controller_manager.api.meta import is_deleting, key_of
-from controller_manager.client.client import DeleteOptions
-from controller_manager.client.errors import Conflict, NotFound
+from controller_manager.client.rest.client import DeleteOptions
+from controller_manager.client.rest.errors import Conflict, NotFound
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 from controller_manager.runtime.reconciler import Reconciler

@@ -14,15 +14,15 @@ from controller_manager.api.core.endpoints import (
 from controller_manager.api.core.services import SERVICES, Service
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import annotations_of, key_of, split_key
-from controller_manager.client.client import DeleteOptions
-from controller_manager.client.errors import (
+from controller_manager.client.events.recorder import WARNING
+from controller_manager.client.rest.client import DeleteOptions
+from controller_manager.client.rest.errors import (
     APIError,
     NotFound,
     TransportError,
     is_about,
     is_namespace_terminating,
 )
-from controller_manager.client.events import WARNING
 from controller_manager.control.endpoints.live import live
 from controller_manager.control.endpoints.pods import (
     POD_INDEXES,

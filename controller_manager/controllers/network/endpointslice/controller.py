@@ -15,8 +15,8 @@ from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.resource import AnyResource
-from controller_manager.client.errors import gravest
-from controller_manager.client.events import WARNING
+from controller_manager.client.events.recorder import WARNING
+from controller_manager.client.rest.errors import gravest
 from controller_manager.control.endpoints.pods import (
     POD_INDEXES,
     SERVICE_INDEXES,

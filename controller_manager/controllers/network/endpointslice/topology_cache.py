@@ -16,7 +16,7 @@ from controller_manager.api.discovery.v1 import (
 )
 from controller_manager.api.meta import labels_of
 from controller_manager.api.quantity import QuantityError, parse_quantity
-from controller_manager.client.events import NORMAL, WARNING
+from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.control.endpoints.slices import SliceActions, key_of_endpoint
 
 from .hints import is_ready, rehinted, without_hints

@@ -23,8 +23,8 @@ from controller_manager.api.meta import (
     labels_of,
     split_key,
 )
-from controller_manager.client.errors import gravest
-from controller_manager.client.events import WARNING
+from controller_manager.client.events.recorder import WARNING
+from controller_manager.client.rest.errors import gravest
 from controller_manager.control.endpoints.live import live
 from controller_manager.control.endpoints.slice_writes import (
     SliceMetrics,

@@ -17,9 +17,9 @@ from controller_manager.api.networking.v1 import (
 )
 from controller_manager.api.resource import metadata_of
 from controller_manager.api.times import format_time, parse_time
-from controller_manager.client.client import ListOptions
-from controller_manager.client.errors import Conflict, NotFound
-from controller_manager.client.events import WARNING
+from controller_manager.client.events.recorder import WARNING
+from controller_manager.client.rest.client import ListOptions
+from controller_manager.client.rest.errors import Conflict, NotFound
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 from controller_manager.runtime.reconciler import Reconciler

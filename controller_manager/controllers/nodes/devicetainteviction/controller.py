@@ -27,8 +27,8 @@ from controller_manager.api.dynamicresources.v1beta2 import (
 )
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.times import format_time, parse_time
-from controller_manager.client.errors import Conflict, NotFound, is_about
-from controller_manager.client.events import NORMAL
+from controller_manager.client.events.recorder import NORMAL
+from controller_manager.client.rest.errors import Conflict, NotFound, is_about
 from controller_manager.control.pod_evictor import EvictionMetrics, PodEvictor
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler

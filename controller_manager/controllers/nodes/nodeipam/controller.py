@@ -6,7 +6,8 @@ from typing import Final, NoReturn
 from controller_manager.api.core.v1 import NODES, Node
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.resource import metadata_of
-from controller_manager.client.errors import (
+from controller_manager.client.events.recorder import NORMAL
+from controller_manager.client.rest.errors import (
     APIError,
     Conflict,
     Invalid,
@@ -14,7 +15,6 @@ from controller_manager.client.errors import (
     ProtocolError,
     TransportError,
 )
-from controller_manager.client.events import NORMAL
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue, SyncError
 from controller_manager.runtime.reconciler import Reconciler

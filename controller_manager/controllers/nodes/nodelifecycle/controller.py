@@ -13,14 +13,14 @@ from controller_manager.api.coordination.v1 import LEASE_RENEWALS, LeaseRenewal
 from controller_manager.api.core.v1 import NODES, PODS, Node, NodeMeta, Pod
 from controller_manager.api.resource import metadata_of
 from controller_manager.api.times import format_time, parse_time
-from controller_manager.client.errors import (
+from controller_manager.client.events.recorder import NORMAL, WARNING
+from controller_manager.client.rest.errors import (
     APIError,
     Conflict,
     NotFound,
     ProtocolError,
     TransportError,
 )
-from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.control.pods_by_node import PODS_BY_NODE
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler

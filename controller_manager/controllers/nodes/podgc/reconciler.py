@@ -16,8 +16,8 @@ from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.resource import metadata_of
 from controller_manager.api.times import format_time
-from controller_manager.client.client import DeleteOptions
-from controller_manager.client.errors import (
+from controller_manager.client.rest.client import DeleteOptions
+from controller_manager.client.rest.errors import (
     APIError,
     Conflict,
     NotFound,

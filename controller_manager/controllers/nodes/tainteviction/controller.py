@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod, PodMeta
 from controller_manager.api.meta import key_of
-from controller_manager.client.errors import NotFound, is_about
-from controller_manager.client.events import NORMAL
+from controller_manager.client.events.recorder import NORMAL
+from controller_manager.client.rest.errors import NotFound, is_about
 from controller_manager.control.gates import COMPARISON_OPERATORS
 from controller_manager.control.pod_evictor import EvictionMetrics, PodEvictor
 from controller_manager.control.pods_by_node import PODS_BY_NODE

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from controller_manager.api.core.v1 import NODE_TTL, NODES, Node
 from controller_manager.api.resource import metadata_of
-from controller_manager.client.errors import NotFound
+from controller_manager.client.rest.errors import NotFound
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps

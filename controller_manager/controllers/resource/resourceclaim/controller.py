@@ -20,15 +20,15 @@ from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.owners import controller_of
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
-from controller_manager.client.client import DeleteOptions
-from controller_manager.client.errors import (
+from controller_manager.client.events.recorder import WARNING
+from controller_manager.client.rest.client import DeleteOptions
+from controller_manager.client.rest.errors import (
     APIError,
     NotFound,
     ProtocolError,
     TransportError,
     is_about,
 )
-from controller_manager.client.events import WARNING
 from controller_manager.control.recent_set import RecentSet
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler

@@ -17,7 +17,7 @@ from controller_manager.api.dynamicresources.v1 import (
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import key_of
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
-from controller_manager.client.errors import (
+from controller_manager.client.rest.errors import (
     APIError,
     NotFound,
     ProtocolError,

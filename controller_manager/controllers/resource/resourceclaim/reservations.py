@@ -14,7 +14,7 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import is_deleting, key_of, resource_version_number
-from controller_manager.client.client import Client, PatchType
+from controller_manager.client.rest.client import Client, PatchType
 from controller_manager.runtime.context import ControllerContext
 
 MOST_CONSUMERS: Final = 256

@@ -21,8 +21,9 @@ from controller_manager.api.storage.v1 import (
     VolumeAttachmentSource,
     VolumeAttachmentSpec,
 )
-from controller_manager.client.client import DeleteOptions
-from controller_manager.client.errors import (
+from controller_manager.client.events.recorder import NORMAL, WARNING
+from controller_manager.client.rest.client import DeleteOptions
+from controller_manager.client.rest.errors import (
     AlreadyExists,
     APIError,
     InvalidName,
@@ -32,7 +33,6 @@ from controller_manager.client.errors import (
     gravest,
     may_be_applied,
 )
-from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.control.storage_operations import StorageOperationMetrics
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler

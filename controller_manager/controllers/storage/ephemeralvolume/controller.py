@@ -12,7 +12,8 @@ from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, ClaimTemplate, Pod, PodVolume
 from controller_manager.api.meta import KubeObject, ObjectMeta, is_deleting, key_of
 from controller_manager.api.owners import controller_reference, is_controlled_by
-from controller_manager.client.errors import (
+from controller_manager.client.events.recorder import WARNING
+from controller_manager.client.rest.errors import (
     AlreadyExists,
     APIError,
     NotFound,
@@ -20,7 +21,6 @@ from controller_manager.client.errors import (
     TransportError,
     is_namespace_terminating,
 )
-from controller_manager.client.events import WARNING
 from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_name
 from controller_manager.informers.changes import DependsOn
 from controller_manager.runtime.context import ControllerContext

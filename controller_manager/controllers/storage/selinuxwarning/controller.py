@@ -14,7 +14,7 @@ from controller_manager.api.meta import key_of, split_key
 from controller_manager.api.owners import is_controlled_by
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.storage.v1 import CSI_DRIVERS, CSIDriver
-from controller_manager.client.events import NORMAL, WARNING
+from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.control.csi_migration import UntranslatableError
 from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_name
 from controller_manager.informers.changes import DependsOn

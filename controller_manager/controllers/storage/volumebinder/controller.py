@@ -25,12 +25,12 @@ from controller_manager.api.storage.v1 import (
     WAIT_FOR_FIRST_CONSUMER,
     StorageClass,
 )
-from controller_manager.client.errors import (
+from controller_manager.client.events.recorder import NORMAL, WARNING
+from controller_manager.client.rest.errors import (
     APIError,
     Conflict,
     TransportError,
 )
-from controller_manager.client.events import NORMAL, WARNING
 from controller_manager.control.csi_migration import DRIVERS
 from controller_manager.control.pods_by_claim import PODS_BY_CLAIM
 from controller_manager.informers.dispatch import Handler

@@ -12,7 +12,7 @@ from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.meta import annotations_of, key_of
 from controller_manager.api.storage.v1 import STORAGE_CLASSES
-from controller_manager.client.events import WARNING
+from controller_manager.client.events.recorder import WARNING
 from controller_manager.control.csi_migration import DRIVERS
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome

@@ -17,9 +17,9 @@ from controller_manager.api.core.claims import (
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.meta import CompleteObject, annotations_of, key_of
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.client.client import PatchType
-from controller_manager.client.errors import APIError, is_conflict
-from controller_manager.client.events import NORMAL, WARNING
+from controller_manager.client.events.recorder import NORMAL, WARNING
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.errors import APIError, is_conflict
 from controller_manager.control.csi_migration import plugin_of
 from controller_manager.control.storage_operations import StorageOperationMetrics
 from controller_manager.runtime.context import ControllerContext

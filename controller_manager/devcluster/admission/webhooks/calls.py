@@ -19,7 +19,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from msgspec import Struct
 from yarl import URL
 
-from controller_manager.client.tls import pem_only
+from controller_manager.client.identity.tls import pem_only
 from controller_manager.devcluster.server.storage.storage import Storage
 
 from .failures import status_text, transport_text

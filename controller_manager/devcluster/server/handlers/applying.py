@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.server.apimachinery.query import is_true
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,

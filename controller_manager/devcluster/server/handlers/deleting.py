@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.server.apimachinery.statuses import (
     method_not_allowed,
     success,

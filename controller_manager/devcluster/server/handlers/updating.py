@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.server.fields.field_manager import FieldManager
 from controller_manager.devcluster.server.http.negotiation import decode_patch, header
 from controller_manager.devcluster.server.http.object_bodies import (

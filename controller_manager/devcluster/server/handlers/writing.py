@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     method_not_allowed,

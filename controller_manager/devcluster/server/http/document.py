@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.server.apimachinery.statuses import (
     method_not_allowed,

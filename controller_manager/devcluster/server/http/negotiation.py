@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster.schema import protobuf
 from controller_manager.devcluster.schema.duplicates import (
     duplicates,

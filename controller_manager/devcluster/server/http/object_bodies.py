@@ -1,7 +1,7 @@
 """The objects in the bodies of requests: their kind, their fields and their types."""
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster.schema.decoding import Decoder
 from controller_manager.devcluster.schema.models import DELETE_OPTIONS
 from controller_manager.devcluster.schema.readers import TypeMismatch

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Response
+from controller_manager.client.rest.transport import Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,

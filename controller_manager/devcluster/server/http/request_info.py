@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from controller_manager.client.transport import Query, Request
+from controller_manager.client.rest.transport import Query, Request
 from controller_manager.devcluster.server.apimachinery.query import (
     asks_for_dry_run,
     is_true,

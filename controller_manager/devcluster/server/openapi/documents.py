@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.server.http.negotiation import header
 from controller_manager.devcluster.server.http.responses import (
     JSON_HEADERS,

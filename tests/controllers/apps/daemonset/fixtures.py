@@ -14,8 +14,8 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.v1 import NODES, Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import PatchType
-from controller_manager.client.transport import Transport
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.transport import Transport
 from controller_manager.controllers.apps.daemonset.controller import (
     DaemonSetReconciler,
 )

@@ -10,8 +10,8 @@ import pytest
 from controller_manager.api.apps.v1 import DAEMON_SETS
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import DeleteOptions
-from controller_manager.client.errors import NotFound
+from controller_manager.client.rest.client import DeleteOptions
+from controller_manager.client.rest.errors import NotFound
 from controller_manager.controllers.apps.daemonset.nodes import target_of
 from tests.clusters import Cluster
 from tests.controllers.apps.daemonset.fixtures import Operator, running

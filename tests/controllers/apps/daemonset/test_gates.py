@@ -6,7 +6,7 @@ import pytest
 
 from controller_manager.api.apps.v1 import DAEMON_SETS
 from controller_manager.api.core.v1 import NODES
-from controller_manager.client.client import PatchType
+from controller_manager.client.rest.client import PatchType
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.controllers.apps.daemonset.fixtures import Operator, config

@@ -8,7 +8,7 @@ import pytest
 
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.client.builder import Connections
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.controllers.apps.daemonset.controller import (
     DaemonSetReconciler,
 )

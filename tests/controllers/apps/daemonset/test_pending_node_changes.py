@@ -9,7 +9,7 @@ import pytest
 
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.api.meta import is_deleting
-from controller_manager.client.client import DeleteOptions, PatchType
+from controller_manager.client.rest.client import DeleteOptions, PatchType
 from controller_manager.controllers.apps.daemonset.nodes import NodeHandlers
 from controller_manager.runtime.outcome import Outcome
 from tests.clusters import Cluster

@@ -6,7 +6,7 @@ import pytest
 
 from controller_manager.api.apps.v1 import DAEMON_SETS
 from controller_manager.api.core.v1 import PODS
-from controller_manager.client.client import DeleteOptions, PropagationPolicy
+from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
 from tests.clusters import Cluster
 from tests.controllers.apps.daemonset.fixtures import Operator, running
 from tests.controllers.builders import daemon_set_json, template

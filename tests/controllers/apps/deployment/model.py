@@ -21,7 +21,7 @@ from controller_manager.api.meta import (
 )
 from controller_manager.api.owners import controller_reference
 from controller_manager.api.workloads import desired_replicas
-from controller_manager.client.errors import (
+from controller_manager.client.rest.errors import (
     AlreadyExists,
     APIError,
     Forbidden,

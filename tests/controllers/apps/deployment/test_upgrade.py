@@ -10,7 +10,12 @@ from controller_manager.api.apps.v1 import (
     DEPLOYMENTS,
     REPLICASETS,
 )
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 from tests.clusters import Cluster
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle

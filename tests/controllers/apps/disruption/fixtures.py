@@ -15,8 +15,8 @@ from controller_manager.api.policy.v1 import (
     PodDisruptionBudgetStatus,
 )
 from controller_manager.api.resource import AnyResource
-from controller_manager.client.client import PatchType
-from controller_manager.client.transport import (
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.transport import (
     Request,
     Response,
     Transport,

@@ -6,8 +6,8 @@ import pytest
 
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import PatchType
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.transport import Request
 from tests.clusters import Cluster
 from tests.controllers.apps.disruption.fixtures import (
     Guard,

@@ -12,8 +12,8 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.policy.v1 import BUDGETS
 from controller_manager.api.selectors import Selector
-from controller_manager.client.client import PatchType
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import Cluster
 from tests.controllers.apps.disruption.cases import budget_json, pod_json
 from tests.controllers.apps.disruption.fixtures import (

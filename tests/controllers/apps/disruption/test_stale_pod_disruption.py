@@ -10,8 +10,8 @@ import pytest
 
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import DeleteOptions
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.client import DeleteOptions
+from controller_manager.client.rest.transport import Request
 from controller_manager.controllers.apps.disruption.stale_pods import (
     StalePodDisruptions,
     stale_since,

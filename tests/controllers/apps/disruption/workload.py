@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import TOKEN
 from tests.controllers.apps.disruption.cases import budget_json
 from tests.controllers.builders import deployment_json

@@ -12,7 +12,7 @@ from controller_manager.api.apps.v1 import (
     REPLICASETS,
 )
 from controller_manager.api.core.v1 import PODS
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, Write, make_config

@@ -7,7 +7,7 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.v1 import PODS
 from controller_manager.client.builder import Connections
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.runtime.worker import Workers
 from tests.clusters import Cluster, make_config, run_manager

@@ -13,8 +13,13 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.v1 import PODS
 from controller_manager.client.builder import Connections
-from controller_manager.client.errors import TransportError
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 from tests.clusters import Cluster, make_config, run_manager
 from tests.controllers.builders import deployment_json, replica_set_json
 from tests.controllers.user import User, settle

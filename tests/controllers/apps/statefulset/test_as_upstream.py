@@ -13,7 +13,7 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import NAMESPACES, PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import PartialObject, is_deleting, labels_of
-from controller_manager.client.client import DeleteOptions, PropagationPolicy
+from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
 from tests.clusters import Cluster
 from tests.controllers.apps.statefulset.builders import (
     claim_template,

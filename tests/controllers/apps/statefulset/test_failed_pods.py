@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import STATEFUL_SETS
 from controller_manager.api.core.v1 import NODES, PODS, Pod
-from controller_manager.client.client import DeleteOptions
+from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.controllers.apps.statefulset.failures import FailedPods
 from controller_manager.controllers.apps.statefulset.ordering import (
     plan_sync,

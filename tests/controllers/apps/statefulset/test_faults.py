@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from controller_manager.client.errors import TransportError
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport
 from tests.controllers.apps.statefulset.builders import claim_template

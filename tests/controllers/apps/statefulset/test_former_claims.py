@@ -17,7 +17,7 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import is_deleting, labels_of
 from controller_manager.cli.flags import make_config as config_from_flags
-from controller_manager.client.client import DeleteOptions, PropagationPolicy
+from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.apps.statefulset.builders import (

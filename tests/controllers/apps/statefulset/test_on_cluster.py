@@ -20,8 +20,8 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import labels_of
 from controller_manager.cli.flags import make_config as config_from_flags
-from controller_manager.client.client import DeleteOptions, PropagationPolicy
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.apps.statefulset.controller import (
     StatefulSetMetrics,
 )

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 from controller_manager.devcluster.metrics.settings import CONFIG_MAP, KEY
 from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     cpu,

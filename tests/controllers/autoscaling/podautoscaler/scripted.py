@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Query, Request, Response, Stream
+from controller_manager.client.rest.transport import Query, Request, Response, Stream
 
 
 @dataclass

@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
     Overlaps,
 )

@@ -8,7 +8,12 @@ import msgspec
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 from controller_manager.controllers.autoscaling.podautoscaler import (
     AutoscalerOptions,
 )

@@ -11,8 +11,8 @@ from controller_manager.api.autoscaling.v2 import (
     MetricSpec,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import Client
-from controller_manager.client.resource_mapper import ResourceMapper
+from controller_manager.client.discovery.resource_mapper import ResourceMapper
+from controller_manager.client.rest.client import Client
 from controller_manager.clock import LoopClock
 from controller_manager.controllers.autoscaling.podautoscaler import metrics_api
 from controller_manager.controllers.autoscaling.podautoscaler.metrics_client import (

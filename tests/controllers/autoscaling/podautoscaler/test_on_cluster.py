@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.builder import Connections
-from controller_manager.client.client import PatchType
+from controller_manager.client.rest.client import PatchType
 from controller_manager.manager.manager import ControllerManager
 from tests.clusters import run_manager
 from tests.controllers.autoscaling.podautoscaler.on_cluster import (

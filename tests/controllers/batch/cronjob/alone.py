@@ -9,7 +9,7 @@ import msgspec
 
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS, CronJob, CronJobStatus, Job
 from controller_manager.api.meta import KubeObject, Status, StatusCause, StatusDetails
-from controller_manager.client.errors import (
+from controller_manager.client.rest.errors import (
     AlreadyExists,
     APIError,
     Forbidden,

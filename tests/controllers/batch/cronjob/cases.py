@@ -16,7 +16,7 @@ from controller_manager.api.batch.v1 import (
 from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.owners import controller_reference
-from controller_manager.client.events import NORMAL, WARNING
+from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.controllers.batch.cronjob.jobs import SCHEDULED_TIMESTAMP
 
 NOON: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)

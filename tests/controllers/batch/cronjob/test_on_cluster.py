@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.batch.v1 import CRON_JOBS
-from controller_manager.client.transport import Request, Response, Transport
+from controller_manager.client.rest.transport import Request, Response, Transport
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.informers.store import Store
 from tests.clusters import TOKEN, Cluster, make_config

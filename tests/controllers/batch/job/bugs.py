@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from controller_manager.api.batch.v1 import JobStatus
 from controller_manager.api.core.v1 import Pod
-from controller_manager.client.client import Client
+from controller_manager.client.rest.client import Client
 from controller_manager.controllers.batch.job import (
     controller,
     orphans,

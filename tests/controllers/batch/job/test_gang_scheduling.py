@@ -16,9 +16,9 @@ from controller_manager.api.scheduling.v1alpha2 import (
     PodGroup,
     Workload,
 )
-from controller_manager.client.client import DeleteOptions, PropagationPolicy
-from controller_manager.client.errors import Forbidden, TransportError
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
+from controller_manager.client.rest.errors import Forbidden, TransportError
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.batch.job.gang_scheduling import workload_name
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster

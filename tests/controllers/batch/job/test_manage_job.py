@@ -4,7 +4,7 @@ import pytest
 
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.core.v1 import PODS
-from controller_manager.client.client import DeleteOptions, PropagationPolicy
+from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
 from tests.clusters import Cluster
 from tests.controllers.batch.job.test_on_cluster import config_with_gate, creations
 from tests.controllers.batch.job.user import JobUser, job_config

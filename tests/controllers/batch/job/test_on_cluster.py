@@ -8,9 +8,9 @@ import pytest
 from controller_manager.api.batch.v1 import JOBS, UncountedTerminatedPods
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import DeleteOptions, PropagationPolicy
-from controller_manager.client.errors import TransportError
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, RecordingTransport

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from controller_manager.api.core.v1 import PODS
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.batch.job import JobOptions
 from controller_manager.controllers.batch.job.orphans import KEPT, GoneJobs
 from tests.clusters import Cluster

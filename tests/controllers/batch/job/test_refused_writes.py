@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.core.v1 import PODS
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import Cluster
 from tests.controllers.batch.job.user import JobUser, job_config
 from tests.controllers.user import settle

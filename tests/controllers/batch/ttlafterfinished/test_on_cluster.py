@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from controller_manager.api.batch.v1 import JOBS
-from controller_manager.client.client import PatchType
+from controller_manager.client.rest.client import PatchType
 from tests.clusters import Cluster, make_config
 from tests.controllers.builders import completed_job_status
 

@@ -15,7 +15,7 @@ from controller_manager.api.certificates.v1 import (
     SIGNING_REQUESTS,
     CertificateSigningRequestCondition,
 )
-from controller_manager.client.client import PatchType
+from controller_manager.client.rest.client import PatchType
 from controller_manager.devcluster.server.security.authentication import User
 from tests.clusters import Cluster
 from tests.controllers.certificates.authorities import (

@@ -11,7 +11,7 @@ from controller_manager.api.certificates.v1beta1 import (
     ClusterTrustBundle,
     ClusterTrustBundleSpec,
 )
-from controller_manager.client.client import PatchType
+from controller_manager.client.rest.client import PatchType
 from controller_manager.controllers.certificates.clustertrustbundlepublisher.reconciler import (  # noqa: E501 - its name
     bundle_name,
 )

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-from controller_manager.client.client import DeleteOptions
-from controller_manager.client.server_clock import ServerClock
+from controller_manager.client.rest.client import DeleteOptions
+from controller_manager.client.rest.server_clock import ServerClock
 from controller_manager.controllers.certificates.podcertificaterequestcleaner import (
     reconciler,
 )

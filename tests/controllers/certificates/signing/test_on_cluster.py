@@ -16,8 +16,8 @@ from controller_manager.api.certificates.v1 import (
     SIGNING_REQUESTS,
     CertificateSigningRequestCondition,
 )
-from controller_manager.client.client import PatchType
-from controller_manager.client.errors import Forbidden
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.errors import Forbidden
 from controller_manager.clock import LoopClock
 from controller_manager.controllers.certificates.signing.options import (
     AuthorityFiles,

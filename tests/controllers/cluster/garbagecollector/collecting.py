@@ -13,12 +13,12 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
 from controller_manager.client.builder import Connections
-from controller_manager.client.client import (
+from controller_manager.client.rest.client import (
     DeleteOptions,
     PropagationPolicy,
 )
-from controller_manager.client.errors import NotFound
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.rest.errors import NotFound
+from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.controllers.cluster.garbagecollector.controller import (
     GarbageCollector,
 )

@@ -10,10 +10,10 @@ from prometheus_client import CollectorRegistry
 from controller_manager.api.core.v1 import CONFIG_MAPS, EVENTS
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.builder import Connections
-from controller_manager.client.client import (
+from controller_manager.client.rest.client import (
     PropagationPolicy,
 )
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.controllers.cluster.garbagecollector import (
     GarbageCollectorOptions,
 )

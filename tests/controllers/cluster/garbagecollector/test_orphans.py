@@ -5,7 +5,7 @@ from unittest import mock
 
 import pytest
 
-from controller_manager.client.client import (
+from controller_manager.client.rest.client import (
     PropagationPolicy,
 )
 from tests.controllers.cluster.garbagecollector.collecting import (

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from controller_manager.client.client import (
+from controller_manager.client.rest.client import (
     PatchType,
     PropagationPolicy,
 )
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from controller_manager.controllers.cluster.garbagecollector.controller import (
     GarbageCollector,
 )

@@ -11,8 +11,8 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.resource import AnyResource
-from controller_manager.client.client import PropagationPolicy
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import PropagationPolicy
+from controller_manager.client.rest.transport import Request, Response
 from tests.controllers.apps.statefulset.builders import (
     claim_template,
     stateful_set_json,

@@ -11,9 +11,9 @@ import pytest_asyncio
 
 from controller_manager.api.core.v1 import NAMESPACES, Namespace
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import Client
-from controller_manager.client.errors import NotFound
-from controller_manager.client.transport import Request, Response, Stream
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import NotFound
+from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.observability.logs import make_logger
 from tests.clusters import Cluster, make_config
 

@@ -8,8 +8,17 @@ from unittest import mock
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.resource import Resource
-from controller_manager.client.client import DeleteOptions, PatchType, PropagationPolicy
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.client import (
+    DeleteOptions,
+    PatchType,
+    PropagationPolicy,
+)
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 from controller_manager.controllers.cluster.resourcequota import (
     ResourceQuotaOptions,
 )

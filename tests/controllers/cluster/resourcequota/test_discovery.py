@@ -9,7 +9,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.builder import Connections
-from controller_manager.client.errors import Forbidden
+from controller_manager.client.rest.errors import Forbidden
 from controller_manager.controllers.cluster.resourcequota.controller import (
     QuotaController,
 )

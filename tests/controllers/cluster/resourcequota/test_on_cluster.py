@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.errors import Forbidden
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.errors import Forbidden
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.cluster.resourcequota import (
     ResourceQuotaOptions,
 )

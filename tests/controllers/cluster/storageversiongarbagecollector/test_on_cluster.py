@@ -15,8 +15,8 @@ from controller_manager.api.apiserverinternal.v1alpha1 import (
 )
 from controller_manager.api.coordination.v1 import SYSTEM_LEASES
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.errors import NotFound
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.errors import NotFound
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, Write, make_config
 from tests.meddler import Meddler

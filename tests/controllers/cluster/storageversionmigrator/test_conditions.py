@@ -11,7 +11,7 @@ from controller_manager.api.storagemigration.v1beta1 import (
     StorageVersionMigration,
     StorageVersionMigrationStatus,
 )
-from controller_manager.client.discovery import Discovery, ServedResource
+from controller_manager.client.discovery.resources import Discovery, ServedResource
 from controller_manager.controllers.cluster.storageversionmigrator import (
     conditions,
     controller,

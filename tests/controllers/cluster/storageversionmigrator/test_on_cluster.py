@@ -16,8 +16,8 @@ from controller_manager.api.storagemigration.v1beta1 import (
     STORAGE_VERSION_MIGRATIONS,
     StorageVersionMigration,
 )
-from controller_manager.client.client import PatchType
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, Write, make_config
 from tests.controllers.custom_resources import ANYTHING, DEFINITIONS, definition

@@ -11,8 +11,13 @@ from controller_manager.api.admissionregistration.v1 import (
     VALIDATING_ADMISSION_POLICIES,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import Client, PatchType
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.client import Client, PatchType
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 from tests.clusters import Cluster, make_config
 from tests.controllers.cluster.validatingadmissionpolicystatus.builders import (
     policy_json,

@@ -8,7 +8,7 @@ import pytest
 from controller_manager.api.core.secrets import SECRETS
 from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.api.times import format_time
-from controller_manager.client.client import PatchType
+from controller_manager.client.rest.client import PatchType
 from controller_manager.controllers.identity.bootstrapsigner.reconciler import (
     detached_signature,
 )

@@ -8,8 +8,8 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.rbac.v1 import CLUSTER_ROLES
-from controller_manager.client.client import Client, PatchType
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.client import Client, PatchType
+from controller_manager.client.rest.transport import Request
 from tests.clusters import Cluster, make_config
 from tests.meddler import Meddler
 

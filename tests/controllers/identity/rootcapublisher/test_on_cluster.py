@@ -10,7 +10,7 @@ from controller_manager.api.core.v1 import (
     NAMESPACES,
 )
 from controller_manager.client.builder import Connections
-from controller_manager.client.client import PatchType
+from controller_manager.client.rest.client import PatchType
 from controller_manager.observability.logs import make_logger
 from tests.clusters import ROOT_CA, Cluster, make_config, run_manager
 

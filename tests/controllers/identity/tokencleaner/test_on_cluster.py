@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.core.secrets import SECRETS, encoded
 from controller_manager.api.times import format_time
-from controller_manager.client.client import PatchType
+from controller_manager.client.rest.client import PatchType
 from tests.clusters import Cluster, make_config
 from tests.controllers.identity.tokencleaner.builders import (
     add_token,

@@ -10,7 +10,7 @@ from controller_manager.api.core.secrets import (
     SERVICE_ACCOUNT_TOKEN,
     Secret,
 )
-from controller_manager.client.client import PatchType
+from controller_manager.client.rest.client import PatchType
 from controller_manager.controllers.identity.tokens.options import TokensOptions
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, make_config

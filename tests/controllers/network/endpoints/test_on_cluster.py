@@ -10,7 +10,7 @@ from controller_manager.api.core.endpoints import ENDPOINTS
 from controller_manager.api.core.services import SERVICES, Service
 from controller_manager.api.core.v1 import EVENTS, NAMESPACES, PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.network.endpoints import EndpointsOptions
 from controller_manager.controllers.network.endpoints.controller import (
     EDIT_DELAY,

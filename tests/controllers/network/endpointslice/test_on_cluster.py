@@ -17,8 +17,8 @@ from controller_manager.api.core.services import SERVICES, Service
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import DeleteOptions, PatchType
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import DeleteOptions, PatchType
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.network.endpointslice import (
     EndpointSliceOptions,
 )

@@ -12,8 +12,8 @@ from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import DeleteOptions, PatchType
-from controller_manager.client.errors import AlreadyExists, Conflict, NotFound
+from controller_manager.client.rest.client import DeleteOptions, PatchType
+from controller_manager.client.rest.errors import AlreadyExists, Conflict, NotFound
 from controller_manager.controllers.network.endpointslice import (
     EndpointSliceOptions,
 )

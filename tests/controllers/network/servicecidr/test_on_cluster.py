@@ -7,9 +7,9 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.networking.v1 import IP_ADDRESS_METADATA, SERVICE_CIDRS
-from controller_manager.client.client import Client
-from controller_manager.client.errors import NotFound
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import NotFound
+from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import Cluster, RecordingTransport, Write, make_config
 from tests.controllers.network.servicecidr.builders import address_json
 from tests.meddler import Meddler

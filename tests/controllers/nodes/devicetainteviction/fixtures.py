@@ -8,7 +8,7 @@ from controller_manager.api.dynamicresources.v1 import RESOURCE_SLICES
 from controller_manager.api.dynamicresources.v1beta2 import DEVICE_TAINT_RULES
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import is_deleting
-from controller_manager.client.client import PatchType
+from controller_manager.client.rest.client import PatchType
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, make_config

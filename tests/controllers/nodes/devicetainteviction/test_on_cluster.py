@@ -11,8 +11,8 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, RESOURCE_SLICES
 from controller_manager.api.dynamicresources.v1beta2 import DEVICE_TAINT_RULES
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import PatchType
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import LoopClock
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import EPOCH, Cluster

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import EVENTS, NODES, Node
 from controller_manager.client.builder import Connections
-from controller_manager.client.errors import TransportError
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.nodes.nodeipam import NodeIPAMOptions
 from controller_manager.controllers.nodes.nodeipam.controller import NodeIPAMReconciler
 from controller_manager.devcluster.inmemory import InMemoryTransport

@@ -6,9 +6,14 @@ import pytest
 
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import NODES
-from controller_manager.client.client import PatchType
-from controller_manager.client.errors import RequestTimeout
-from controller_manager.client.transport import Request, Response, Stream, Transport
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.errors import RequestTimeout
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
 from tests.clusters import Cluster
 from tests.controllers.nodes.nodelifecycle.fixtures import (
     add_node,

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import EPOCH, TOKEN, Cluster

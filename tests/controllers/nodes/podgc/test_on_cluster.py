@@ -11,7 +11,7 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.builder import Connections
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.nodes.podgc.options import PodGCOptions
 from controller_manager.controllers.nodes.podgc.reconciler import PodGarbageCollector
 from controller_manager.devcluster.inmemory import StreamingResponse

@@ -3,7 +3,7 @@
 from controller_manager.api.core.v1 import EVENTS, NODES, PODS, Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import is_deleting
-from controller_manager.client.client import PatchType
+from controller_manager.client.rest.client import PatchType
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, make_config
 

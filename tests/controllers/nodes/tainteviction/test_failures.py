@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from controller_manager.api.core.v1 import NODES, PODS
-from controller_manager.client.client import DeleteOptions, PatchType
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import DeleteOptions, PatchType
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import make_logger
 from tests.clusters import EPOCH, Cluster

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import DeleteOptions, PatchType
+from controller_manager.client.rest.client import DeleteOptions, PatchType
 from tests.clusters import Cluster
 from tests.controllers.nodes.tainteviction.fixtures import (
     CANCELLING,

@@ -7,7 +7,7 @@ import pytest
 from controller_manager.api.core.v1 import (
     NODES,
 )
-from controller_manager.client.client import PatchType
+from controller_manager.client.rest.client import PatchType
 from tests.clusters import Cluster, make_config
 
 pytestmark = pytest.mark.looptime

@@ -9,8 +9,8 @@ from controller_manager.api.dynamicresources.v1 import (
     ResourceClaim,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import DeleteOptions
-from controller_manager.client.errors import NotFound
+from controller_manager.client.rest.client import DeleteOptions
+from controller_manager.client.rest.errors import NotFound
 from tests.clusters import Cluster, Write, make_config
 
 CONFIG: Final = make_config(

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS
 from controller_manager.api.meta import OwnerReference
 from controller_manager.client.builder import Connections
-from controller_manager.client.errors import RequestTimeout
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.errors import RequestTimeout
+from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import ROOT_CA, Cluster, run_manager
 from tests.controllers.resource.resourceclaim.objects import (
     API,

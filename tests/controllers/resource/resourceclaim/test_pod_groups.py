@@ -14,8 +14,8 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
-from controller_manager.client.client import PatchType
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.resource.resourceclaim.consumers import (
     of_group,
     pod_claim_name,

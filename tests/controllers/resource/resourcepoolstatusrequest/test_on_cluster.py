@@ -13,8 +13,8 @@ from controller_manager.api.dynamicresources.v1alpha3 import (
     ResourcePoolStatusRequest,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.errors import NotFound
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.errors import NotFound
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.resource.resourcepoolstatusrequest.metrics import (
     PoolStatusMetrics,
 )

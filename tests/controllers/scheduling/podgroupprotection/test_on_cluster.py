@@ -10,9 +10,9 @@ import pytest
 
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
-from controller_manager.client.client import PatchType
-from controller_manager.client.errors import NotFound
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.errors import NotFound
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, Write, make_config
 from tests.meddler import Meddler

@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.errors import TransportError
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.storage.attachdetach.volumes import csi_name
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, RecordingTransport

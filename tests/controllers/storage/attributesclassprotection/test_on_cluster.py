@@ -9,8 +9,8 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.storage.v1 import VOLUME_ATTRIBUTES_CLASSES
-from controller_manager.client.client import PatchType
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.storage.attributesclassprotection import controller
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config

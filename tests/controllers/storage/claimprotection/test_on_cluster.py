@@ -8,8 +8,8 @@ import pytest
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import DeleteOptions, PatchType
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import DeleteOptions, PatchType
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.storage.claimprotection.controller import FINALIZER
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config

@@ -13,8 +13,8 @@ from controller_manager.api.core.v1 import (
     PODS,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import DeleteOptions, PatchType
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import DeleteOptions, PatchType
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.storage.ephemeralvolume import controller
 from controller_manager.controllers.storage.ephemeralvolume.controller import (
     EphemeralVolumeMetrics,

@@ -10,7 +10,7 @@ from controller_manager.api.core.v1 import EVENTS, PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.storage.v1 import CSI_DRIVERS
 from controller_manager.client.builder import Connections
-from controller_manager.client.client import DeleteOptions, PatchType
+from controller_manager.client.rest.client import DeleteOptions, PatchType
 from tests.clusters import ROOT_CA, Cluster, make_config, run_manager
 from tests.controllers.storage.selinuxwarning.objects import (
     CONFIG,

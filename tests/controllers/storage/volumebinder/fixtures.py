@@ -13,7 +13,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import KubeObject, Status, StatusDetails, key_of
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.storage.v1 import STORAGE_CLASSES, StorageClass
-from controller_manager.client.errors import NotFound
+from controller_manager.client.rest.errors import NotFound
 from controller_manager.controllers.storage.volumebinder.binding import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.errors import TransportError
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.storage.volumebinder.options import (
     VolumeBinderOptions,
 )

@@ -10,9 +10,9 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import EVENTS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import PatchType
-from controller_manager.client.errors import TransportError
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.control.storage_operations import StorageOperationMetrics
 from controller_manager.controllers.storage.volumeexpander import controller
 from controller_manager.devcluster.inmemory import InMemoryTransport

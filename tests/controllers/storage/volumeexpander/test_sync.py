@@ -13,8 +13,8 @@ from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVo
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import ObjectMeta, Status
 from controller_manager.api.resource import AnyResource
-from controller_manager.client.client import PatchType
-from controller_manager.client.errors import APIError, Conflict
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.errors import APIError, Conflict
 from controller_manager.controllers.storage.volumeexpander.controller import (
     PRE_RESIZE_CAPACITY,
     RESIZER,

@@ -6,8 +6,8 @@ import pytest
 
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.client import PatchType
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.storage.volumeprotection.controller import FINALIZER
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Response
+from controller_manager.client.rest.transport import Response
 from tests.clusters import Cluster
 from tests.devcluster.kinds.apiextensions.test_definitions import DEFINITIONS
 from tests.devcluster.requests import call

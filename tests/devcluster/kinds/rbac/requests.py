@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.server.security.authentication import User
 from tests.clusters import Cluster
 

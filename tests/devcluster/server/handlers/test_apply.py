@@ -5,7 +5,7 @@ import json
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import TOKEN, Cluster
 
 pytestmark = pytest.mark.looptime

@@ -5,7 +5,7 @@ import gzip
 import msgspec
 import pytest
 
-from controller_manager.client.transport import Response
+from controller_manager.client.rest.transport import Response
 from controller_manager.devcluster.schema.models import built_in
 from controller_manager.devcluster.schema.protobuf import MAGIC, MEDIA_TYPE, encode
 from controller_manager.devcluster.schema.wire import (

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.transport import Request, Response
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.schema.models import built_in
 from controller_manager.devcluster.schema.protobuf import MEDIA_TYPE, decode, encode
 from tests.clusters import TOKEN, Cluster

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from controller_manager.client.transport import Request
+from controller_manager.client.rest.transport import Request
 from tests.clusters import Cluster
 from tests.devcluster.requests import call, create_pod
 

@@ -1,0 +1,1 @@
+"""Pods in caches: their specs are shared, and decoded once."""

@@ -1,0 +1,270 @@
+"""The transform of pods: it drops unused fields, and makes pods share equal parts."""
+
+from collections.abc import Iterator
+from sys import intern
+from typing import Final
+
+from msgspec.json import Encoder
+from msgspec.structs import force_setattr
+
+from controller_manager.api.core.scheduling import Toleration, crosses_namespaces
+from controller_manager.api.core.v1 import (
+    RESIZE_PENDING,
+    Container,
+    EphemeralContainer,
+    InitContainer,
+    Pod,
+    PodMeta,
+    PodSpec,
+    PodStatus,
+    PodVolume,
+)
+from controller_manager.api.meta import PartialMetadata
+from controller_manager.informers.sharing import MAX_REMEMBERED, OwnerTransform
+from controller_manager.informers.trimming import Trim
+
+from .specs import SharedSpecs
+
+_ENCODER: Final = Encoder()
+
+_Container = Container | InitContainer | EphemeralContainer
+
+_Tolerations = tuple[Toleration, ...]
+
+_Containers = tuple[tuple[Container, ...], tuple[InitContainer, ...] | None]
+"""The containers of a pod, and its init containers."""
+
+
+class PodTransform:
+    """Drops unused fields of pods and makes pods share equal parts."""
+
+    def __init__(
+        self,
+        trim: Trim | None = None,
+        trim_but_spec: Trim | None = None,
+        *,
+        is_whole: bool = False,
+    ) -> None:
+        """Start without remembered parts; `trim` drops the unused fields.
+
+        `trim_but_spec` drops those that are not in the spec. With `is_whole`, some
+        controller reads whole pods: nothing is dropped.
+        """
+        self._trim = trim
+        self._trim_but_spec = trim_but_spec
+        self._is_whole = is_whole
+        self._owners = OwnerTransform()
+        self._labels: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+        self._containers: dict[bytes, _Containers] = {}
+        self._tolerations: dict[_Tolerations, _Tolerations] = {}
+        self._volumes: dict[bytes, tuple[PodVolume, ...]] = {}
+        self.specs = SharedSpecs(self._smaller_spec)
+        """The specs that pods share. They are transformed already."""
+
+    def __call__(self, pod: Pod) -> None:
+        """Drop the unused fields of `pod`, and share equal parts with other pods."""
+        # The trim may drop the condition that decides about another reduction.
+        is_settled = (
+            not self._is_whole and _states_resources(pod) and not _is_resizing(pod)
+        )
+        if self.specs.has(pod.spec):
+            if self._trim_but_spec is not None:
+                self._trim_but_spec(pod)
+        else:
+            if self._trim is not None:
+                self._trim(pod)
+            self._make_spec_smaller(pod.spec)
+        self._owners.share(pod.metadata)
+        self._share_labels(pod.metadata)
+        if is_settled:
+            _drop_settled_resources(pod)
+        _share_status(pod.status)
+
+    def _smaller_spec(self, spec: PodSpec) -> PodSpec:
+        """Make a spec smaller, which belongs to no pod yet."""
+        pod = Pod(metadata=PodMeta(), spec=spec, status=PodStatus())
+        if self._trim is not None:
+            self._trim(pod)
+        self._make_spec_smaller(pod.spec)
+        return pod.spec
+
+    def _make_spec_smaller(self, spec: PodSpec) -> None:
+        force_setattr(spec, "node_name", intern(spec.node_name))
+        if not self._is_whole:
+            _reduce(spec)
+        self._share_tolerations(spec)
+        self._share_volumes(spec)
+        self._share_containers(spec)
+
+    def _share_containers(self, spec: PodSpec) -> None:
+        """Share containers among pods whose containers are alike.
+
+        Most pods have an owner, which gives the same ones to all its pods.
+        """
+        if (containers := spec.containers) is None:
+            return
+        both = (containers, spec.init_containers)
+        if len(self._containers) >= MAX_REMEMBERED:
+            self._containers.clear()
+        known = self._containers.setdefault(_ENCODER.encode(both), both)
+        force_setattr(spec, "containers", known[0])
+        force_setattr(spec, "init_containers", known[1])
+
+    def _share_tolerations(self, spec: PodSpec) -> None:
+        """Share tolerations: most pods have the two that the API server adds."""
+        if tolerations := spec.tolerations:
+            if len(self._tolerations) >= MAX_REMEMBERED:
+                self._tolerations.clear()
+            known = self._tolerations.setdefault(tolerations, tolerations)
+            force_setattr(spec, "tolerations", known)
+
+    def _share_volumes(self, spec: PodSpec) -> None:
+        """Share volumes with templates of claims among the pods of one owner.
+
+        They take 0.8 kB. Other volumes are small, or name a claim of one pod only.
+        """
+        volumes = spec.volumes
+        if volumes and any(each.ephemeral is not None for each in volumes):
+            if len(self._volumes) >= MAX_REMEMBERED:
+                self._volumes.clear()
+            known = self._volumes.setdefault(_ENCODER.encode(volumes), volumes)
+            force_setattr(spec, "volumes", known)
+
+    def _share_labels(self, metadata: PartialMetadata) -> None:
+        if labels := metadata.labels:
+            if len(self._labels) >= MAX_REMEMBERED:
+                self._labels.clear()
+            shared = self._labels.setdefault(tuple(labels.items()), labels)
+            force_setattr(metadata, "labels", shared)
+
+
+def _reduce(spec: PodSpec) -> None:
+    """Drop the parts of declared fields that no controller of this program reads."""
+    if (
+        spec.node_name
+        and spec.affinity is not None
+        and not crosses_namespaces(spec.affinity)
+    ):
+        # No controller reads the node affinity of a pod that has a node. 100,000 daemon
+        # pods, each with an affinity to the name of its node, would need 50 MB more.
+        # Quotas count the pods that look at pods of other namespaces.
+        force_setattr(spec, "affinity", None)
+    if spec.volumes:
+        force_setattr(spec, "volumes", _with_source(spec.volumes))
+    for containers in (spec.containers, spec.init_containers):
+        for each in containers or ():
+            _keep_named_ports(each)
+    if not _has_several_labels(spec):
+        volumes = {each.name for each in spec.volumes or ()}
+        for mounting in _containers_of(spec):
+            _keep_mounts(mounting, volumes)
+
+
+def _containers_of(spec: PodSpec) -> Iterator[_Container]:
+    yield from spec.containers or ()
+    yield from spec.init_containers or ()
+    yield from spec.ephemeral_containers or ()
+
+
+def _has_several_labels(spec: PodSpec) -> bool:
+    """Tell whether containers have different SELinux labels: few pods have those.
+
+    Such a pod is told of each volume that is mounted with two labels, also of those
+    that no controller looks at.
+    """
+    of_pod = spec.security_context and spec.security_context.se_linux_options
+    labels = {
+        (each.security_context and each.security_context.se_linux_options) or of_pod
+        for each in _containers_of(spec)
+    }
+    return len(labels - {None}) > 1
+
+
+def _with_source(volumes: tuple[PodVolume, ...]) -> tuple[PodVolume, ...] | None:
+    """Return the volumes with a source that is read: most pods have others only."""
+    found = [each for each in volumes if not _is_other(each)]
+    return tuple(found) or None
+
+
+def _is_other(volume: PodVolume) -> bool:
+    return volume == PodVolume(name=volume.name)
+
+
+def _keep_named_ports(container: Container | InitContainer) -> None:
+    """Drop the ports that have no name: a service can refer to the others only."""
+    if container.ports:
+        named = tuple(port for port in container.ports if port.name)
+        force_setattr(container, "ports", named or None)
+
+
+def _keep_mounts(container: _Container, volumes: set[str]) -> None:
+    """Drop the mounts of the volumes that are dropped.
+
+    Nearly each container mounts a volume with a token, whose name is that of no other
+    pod. Without these mounts, the containers of the pods of an owner are equal.
+    """
+    if mounts := container.volume_mounts:
+        kept = tuple(each for each in mounts if each.name in volumes)
+        force_setattr(container, "volume_mounts", kept or None)
+
+
+def _share_status(status: PodStatus) -> None:
+    force_setattr(status, "phase", intern(status.phase))
+    for each in status.conditions or ():
+        force_setattr(each, "type", intern(each.type))
+        force_setattr(each, "status", intern(each.status))
+    for container in status.container_statuses or ():
+        force_setattr(container, "name", intern(container.name))
+
+
+def _is_resizing(pod: Pod) -> bool:
+    """Tell whether a kubelet puts off, or refuses, to resize a pod.
+
+    After a refusal only the status counts (`control.quota.pod_resources`), so it must
+    have the resources of each container, even if they equal those of the spec.
+    """
+    return any(each.type == RESIZE_PENDING for each in pod.status.conditions or ())
+
+
+def _states_resources(pod: Pod) -> bool:
+    """Tell whether the status of a pod has resources, its own or of a container."""
+    status = pod.status
+    if status.resources is not None:
+        return True
+    for statuses in (status.container_statuses, status.init_container_statuses):
+        for each in statuses or ():
+            if each.resources is not None or each.allocated_resources:
+                return True
+    return False
+
+
+def _drop_settled_resources(pod: Pod) -> None:
+    """Drop the resources of a container's status that are those of its spec.
+
+    The kubelet reports them for each container, in part or as a whole. They say
+    something only while a pod is being resized; the caller makes sure that no resize
+    is pending.
+    """
+    spec, status = pod.spec, pod.status
+    if spec.resources is None and status.resources is not None:
+        # They count only where the pod states resources for itself as a whole.
+        force_setattr(status, "resources", None)
+        force_setattr(status, "allocated_resources", None)
+    statuses = (
+        *(status.container_statuses or ()),
+        *(status.init_container_statuses or ()),
+    )
+    containers: tuple[Container | InitContainer, ...] = (
+        *(spec.containers or ()),
+        *(spec.init_containers or ()),
+    )
+    wanted = {each.name: each.resources for each in containers}
+    for each in statuses:
+        settled, allocated = wanted.get(each.name), each.allocated_resources
+        if (
+            settled is not None
+            and each.resources in (None, settled)
+            and allocated in (None, settled.requests)
+        ):
+            force_setattr(each, "resources", None)
+            force_setattr(each, "allocated_resources", None)

@@ -1,0 +1,98 @@
+"""An answer with null in an unusual place is read as Go reads it."""
+
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from controller_manager.api.authentication.v1 import (
+    TOKEN_REVIEWS,
+    TokenReview,
+    TokenReviewStatus,
+    UserInfo,
+)
+from controller_manager.api.core.v1 import NODES
+from controller_manager.api.meta import (
+    ListMeta,
+    ObjectList,
+    PartialMetadata,
+    PartialObject,
+)
+from controller_manager.client.rest.errors import Forbidden, error_from_response
+from controller_manager.client.rest.long_lists import SLICE, decode_list
+from controller_manager.client.rest.serializer import decode
+from controller_manager.client.rest.transport import Response
+from controller_manager.client.rest.watch import Added, EventDecoder, lines_of
+from controller_manager.control.cel.schemas import Schemas
+from controller_manager.control.cel.types import Object
+
+
+def test_a_review_of_a_user_with_an_empty_extra_value_is_read() -> None:
+    """Go writes null for a list without elements in a map."""
+    user = b'{"username":"a","groups":null,"extra":{"scopes":null,"ids":["1"]}}'
+    body = b'{"status":{"authenticated":true,"user":%b,"audiences":null}}' % user
+    expected = TokenReview(
+        status=TokenReviewStatus(
+            authenticated=True,
+            user=UserInfo(username="a", extra={"scopes": (), "ids": ("1",)}),
+        )
+    )
+    assert decode(TOKEN_REVIEWS.type, Response(200, {}, body)) == expected
+
+
+def _partial(name: str) -> PartialObject:
+    return PartialObject(metadata=PartialMetadata(name=name))
+
+
+async def test_a_list_with_nulls_is_read() -> None:
+    """Also in the middle of a long list, which is decoded in slices."""
+    item = b'{"metadata":{"name":"%b","namespace":%b,"labels":{"a":%b}}}'
+    usual = item % (b"a" * 1000, b'""', b'""')
+    count = 3 * SLICE // len(usual)
+    items = [usual] * count
+    items[count // 2] = item % (b"b", b"null", b"null")
+    body = b'{"metadata":{"continue":null},"items":[%b]}' % b",".join(items)
+    found = await decode_list(PartialObject, body)
+    expected = [
+        PartialObject(metadata=PartialMetadata(name="a" * 1000, labels={"a": ""}))
+    ] * count
+    expected[count // 2] = PartialObject(
+        metadata=PartialMetadata(name="b", labels={"a": ""})
+    )
+    assert found == ObjectList(ListMeta(), expected)
+
+
+async def test_an_event_of_a_watch_with_nulls_is_read() -> None:
+    """Otherwise the watch would end with it, again and again."""
+
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        yield b'{"type":"ADDED","object":{"metadata":{"name":"a","uid":null}}}\n'
+
+    (lines,) = [each async for each in lines_of(chunks())]
+    decoder = EventDecoder(PartialObject)
+    assert [decoder.decode(each) for each in lines] == [Added(_partial("a"))]
+
+
+def test_a_refusal_with_nulls_keeps_its_reason() -> None:
+    """An aggregated API may write it."""
+    body = b'{"message":"no","reason":"Forbidden","code":403,"details":{"name":null}}'
+    error = error_from_response(403, body, None)
+    assert (type(error), str(error)) == (Forbidden, "no")
+
+
+@pytest.mark.parametrize("nothing", [b"{}", b'{"components":null}'])
+def test_a_schema_document_may_have_no_schemas(nothing: bytes) -> None:
+    assert Schemas(nothing).type_of("", "v1", "Node") is None
+
+
+def test_a_schema_with_nulls_is_read() -> None:
+    """Aggregated APIs serve their own documents."""
+    kind = b'{"group":null,"version":"v1","kind":"Node"}'
+    document = (
+        b'{"components":{"schemas":{"Other":null,"Node":{"type":"object","format":null,'
+        b'"allOf":null,"properties":{"spec":{"type":"object","allOf":[null],'
+        b'"additionalProperties":null}},'
+        b'"x-kubernetes-group-version-kind":[null,%b]}}}}' % kind
+    )
+    found = Schemas(document).type_of(NODES.group, "v1", "Node")
+    assert isinstance(found, Object)
+    assert found.field("spec") is not None

@@ -1,0 +1,174 @@
+"""The controllers that a former manager ran, and that do not run any more."""
+
+from dataclasses import replace
+
+import pytest
+
+from controller_manager import upstream
+from controller_manager.controllers.certificates.signing.options import SigningOptions
+from controller_manager.controllers.cluster.garbagecollector import (
+    GarbageCollectorOptions,
+)
+from controller_manager.controllers.identity.tokens.options import TokensOptions
+from controller_manager.manager.left_out_controllers import (
+    LeftOut,
+    left_out_controllers,
+)
+from controller_manager.options.config import (
+    Config,
+    GenericConfig,
+    LeaderElectionConfig,
+    PodRangesConfig,
+)
+from controller_manager.options.gates import FeatureGates
+from controller_manager.registry import registry
+from controller_manager.runtime.registry import Registry
+from tests.clusters import ROOT_CA, Cluster, make_config
+from tests.manager.daemons import take_over_from
+
+FORMER = "node_4f8c1c53-9d5c-4b8e-8d57-0b7a4b1e2c3d"
+SIGNER = "certificatesigningrequest-signing-controller"
+TOKENS = "serviceaccount-token-controller"
+ALL = Config(
+    controllers={
+        SigningOptions: SigningOptions(cert_file="/pki/ca.crt", key_file="/pki/ca.key"),
+        TokensOptions: TokensOptions(private_key_file="/pki/sa.key"),
+    },
+    pod_ranges=PodRangesConfig(allocate=True, cluster="10.244.0.0/16"),
+)
+"""The config of a manager to which no flag is missing."""
+
+
+def selecting(*entries: str) -> Config:
+    return replace(ALL, generic=GenericConfig(controllers=entries))
+
+
+def test_with_all_flags_no_controller_is_absent() -> None:
+    assert left_out_controllers(registry(), ALL, ROOT_CA) == []
+
+
+@pytest.mark.parametrize(
+    ("config", "root_ca", "absent"),
+    [
+        (
+            replace(ALL, controllers={}),
+            ROOT_CA,
+            [
+                LeftOut(
+                    SIGNER,
+                    "give --cluster-signing-cert-file and --cluster-signing-key-file",
+                ),
+                LeftOut(TOKENS, "give --service-account-private-key-file"),
+            ],
+        ),
+        (
+            replace(ALL, pod_ranges=PodRangesConfig()),
+            ROOT_CA,
+            [LeftOut("node-ipam-controller", "give --allocate-node-cidrs")],
+        ),
+        (
+            ALL,
+            "",
+            [
+                LeftOut(
+                    "root-ca-certificate-publisher-controller",
+                    "give --root-ca-file, or a kubeconfig with a certificate-authority",
+                )
+            ],
+        ),
+        (
+            replace(
+                ALL,
+                controllers={
+                    **ALL.controllers,
+                    GarbageCollectorOptions: GarbageCollectorOptions(enabled=False),
+                },
+            ),
+            ROOT_CA,
+            [
+                LeftOut(
+                    "garbage-collector-controller",
+                    "give --enable-garbage-collector=true",
+                )
+            ],
+        ),
+        (
+            replace(ALL, features=FeatureGates({"DRADeviceTaints": False})),
+            ROOT_CA,
+            [
+                LeftOut(
+                    "device-taint-eviction-controller",
+                    "give --feature-gates=DRADeviceTaints=true",
+                )
+            ],
+        ),
+        (
+            selecting("*", "-job", "-csrsigning"),
+            ROOT_CA,
+            [
+                LeftOut(SIGNER, "--controllers leaves it out"),
+                LeftOut("job-controller", "--controllers leaves it out"),
+            ],
+        ),
+    ],
+)
+def test_each_absent_controller_comes_with_the_flag_that_is_missing(
+    config: Config, root_ca: str, absent: list[LeftOut]
+) -> None:
+    """The descriptor says why it does not start; so the daemon does not start it."""
+    assert left_out_controllers(registry(), config, root_ca) == absent
+
+
+def test_controllers_that_are_off_by_default_upstream_are_not_absent() -> None:
+    """Neither those behind gates that are off by default, nor those to be named."""
+    found = {
+        each.name for each in left_out_controllers(registry(), selecting("ttl"), "")
+    }
+    behind_gates = {
+        each.name
+        for each in registry().descriptors
+        if not all(gate.default for gate in each.requires_gates)
+    }
+    assert found == set(upstream.ON_BY_DEFAULT) - behind_gates - {"ttl-controller"}
+
+
+def test_a_controller_that_the_build_lacks_is_absent() -> None:
+    build = Registry(
+        each for each in registry().descriptors if each.name != "job-controller"
+    )
+    assert left_out_controllers(build, ALL, ROOT_CA) == [
+        LeftOut("job-controller", "this build lacks it")
+    ]
+
+
+async def warnings_after(cluster: Cluster, former: str, config: Config) -> list[str]:
+    """Return the lines about the takeover from a manager with that identity."""
+    return (await take_over_from(cluster, former, config, ROOT_CA))[1]
+
+
+EVERYTHING = make_config(controllers=("*",), leader_election=LeaderElectionConfig())
+
+
+@pytest.mark.looptime
+async def test_a_takeover_names_the_controllers_that_start_nothing(
+    cluster: Cluster,
+) -> None:
+    """One warning, with the flags: `--controllers=*` leaves none out."""
+    (line,) = await warnings_after(cluster, FORMER, EVERYTHING)
+    assert line.startswith("W")
+    assert line.endswith(
+        '"Took the lease over from another manager; no manager runs these controllers '
+        'of kube-controller-manager now" '
+        f'former="{FORMER}" controllers="{SIGNER} (give --cluster-signing-cert-file '
+        "and --cluster-signing-key-file), node-ipam-controller (give "
+        f"--allocate-node-cidrs), {TOKENS} (give "
+        '--service-account-private-key-file)"'
+    )
+
+
+@pytest.mark.looptime
+async def test_a_takeover_from_a_manager_of_this_kind_warns_of_nothing(
+    cluster: Cluster,
+) -> None:
+    former = "node_4f8c1c53-9d5c-8b8e-8d57-0b7a4b1e2c3d"
+    assert await warnings_after(cluster, former, EVERYTHING) == []
