@@ -19,8 +19,8 @@ import uvloop
 from prometheus_client import CollectorRegistry
 
 from controller_manager.client.builder import Connections
-from controller_manager.client.identity.counts import ConnectionCounts
 from controller_manager.client.identity.credentials import (
+    ConnectionCounts,
     Credentials,
     ReadKubeconfig,
     from_kubeconfig,
@@ -198,8 +198,8 @@ async def connect(
 ) -> Connections:
     """Read all credentials and open the connections.
 
-    Those of the lease and of the reviews are opened `beside` the main loop, and share
-    no credentials with the others: a token that is read again belongs to one thread.
+    Those of the lease and of the reviews are opened in `control_loop`, and share no
+    credentials with the others: a token that is read again belongs to one thread.
     Raises ConfigError for credentials that cannot be used.
     """
     open_transport = _Opener(stack, control_loop)

@@ -16,15 +16,14 @@ from controller_manager.observability.connections import LookUpSeconds
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import ClientConfig, RateLimit
 
-from .identity.counts import ConnectionCounts
+from .identity.credentials import ConnectionCounts
 from .identity.service_accounts import ServiceAccountToken, ServiceAccountTransport
-from .leadership.fencing import FencedTransport
-from .leadership.ownership import Ownership, PermanentOwnership
+from .leadership.fencing import FencedTransport, Ownership, PermanentOwnership
 from .rest.client import Client, RequestMetrics, WriteHook, ignore_write
-from .rest.ratelimit import RequestLimiter
+from .rest.limits import RequestLimiter
+from .rest.request import WarningHeaders
 from .rest.server_clock import ServerClock
 from .rest.transport import Transport
-from .rest.warning_headers import WarningHeaders
 
 IN_FLIGHT: Final = 64
 """The most requests of one client that are in flight at a time.

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import AnyResource, Resource
 from controller_manager.client.rest.client import Client, ListOptions
-from controller_manager.client.rest.paths import object_path
+from controller_manager.client.rest.request import object_path
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.informers import InformerCollectors
 from controller_manager.options.gates import FeatureGates

@@ -21,8 +21,7 @@ from controller_manager.client.rest.watch import EventDecoder
 from .pods.decoder import PodEventDecoder
 from .pods.transform import PodTransform
 from .reads import Reads
-from .sharing import OwnerTransform
-from .trimming import kept_of, trim_for
+from .trimming import OwnerTransform, kept_of, trim_for
 
 
 class MetadataTransform:

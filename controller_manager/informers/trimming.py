@@ -1,4 +1,4 @@
-"""Trimming: drops the fields of objects that no controller reads.
+"""Trimming: drops the fields of objects that no controller reads, and shares owners.
 
 The dropped fields are the same for every object of a resource, so they are determined
 once, at the start. The result is one function, which visits only those parts of an
@@ -7,14 +7,40 @@ object that have something to drop.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Any, Final
 
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, force_setattr
 
-from controller_manager.api.meta import PartialMetadata
+from controller_manager.api.meta import OwnerReference, PartialMetadata
 
 from .reads import Reads, Step, fields_of, struct_within
+
+MAX_REMEMBERED: Final = 4096
+"""The number of parts of one sort that are remembered before all are forgotten."""
+
+
+class OwnerTransform:
+    """Makes objects of one resource share namespaces and owners.
+
+    It changes frozen objects. This is safe because no other code has them yet.
+    """
+
+    def __init__(self) -> None:
+        """Start without remembered owners."""
+        self._owners: dict[str, tuple[OwnerReference, ...]] = {}
+
+    def share(self, metadata: PartialMetadata) -> None:
+        """Replace parts of `metadata` by equal parts of earlier objects."""
+        force_setattr(metadata, "namespace", intern(metadata.namespace))
+        if owners := metadata.owner_references:
+            if len(self._owners) >= MAX_REMEMBERED:
+                self._owners.clear()
+            known = self._owners.setdefault(owners[0].uid, owners)
+            if known == owners:
+                force_setattr(metadata, "owner_references", known)
+
 
 Trim = Callable[[Any], None]
 """Drops fields of an object; called before any other code has the object."""

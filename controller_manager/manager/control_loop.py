@@ -1,4 +1,4 @@
-"""The place of what must never wait: beside the main loop, or in it.
+"""The control loop, in which runs what must never wait: lease and endpoints.
 
 In production that is a thread with an event loop of its own (`control_thread`). In
 tests on virtual time it is the main loop itself, so that there is one clock.

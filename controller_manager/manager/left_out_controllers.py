@@ -41,7 +41,7 @@ def left_out_controllers(
     `root_ca` has the authorities of the API server, as PEM. A controller behind a
     feature gate that is off by default does not run upstream either. One that leader
     migration gives to another manager runs there. One that waits for resources of the
-    API server is not absent: the start-up warns of it.
+    API server is not left out: the start-up warns of it.
     """
     selected = build.select(config.generic.controllers)
     return [
@@ -99,17 +99,17 @@ def _reasons(
 
 
 def warn_of_left_out_controllers(
-    former: str, absent: list[LeftOut], logger: Logger
+    former: str, left_out: list[LeftOut], logger: Logger
 ) -> None:
-    """Warn of absent controllers after a takeover from upstream's manager, in one line.
+    """Warn of them after a takeover from upstream's manager, in one line.
 
     `former` is the identity of the former leader, empty if there was none.
     """
-    if not former or is_of_this_program(former) or not absent:
+    if not former or is_of_this_program(former) or not left_out:
         return
     logger.warning(
         "Took the lease over from another manager; no manager runs these controllers "
         "of kube-controller-manager now",
         former=former,
-        controllers=", ".join(map(str, absent)),
+        controllers=", ".join(map(str, left_out)),
     )

@@ -81,8 +81,7 @@ class ControllerManager:
     ) -> None:
         """Take all parts from outside; the caller closes the connections.
 
-        Lease and endpoints run in `control_loop`, beside the main loop, by default in it.
-
+        Lease and endpoints run in `control_loop`; by default this is the main loop.
         `build` has all controllers of this build.
         `work_clock` measures, in seconds, how long workers block the event loop.
         `open_files` is the limit of open files of this process, 0 for no limit.

@@ -16,18 +16,20 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.client.builder import ClientBuilder
 from controller_manager.client.events.recorder import EventBroadcaster
-from controller_manager.client.leadership.coordinated_election import CoordinatedElector
+from controller_manager.client.leadership.coordinated_election import (
+    Candidacy,
+    CoordinatedElector,
+)
+from controller_manager.client.leadership.fencing import (
+    LeaseOwnership,
+    Ownership,
+    PermanentOwnership,
+)
 from controller_manager.client.leadership.leader_election import (
     LeaderElector,
     LeadershipLost,
     LeadershipYielded,
     new_identity,
-)
-from controller_manager.client.leadership.lease_candidate import Candidacy
-from controller_manager.client.leadership.ownership import (
-    LeaseOwnership,
-    Ownership,
-    PermanentOwnership,
 )
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger

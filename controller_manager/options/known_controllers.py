@@ -1,4 +1,4 @@
-"""The parts of a build that the parsing of flags and files depends on."""
+"""What the parsing of flags and files must know of the controllers."""
 
 from collections.abc import Iterable
 from typing import Protocol

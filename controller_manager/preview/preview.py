@@ -14,7 +14,7 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from controller_manager.client.rest.errors import TransportError
-from controller_manager.client.rest.ratelimit import RequestLimiter
+from controller_manager.client.rest.limits import RequestLimiter
 from controller_manager.client.rest.transport import (
     READS,
     Request,

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from controller_manager.api.meta import KubeObject, key_of, resource_version_number
 from controller_manager.api.resource import AnyResource
-from controller_manager.client.rest.sync_key import SYNC_KEY
+from controller_manager.client.rest.limits import SYNC_KEY
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.informer import SharedInformer
 

@@ -26,7 +26,7 @@ from controller_manager.client.rest.errors import (
     is_conflict,
     is_namespace_terminating,
 )
-from controller_manager.client.rest.sync_key import ON_WAIT, PLACES, SYNC_KEY
+from controller_manager.client.rest.limits import ON_WAIT, PLACES, SYNC_KEY
 from controller_manager.clock import Clock
 from controller_manager.observability.defects import Defects, count_nowhere
 from controller_manager.observability.logs import SYNC_FIELDS, Logger

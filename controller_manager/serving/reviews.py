@@ -21,7 +21,7 @@ from controller_manager.client.rest.errors import (
     TooManyRequests,
     TransportError,
 )
-from controller_manager.client.rest.ratelimit import RequestLimiter
+from controller_manager.client.rest.limits import RequestLimiter
 from controller_manager.clock import Clock
 
 AUTHENTICATED: Final = "system:authenticated"

@@ -23,8 +23,10 @@ from rich.table import Table
 from controller_manager.api.core.v1 import PODS
 from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.tls import TLSMaterial
-from controller_manager.client.leadership.fencing import FencedTransport
-from controller_manager.client.leadership.ownership import PermanentOwnership
+from controller_manager.client.leadership.fencing import (
+    FencedTransport,
+    PermanentOwnership,
+)
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.transport import Request
 from controller_manager.client.wire.http import HTTPTransport

@@ -16,7 +16,7 @@ from controller_manager.api.core.v1 import (
     PodMeta,
 )
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.client.rest.sync_key import SYNC_KEY
+from controller_manager.client.rest.limits import SYNC_KEY
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.observability.logs import silent_logger

@@ -13,7 +13,7 @@ from controller_manager.api.meta import ObjectMeta
 from controller_manager.client.leadership.fencing import FencedTransport, NotLeading
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import NotSent, may_be_applied
-from controller_manager.client.rest.sync_key import SYNC_KEY
+from controller_manager.client.rest.limits import SYNC_KEY
 from controller_manager.observability.logs import make_logger
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.turns import Turns

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from controller_manager.client.rest.sync_key import ON_WAIT
+from controller_manager.client.rest.limits import ON_WAIT
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import silent_logger
 from controller_manager.runtime.outcome import DONE, Outcome

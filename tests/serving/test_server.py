@@ -22,7 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import NotSent, TransportError
-from controller_manager.client.rest.ratelimit import RequestLimiter
+from controller_manager.client.rest.limits import RequestLimiter
 from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.clock import SystemClock
 from controller_manager.observability.logs import silent_logger

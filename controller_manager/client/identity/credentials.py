@@ -9,7 +9,7 @@ import os
 import ssl
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -22,7 +22,6 @@ from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.checks import no_user
 from controller_manager.urls import without_user
 
-from .counts import ConnectionCounts, Label
 from .exec_plugin import ExecPlugin
 from .kubeconfig import ConfigError, Context, UserSection, material, read_kubeconfig
 from .proxies import checked_proxy, environment_proxy
@@ -41,6 +40,26 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 Headers = Sequence[tuple[str, str]]
 
 ReadKubeconfig = Callable[[str, str | None], Context]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionCounts:
+    """Counts since the start that no request shows, for metrics.
+
+    - `plugin_calls`: calls of exec plugins, by exit code and status (client-go's
+      ExecPluginCalls).
+    - `reloads`: times that the file of the API server's authorities was read again, by
+      result and reason (client-go's TransportCAReloads).
+    """
+
+    plugin_calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    reloads: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def plus(self, other: "ConnectionCounts") -> "ConnectionCounts":
+        """Return the sums."""
+        return ConnectionCounts(
+            self.plugin_calls + other.plugin_calls, self.reloads + other.reloads
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +138,11 @@ class Credentials:
     def counts(self) -> ConnectionCounts:
         """Return the counts so far: calls of the plugin, reloads of files."""
         # Copies: a scrape reads them while another thread may count.
-        calls = self._plugin.calls if self._plugin is not None else Counter[Label]()
+        calls = (
+            self._plugin.calls
+            if self._plugin is not None
+            else Counter[tuple[str, str]]()
+        )
         return ConnectionCounts(Counter(calls), Counter(self._tls.reloads))
 
     def authority(self) -> str:

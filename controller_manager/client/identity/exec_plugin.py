@@ -19,7 +19,6 @@ from controller_manager.api.times import parse_rfc3339
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 
-from .counts import Labelled
 from .kubeconfig import ClusterSection, ConfigError, ExecSection, material
 
 _VERSIONS: Final = (
@@ -119,7 +118,7 @@ class ExecPlugin:
         self._failures = 0
         self._not_before = float("-inf")
         self._last_error: ConfigError | None = None
-        self.calls: Labelled = Counter()
+        self.calls = Counter[tuple[str, str]]()
         """The calls so far, by exit code and status."""
 
     @property

@@ -28,7 +28,7 @@ from controller_manager.client.rest.errors import (
     ProtocolError,
     TransportError,
 )
-from controller_manager.client.rest.sync_key import SYNC_KEY
+from controller_manager.client.rest.limits import SYNC_KEY
 from controller_manager.client.rest.transport import (
     Request,
     Response,

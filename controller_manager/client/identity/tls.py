@@ -14,7 +14,6 @@ from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 from controller_manager.options.tls import DEFAULT_CIPHERS
 
-from .counts import Labelled
 from .exec_plugin import ExecCredential
 from .kubeconfig import ConfigError
 from .trust import set_verify_flags
@@ -48,7 +47,7 @@ class TLSSettings(Struct):
     checked_at: float = field(default=float("-inf"))
     plugin: ExecCredential | None = None
     """The plugin's credential at the last check."""
-    reloads: Labelled = field(default_factory=Counter)
+    reloads: Counter[tuple[str, str]] = field(default_factory=Counter)
     """The number of reloads of the authorities' file, by result and reason."""
 
     def authority(self) -> bytes:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from controller_manager.clock import Clock
 from controller_manager.options.config import WRITE_TIMEOUT
 
+from .limits import RequestLimiter
 from .options import (
     BUSY_IDLE_TIMEOUT,
     IDLE_TIMEOUT,
@@ -14,13 +15,16 @@ from .options import (
     PropagationPolicy,
     WatchOptions,
 )
-from .ratelimit import RequestLimiter
 from .reader import Page, Reader
-from .request import LIST_TIMEOUT, RESTClient
-from .request_metrics import NoRequestMetrics, RequestMetrics
+from .request import (
+    LIST_TIMEOUT,
+    NoRequestMetrics,
+    RequestMetrics,
+    RESTClient,
+    WarningHeaders,
+)
 from .server_clock import ServerClock
 from .transport import Transport
-from .warning_headers import WarningHeaders
 from .writer import WriteHook, Writer, ignore_write
 
 if TYPE_CHECKING:

@@ -12,11 +12,9 @@ from controller_manager.api.autoscaling.v1 import Scale
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import AnyResource, Resource
 
-from .long_lists import decode_list
 from .options import ListOptions, WatchOptions
-from .paths import collection_path, object_path
-from .request import LIST_TIMEOUT, RESTClient
-from .serializer import JSON, METADATA_LIST, decode, headers_of, unreadable
+from .request import LIST_TIMEOUT, RESTClient, collection_path, object_path
+from .serializer import JSON, METADATA_LIST, decode, decode_list, headers_of, unreadable
 from .transport import LARGEST_LIST, Query, Request, Response
 from .watch import EventDecoder, WatchEvent, lines_of
 

@@ -1,32 +1,36 @@
-"""Requests within the limits of a client, with the retries that are safe.
+"""Requests within the limits of a client: their paths, and the retries that are safe.
+
+An empty name would turn the path of an object into that of its collection: ``delete``
+would delete all objects of the namespace. So there is a function for the path of each
+kind of request, which raises `InvalidName` for a missing name before anything is sent.
 
 Upstream: client-go rest/request.go and rest/with_retry.go.
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from http import HTTPStatus
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
+from controller_manager.api.resource import AnyResource, InvalidPathSegment
 from controller_manager.clock import Clock
-from controller_manager.observability.logs import silent_logger
+from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.config import WRITE_TIMEOUT
 
 from .errors import (
     APIError,
+    InvalidName,
     NotSent,
     RequestTimeout,
     TransportError,
     error_from_response,
     is_success,
 )
-from .ratelimit import RequestLimiter
-from .request_metrics import NoRequestMetrics, RequestMetrics
+from .limits import ON_WAIT, PATIENCE, SYNC_KEY, RequestLimiter, Slot, Slots
 from .serializer import JSON
 from .server_clock import ServerClock
-from .slots import Slot, Slots
-from .sync_key import ON_WAIT, PATIENCE, SYNC_KEY
 from .transport import (
     LARGEST_ANSWER,
     READS,
@@ -36,7 +40,105 @@ from .transport import (
     Stream,
     Transport,
 )
-from .warning_headers import WarningHeaders
+
+
+def object_path(
+    resource: AnyResource, namespace: str, name: str, subresource: str = ""
+) -> str:
+    """Return the path of one object, or of its subresource.
+
+    Raises InvalidName if the name is empty, if the namespace of a namespaced resource
+    is empty, or if one of them cannot be a segment of a path.
+    """
+    if not name:
+        msg = f"{resource.group_resource}: the name of an object may not be empty"
+        raise InvalidName(msg)
+    _require_namespace(resource, namespace)
+    return _path(resource, namespace, name, subresource)
+
+
+def namespace_path(resource: AnyResource, namespace: str) -> str:
+    """Return the path to create an object, or to delete all objects of a namespace.
+
+    Raises InvalidName if the namespace of a namespaced resource is empty, or cannot be
+    a segment of a path.
+    """
+    _require_namespace(resource, namespace)
+    return _path(resource, namespace)
+
+
+def collection_path(resource: AnyResource, namespace: str) -> str:
+    """Return the path to list or watch; an empty namespace stands for all namespaces.
+
+    Raises InvalidName if the namespace cannot be a segment of a path.
+    """
+    return _path(resource, namespace)
+
+
+def _require_namespace(resource: AnyResource, namespace: str) -> None:
+    if resource.namespaced and not namespace:
+        msg = f"{resource.group_resource}: the namespace of an object may not be empty"
+        raise InvalidName(msg)
+
+
+def _path(
+    resource: AnyResource, namespace: str, name: str = "", subresource: str = ""
+) -> str:
+    try:
+        return resource.path(namespace, name, subresource)
+    except InvalidPathSegment as error:
+        raise InvalidName(str(error)) from error
+
+
+_LIMIT: Final = 1000
+_WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
+
+
+class WarningHeaders:
+    """Logs each text of Warning headers once."""
+
+    def __init__(self, logger: Logger) -> None:
+        self._logger = logger
+        self._logged: set[str] = set()
+
+    def log(self, header: str) -> None:
+        """Log the warnings of a header that have not been logged yet."""
+        for text in _WARNING.findall(header):
+            plain = re.sub(r"\\(.)", r"\1", text)
+            if plain not in self._logged and len(self._logged) < _LIMIT:
+                self._logged.add(plain)
+                self._logger.warning("The API server warns", warning=plain)
+
+
+class RequestMetrics(Protocol):
+    """Hooks that a client calls."""
+
+    def observe_request(
+        self, method: str, code: str, seconds: float, sent: int, received: int
+    ) -> None:
+        """Observe one request; `code` is ``<error>`` if there was no answer."""
+
+    def observe_rate_limit(self, method: str, seconds: float) -> None:
+        """Observe the wait for the client's own rate limiter."""
+
+    def retried(self, method: str, code: str) -> None:
+        """Count a retry; `code` is that of the last answer, ``<error>`` for none."""
+
+
+class NoRequestMetrics:
+    """Hooks that do nothing."""
+
+    def observe_request(
+        self, method: str, code: str, seconds: float, sent: int, received: int
+    ) -> None:
+        """Ignore."""
+
+    def observe_rate_limit(self, method: str, seconds: float) -> None:
+        """Ignore."""
+
+    def retried(self, method: str, code: str) -> None:
+        """Ignore."""
+
 
 AnswerT = TypeVar("AnswerT", Response, Stream)
 

@@ -13,8 +13,7 @@ from controller_manager.api.meta import CompleteObject, KubeObject, PartialObjec
 from controller_manager.api.resource import AnyResource, Resource, metadata_of
 
 from .options import DeleteOptions, PatchType
-from .paths import namespace_path, object_path
-from .request import LIST_TIMEOUT, RESTClient
+from .request import LIST_TIMEOUT, RESTClient, namespace_path, object_path
 from .serializer import APPLY_PATCH, decode, encode, headers_of, require_complete
 from .transport import LARGEST_LIST, Response
 

@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 from controller_manager.client.identity.credentials import Identity
 from controller_manager.client.rest.errors import NotSent, UntrustedServer
 
-from .closing import InProgress
 from .connection import Connection
 from .file_reserve import FileReserve
-from .pool import Pool
+from .pool import InProgress, Pool
 from .tunnel import PORTS, Proxy, ProxyRefused, Tunnel
 
 CONNECT_TIMEOUT: Final = 10.0

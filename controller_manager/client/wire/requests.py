@@ -20,11 +20,10 @@ from controller_manager.client.rest.errors import (
 from controller_manager.client.rest.transport import Request, Response, Stream
 
 from .answers import Head, MalformedAnswer
-from .closing import TransportClosed
 from .compression import decompressed, too_large
 from .connection import Connection, ConnectionBroken, Receiver
 from .dialing import FAILURES, Dialer, not_connected
-from .pool import Pool
+from .pool import Pool, TransportClosed
 from .streams import ConnectionStream
 
 _PATIENCE: Final = 1.0

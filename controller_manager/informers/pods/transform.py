@@ -20,10 +20,9 @@ from controller_manager.api.core.v1 import (
     PodVolume,
 )
 from controller_manager.api.meta import PartialMetadata
-from controller_manager.informers.sharing import MAX_REMEMBERED, OwnerTransform
-from controller_manager.informers.trimming import Trim
+from controller_manager.informers.trimming import MAX_REMEMBERED, OwnerTransform, Trim
 
-from .specs import SharedSpecs
+from .decoder import SharedSpecs
 
 _ENCODER: Final = Encoder()
 

@@ -7,8 +7,10 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from controller_manager.api.core.v1 import PODS
-from controller_manager.client.identity.counts import ConnectionCounts
-from controller_manager.client.identity.credentials import load_credentials
+from controller_manager.client.identity.credentials import (
+    ConnectionCounts,
+    load_credentials,
+)
 from controller_manager.client.identity.kubeconfig import ConfigError
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import TransportError

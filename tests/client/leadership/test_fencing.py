@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 import pytest
 
 from controller_manager.api.core.v1 import PODS
-from controller_manager.client.leadership.fencing import FencedTransport, NotLeading
-from controller_manager.client.leadership.ownership import (
+from controller_manager.client.leadership.fencing import (
+    FencedTransport,
     LeaseOwnership,
+    NotLeading,
     PermanentOwnership,
 )
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import RequestTimeout, may_be_applied
-from controller_manager.client.rest.sync_key import SYNC_KEY
+from controller_manager.client.rest.limits import SYNC_KEY
 from controller_manager.client.rest.transport import Request, Response
 from tests.client.leadership.candidates import Candidate, Faulty
 from tests.clusters import Cluster

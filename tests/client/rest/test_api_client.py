@@ -28,9 +28,8 @@ from controller_manager.client.rest.errors import (
     TransportError,
     may_be_applied,
 )
-from controller_manager.client.rest.ratelimit import RequestLimiter
-from controller_manager.client.rest.request import LIST_TIMEOUT
-from controller_manager.client.rest.request_metrics import NoRequestMetrics
+from controller_manager.client.rest.limits import RequestLimiter
+from controller_manager.client.rest.request import LIST_TIMEOUT, NoRequestMetrics
 from controller_manager.client.rest.transport import (
     LARGEST_LIST,
     Request,

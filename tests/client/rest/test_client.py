@@ -33,7 +33,7 @@ from controller_manager.client.rest.client import (
     PropagationPolicy,
     WatchOptions,
 )
-from controller_manager.client.rest.ratelimit import RequestLimiter
+from controller_manager.client.rest.limits import RequestLimiter
 from controller_manager.client.rest.server_clock import ServerClock
 from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.client.rest.watch import Added, Bookmark, Deleted, Modified

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from controller_manager.api.apps.v1 import StatefulSet
-from controller_manager.client.rest import long_lists
-from controller_manager.client.rest.long_lists import Slices, decode_list, list_decoder
+from controller_manager.client.rest import serializer
+from controller_manager.client.rest.serializer import Slices, decode_list, list_decoder
 
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_lists, "SLICE", 2000)
+    monkeypatch.setattr(serializer, "SLICE", 2000)
 
 
 def stateful_set(rng: random.Random, number: int) -> dict[str, Any]:

@@ -18,8 +18,7 @@ from controller_manager.api.meta import (
     PartialObject,
 )
 from controller_manager.client.rest.errors import Forbidden, error_from_response
-from controller_manager.client.rest.long_lists import SLICE, decode_list
-from controller_manager.client.rest.serializer import decode
+from controller_manager.client.rest.serializer import SLICE, decode, decode_list
 from controller_manager.client.rest.transport import Response
 from controller_manager.client.rest.watch import Added, EventDecoder, lines_of
 from controller_manager.control.cel.schemas import Schemas

@@ -8,8 +8,7 @@ import pytest
 
 from controller_manager.api.core.v1 import PODS
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.ratelimit import RequestLimiter
-from controller_manager.client.rest.sync_key import SYNC_KEY
+from controller_manager.client.rest.limits import SYNC_KEY, RequestLimiter
 from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import Cluster
 

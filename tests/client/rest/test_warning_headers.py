@@ -6,8 +6,8 @@ import pytest
 
 from controller_manager.api.core.v1 import PODS
 from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.request import WarningHeaders
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.client.rest.warning_headers import WarningHeaders
 from controller_manager.observability.logs import make_logger
 from tests.clusters import Cluster
 
