@@ -41,10 +41,9 @@ from controller_manager.manager.control_thread import ControlThread
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.startup import StartError
 from controller_manager.observability.connections import LookUpSeconds
-from controller_manager.observability.library_logs import library_logs
-from controller_manager.observability.logs import Logger
-from controller_manager.observability.loop_errors import log_loop_errors
-from controller_manager.observability.metrics.errors import LogCollectors
+from controller_manager.observability.defects import log_loop_errors
+from controller_manager.observability.logs import Logger, library_logs
+from controller_manager.observability.metrics.manager import LogCollectors
 from controller_manager.options.config import Config
 from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError

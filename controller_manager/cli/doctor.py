@@ -28,8 +28,7 @@ from controller_manager.doctor.finding import (
 )
 from controller_manager.doctor.static_pod import IMAGE, StaticPod, StaticPodError
 from controller_manager.manager.control_loop import InMainLoop
-from controller_manager.observability.library_logs import library_logs
-from controller_manager.observability.logs import silent_logger
+from controller_manager.observability.logs import library_logs, silent_logger
 from controller_manager.options.config import Config
 from controller_manager.options.durations import parse_duration
 from controller_manager.registry import registry

@@ -37,8 +37,7 @@ from controller_manager.explain.target import (
     resource_of,
 )
 from controller_manager.explain.view import Missing, Unread, View
-from controller_manager.observability.library_logs import library_logs
-from controller_manager.observability.logs import silent_logger
+from controller_manager.observability.logs import library_logs, silent_logger
 from controller_manager.options.durations import parse_duration
 from controller_manager.version import COMMAND_USER_AGENT
 

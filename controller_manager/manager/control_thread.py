@@ -14,9 +14,9 @@ from typing import Any, Final, Self, TypeVar
 
 from controller_manager.client.leadership.leader_election import LeadershipLost
 from controller_manager.clock import Clock
+from controller_manager.observability.defects import log_loop_errors
 from controller_manager.observability.heartbeat import Heartbeat
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.serving.main_loop import MainLoopBusy
 
 ResultT = TypeVar("ResultT")

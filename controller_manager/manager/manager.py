@@ -12,16 +12,16 @@ from prometheus_client import CollectorRegistry
 from controller_manager.client.builder import ClientBuilder, Connections
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import InformerFactory
-from controller_manager.observability.component import (
-    register_disabled,
-    register_features,
-    register_versions,
-)
 from controller_manager.observability.connections import ConnectionCollectors
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.collectors import Collectors
-from controller_manager.observability.process import register_process
-from controller_manager.observability.rollouts import STUCK_ROLLOUTS
+from controller_manager.observability.metrics.manager import STUCK_ROLLOUTS
+from controller_manager.observability.process import (
+    register_disabled,
+    register_features,
+    register_process,
+    register_versions,
+)
 from controller_manager.options.config import Config
 from controller_manager.options.gates import gate_values
 from controller_manager.runtime.registry import Registry

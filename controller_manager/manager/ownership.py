@@ -33,7 +33,7 @@ from controller_manager.client.leadership.leader_election import (
 )
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics.elections import ElectionCollectors
+from controller_manager.observability.metrics.manager import ElectionCollectors
 from controller_manager.options.config import Config, LeaderElectionConfig
 from controller_manager.options.gates import COORDINATED_ELECTION
 

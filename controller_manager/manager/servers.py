@@ -9,9 +9,9 @@ from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.observability.defects import Defects
-from controller_manager.observability.lag import observe_lag
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.collectors import Collectors
+from controller_manager.observability.metrics.loop import observe_lag
 from controller_manager.options.config import Config
 from controller_manager.runtime.restarting import until_done
 from controller_manager.serving.authentication import Authenticator

@@ -5,7 +5,7 @@ from copy import copy
 from decimal import Decimal
 from typing import Final
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Counter
 from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics import exposition as openmetrics
@@ -117,3 +117,12 @@ def go_float(value: float) -> str:
     text = "".join(map(str, digits))
     mantissa = text[0] + (f".{text[1:]}" if len(text) > 1 else "")
     return f"{mantissa}e{magnitude:+03d}"
+
+
+class PlainCounter(Counter):
+    """A counter with exactly the given name; ``Counter`` would append ``_total``."""
+
+    def _child_samples(self) -> Iterable[Sample]:
+        """Return the count of one series; the suffix of its name comes first."""
+        count, *_ = super()._child_samples()
+        return [count._replace(name="")]

@@ -18,7 +18,7 @@ from controller_manager.api.times import parse_time
 from controller_manager.client.rest.errors import is_refusal
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
-from controller_manager.workqueue.key_state import KeyState
+from controller_manager.workqueue.queue import KeyState
 
 
 class Reason(Struct, frozen=True, rename="camel"):

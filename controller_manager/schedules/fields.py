@@ -6,11 +6,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from .errors import ScheduleError
 from .quoting import quoted
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT64_MAX: Final = 2**63 - 1
+
+
+class ScheduleError(ValueError):
+    """A schedule that cannot be parsed; the message is upstream's."""
 
 
 class Bounds(Struct, frozen=True):

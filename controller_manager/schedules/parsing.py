@@ -5,11 +5,17 @@ from datetime import UTC, tzinfo
 from typing import Final
 
 from .cron import CronSchedule
-from .delays import parse_delay
-from .errors import ScheduleError, ZoneError
-from .every import EverySchedule
-from .fields import DAYS_OF_MONTH, DAYS_OF_WEEK, HOURS, MINUTES, MONTHS, parse_field
-from .zones import load_zone
+from .every import EverySchedule, parse_delay
+from .fields import (
+    DAYS_OF_MONTH,
+    DAYS_OF_WEEK,
+    HOURS,
+    MINUTES,
+    MONTHS,
+    ScheduleError,
+    parse_field,
+)
+from .zones import ZoneError, load_zone
 
 Schedule = CronSchedule | EverySchedule
 

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from .errors import ZoneError
-
 _LOCALTIME: Final = Path("/etc/localtime")
+
+
+class ZoneError(ValueError):
+    """A time zone that does not exist; the message is upstream's."""
 
 
 def load_zone(name: str, local: tzinfo = UTC) -> tzinfo:

@@ -7,7 +7,7 @@ from typing import Final
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from controller_manager.observability.slis import HealthcheckCollectors
+from controller_manager.observability.metrics.serving import HealthcheckCollectors
 
 from .access import Access
 from .authorization import ReviewError

@@ -3,16 +3,93 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Container
-from typing import Final
+from typing import Final, Literal, Protocol
+
+from msgspec import Struct
 
 from controller_manager.api.meta import group_of_key
 from controller_manager.clock import Clock
 
 from .deadlines import Deadlines
-from .key_state import KeyState, State
-from .metrics import NoMetrics, QueueMetrics
-from .ratelimiters import Backoff, ExponentialBackoff, TokenBucket, retry_bucket
-from .retries import Retries
+from .ratelimiters import (
+    Backoff,
+    ExponentialBackoff,
+    Retries,
+    TokenBucket,
+    retry_bucket,
+)
+
+
+class QueueMetrics(Protocol):
+    """Hooks that a queue calls; durations are in seconds."""
+
+    def added(self, depth: int) -> None:
+        """Count an accepted add; `depth` items wait now."""
+
+    def got(self, waited: float, depth: int) -> None:
+        """Observe how long an item waited until it was taken; `depth` still wait."""
+
+    def done(self, worked: float) -> None:
+        """Observe how long the processing of an item took."""
+
+    def retried(self) -> None:
+        """Count a delayed add."""
+
+    def dropped(self) -> None:
+        """Record that no item waits any more: the queue was shut down."""
+
+    def running(self, unfinished: float, longest: float) -> None:
+        """Set the total and the longest age of the items in progress."""
+
+
+class NoMetrics:
+    """Hooks that do nothing."""
+
+    def added(self, depth: int) -> None:
+        """Ignore."""
+
+    def got(self, waited: float, depth: int) -> None:
+        """Ignore."""
+
+    def done(self, worked: float) -> None:
+        """Ignore."""
+
+    def retried(self) -> None:
+        """Ignore."""
+
+    def dropped(self) -> None:
+        """Ignore."""
+
+    def running(self, unfinished: float, longest: float) -> None:
+        """Ignore."""
+
+
+State = Literal["Processing", "Queued", "Retrying", "BackingOff", "Delayed", "Idle"]
+"""The state of a key.
+
+- Processing: a worker syncs it now.
+- Queued: it waits for a worker.
+- Retrying: its backoff has ended, and it waits for the rate limit of retries.
+- BackingOff: it failed, and its backoff has not ended.
+- Delayed: it is added again at a known time.
+- Idle: it is synced again only when an object changes.
+"""
+
+
+class KeyState(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The state of a key, and the times that go with it, in seconds from now.
+
+    - `for_seconds`: the time since it was taken or added, if it is processed or queued.
+    - `next_sync`: the time until it is added again, if that is known; a key that is
+      processed or queued may be added again later, too.
+    - `retries`: the number of failures since its last success.
+    """
+
+    state: State
+    for_seconds: float | None = None
+    next_sync: float | None = None
+    retries: int = 0
+
 
 _RETRY_SHARE: Final = 4
 """While other keys wait, at most one of this many taken keys is a retry."""
@@ -42,7 +119,7 @@ class WorkQueue:
 
     Of several delayed adds of a key, the earliest deadline wins. An immediate add does
     not cancel a delayed one. A key that failed waits for its own backoff, then for the
-    rate limit of all retries (see `retries`). Keys that are no retries go first. A
+    rate limit of all retries (see `Retries`). Keys that are no retries go first. A
     success cancels a retry that still waits.
     """
 

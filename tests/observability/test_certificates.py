@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.client.identity.credentials import load_credentials
 from controller_manager.clock import LoopClock
-from controller_manager.observability.certificates import CertificateCollector
 from controller_manager.observability.logs import silent_logger
+from controller_manager.observability.metrics.collectors import CertificateCollector
 from controller_manager.options.config import CertificateFiles, ServingConfig
 from controller_manager.serving.certificates import Certificates, Pair, self_signed
 from tests.clusters import EPOCH

@@ -5,11 +5,11 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.parser import text_string_to_metric_families
 
 from controller_manager.observability.exposition import (
+    PlainCounter,
     expose,
     exposing,
     go_float,
 )
-from controller_manager.observability.plain_counter import PlainCounter
 from tests.steps import parts_of
 
 

@@ -8,7 +8,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from controller_manager.observability.kept_metrics import KeptRegistry
+from controller_manager.observability.metrics.collectors import KeptRegistry
 
 
 class Things(Collector):

@@ -5,8 +5,7 @@ import logging
 
 import pytest
 
-from controller_manager.observability.library_logs import library_logs
-from controller_manager.observability.logs import make_logger
+from controller_manager.observability.logs import library_logs, make_logger
 
 
 def test_warnings_of_libraries_become_lines_of_the_daemon(

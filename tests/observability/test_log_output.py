@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from controller_manager.observability import log_output
 from controller_manager.observability.log_output import QueuedOutput, record_of
 from controller_manager.observability.logs import Format, make_logger
-from controller_manager.observability.metrics.errors import LogCollectors
+from controller_manager.observability.metrics.manager import LogCollectors
 
 PIPE = 65536
 """The bytes that a pipe holds; a writer of twice as many bytes is blocked."""

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller_manager.observability.logs import Format, Logger, make_logger
-from controller_manager.observability.metrics.errors import LogCollectors
+from controller_manager.observability.metrics.manager import LogCollectors
 
 
 def logging(output: Format, verbosity: int = 0) -> tuple[Logger, io.StringIO]:

@@ -3,8 +3,8 @@
 import asyncio
 import io
 
+from controller_manager.observability.defects import log_loop_errors
 from controller_manager.observability.logs import make_logger
-from controller_manager.observability.loop_errors import log_loop_errors
 
 
 async def test_an_unhandled_error_of_the_loop_is_logged() -> None:

@@ -23,8 +23,7 @@ from controller_manager.runtime.outcome import (
 )
 from controller_manager.runtime.turns import Turns
 from controller_manager.runtime.worker import Workers
-from controller_manager.workqueue.key_state import KeyState
-from controller_manager.workqueue.queue import WorkQueue
+from controller_manager.workqueue.queue import KeyState, WorkQueue
 from tests.clusters import EPOCH
 from tests.runtime.test_worker import Script, Syncs
 

@@ -6,9 +6,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from controller_manager.schedules.errors import ZoneError
 from controller_manager.schedules.parsing import parse_in_zone
-from controller_manager.schedules.zones import load_zone, local_zone
+from controller_manager.schedules.zones import ZoneError, load_zone, local_zone
 
 LOCAL = timezone(timedelta(hours=3))
 WINTER = datetime(2026, 1, 1, tzinfo=UTC)

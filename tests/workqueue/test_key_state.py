@@ -6,8 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller_manager.clock import LoopClock
-from controller_manager.workqueue.key_state import KeyState
-from controller_manager.workqueue.queue import WorkQueue
+from controller_manager.workqueue.queue import KeyState, WorkQueue
 from controller_manager.workqueue.ratelimiters import ExponentialBackoff, TokenBucket
 from tests.clusters import EPOCH
 

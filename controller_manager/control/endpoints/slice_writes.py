@@ -21,7 +21,7 @@ from controller_manager.client.rest.errors import (
     is_namespace_terminating,
 )
 from controller_manager.informers.lister import Lister
-from controller_manager.observability.plain_counter import PlainCounter
+from controller_manager.observability.exposition import PlainCounter
 
 from .slices import SliceActions, with_trigger_time
 

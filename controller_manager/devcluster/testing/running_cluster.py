@@ -38,8 +38,8 @@ from controller_manager.devcluster.manifests import (
 )
 from controller_manager.devcluster.server.security.authorization import Attributes
 from controller_manager.devcluster.server.storage.state import state_of
+from controller_manager.observability.defects import log_loop_errors
 from controller_manager.observability.logs import Logger, make_logger, silent_logger
-from controller_manager.observability.loop_errors import log_loop_errors
 from controller_manager.options.gates import FeatureGates
 from controller_manager.options.options import OptionsError
 from controller_manager.runtime.registry import Registry

@@ -1,5 +1,7 @@
-"""The metrics of the main event loop."""
+"""The metrics of the main event loop: by how much its timers are late."""
 
+import asyncio
+import itertools
 from collections.abc import Callable
 from typing import Final
 
@@ -50,3 +52,19 @@ class LoopCollectors:
     def next_minute(self) -> None:
         """Forget the longest turn of the minute before this one."""
         self._longest_before, self._longest = self._longest, 0.0
+
+
+_INTERVAL: Final = 5.0
+_MINUTE: Final = 12
+"""Intervals in a minute."""
+
+
+async def observe_lag(metrics: LoopCollectors) -> None:
+    """Measure for ever, every five seconds, by how much a timer is late."""
+    loop = asyncio.get_running_loop()
+    for number in itertools.count(1):
+        due = loop.time() + _INTERVAL
+        await asyncio.sleep(_INTERVAL)
+        metrics.late(max(0.0, loop.time() - due))
+        if number % _MINUTE == 0:
+            metrics.next_minute()

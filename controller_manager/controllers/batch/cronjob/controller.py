@@ -37,7 +37,7 @@ from controller_manager.runtime.outcome import (
 )
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Owns
-from controller_manager.schedules.errors import ScheduleError
+from controller_manager.schedules.fields import ScheduleError
 from controller_manager.schedules.zones import local_zone
 
 from . import CronJobOptions

@@ -8,11 +8,11 @@ from msgspec import Struct
 from controller_manager.api.batch.v1 import CronJob
 from controller_manager.api.times import parse_time
 from controller_manager.client.events.recorder import NORMAL, WARNING
-from controller_manager.schedules.errors import ScheduleError, ZoneError
+from controller_manager.schedules.fields import ScheduleError
 from controller_manager.schedules.parsing import Schedule, names_a_zone, parse_in_zone
 from controller_manager.schedules.quoting import quoted
 from controller_manager.schedules.runs import all_runs, next_run, runs_between
-from controller_manager.schedules.zones import load_zone
+from controller_manager.schedules.zones import ZoneError, load_zone
 
 _DELTA: Final = timedelta(milliseconds=100)
 """The delay of a sync after the time of a run, so that no clock is early."""

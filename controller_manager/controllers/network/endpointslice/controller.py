@@ -46,7 +46,7 @@ from controller_manager.control.endpoints.trigger_time import TriggerTimes
 from controller_manager.control.pods_by_node import PODS_BY_NODE
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
-from controller_manager.observability.plain_counter import PlainCounter
+from controller_manager.observability.exposition import PlainCounter
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError

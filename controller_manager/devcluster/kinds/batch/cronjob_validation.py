@@ -12,9 +12,9 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     required,
     shown,
 )
-from controller_manager.schedules.errors import ScheduleError, ZoneError
+from controller_manager.schedules.fields import ScheduleError
 from controller_manager.schedules.parsing import names_a_zone, parse_schedule
-from controller_manager.schedules.zones import load_zone
+from controller_manager.schedules.zones import ZoneError, load_zone
 
 from .job.spec_validation import validate_job_spec
 
