@@ -1,4 +1,4 @@
-"""Object and list metadata (k8s.io/apimachinery/pkg/apis/meta/v1)."""
+"""Metadata of objects and lists, and their owners (apimachinery pkg/apis/meta/v1)."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -240,3 +240,31 @@ def resource_version_number(resource_version: str) -> int:
 def raw_json(value: Any) -> Raw:  # noqa: ANN401 - any JSON value
     """Return `value` as JSON bytes, for a field that is only copied."""
     return Raw(msgspec.json.encode(value))
+
+
+def controller_of(obj: KubeObject) -> OwnerReference | None:
+    """Return the reference to the managing owner, `None` for none (GetControllerOf)."""
+    for reference in obj.metadata.owner_references or ():
+        if reference.controller:
+            return reference
+    return None
+
+
+def is_controlled_by(obj: KubeObject, owner: KubeObject) -> bool:
+    """Tell whether `owner` manages `obj`, by the owner's uid."""
+    reference = controller_of(obj)
+    return reference is not None and reference.uid == owner.metadata.uid
+
+
+def controller_reference(
+    owner: KubeObject, api_version: str, kind: str
+) -> OwnerReference:
+    """Return a reference that makes `owner` the manager (NewControllerRef)."""
+    return OwnerReference(
+        api_version=api_version,
+        kind=kind,
+        name=owner.metadata.name,
+        uid=owner.metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )

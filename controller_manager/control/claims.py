@@ -5,8 +5,13 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from controller_manager.api.meta import KubeObject, is_deleting, labels_of
-from controller_manager.api.owners import controller_of, controller_reference
+from controller_manager.api.meta import (
+    KubeObject,
+    controller_of,
+    controller_reference,
+    is_deleting,
+    labels_of,
+)
 from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import Selector
 from controller_manager.client.rest.client import Client, PatchType

@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
+from controller_manager.api.apps.v1 import selector_of
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import (
     CompleteObject,
@@ -21,7 +22,6 @@ from controller_manager.api.meta import (
 )
 from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import Selector, format_selector
-from controller_manager.api.workloads import selector_of
 from controller_manager.client.rest.client import Client, ListOptions
 from controller_manager.client.rest.errors import NotFound, is_about
 from controller_manager.informers.lister import Lister

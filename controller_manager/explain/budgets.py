@@ -6,8 +6,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.intstr import IntOrStringError
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.numbers import IntOrStringError
 from controller_manager.api.policy.v1 import BUDGETS, PodDisruptionBudget
 from controller_manager.api.selectors import (
     SelectorError,

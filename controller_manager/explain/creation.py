@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.api.core.quotas import RESOURCE_QUOTAS, ResourceQuota
+from controller_manager.api.core.resources import RESOURCE_QUOTAS, ResourceQuota
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import object_at
 from controller_manager.api.quantity import ZERO, QuantityError, parse_quantity

@@ -12,7 +12,7 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
 from controller_manager.api.core.claims import CLAIMS
-from controller_manager.api.core.quotas import RESOURCE_QUOTAS
+from controller_manager.api.core.resources import RESOURCE_QUOTAS
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import (
     NAMESPACES,

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from controller_manager.api.apps.v1 import ReplicaSet
+from controller_manager.api.apps.v1 import ReplicaSet, desired_replicas
 from controller_manager.api.core.v1 import Pod, ReplicationController
 from controller_manager.api.pods import is_active, is_available
 from controller_manager.api.selectors import LabelSelector
-from controller_manager.api.workloads import desired_replicas
 
 from .cause import Cause, State, merged
 from .creation import explain_missing

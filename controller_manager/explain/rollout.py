@@ -5,11 +5,15 @@ A rollout may be paused, and its old pods may fail meanwhile.
 
 from typing import Final
 
-from controller_manager.api.apps.v1 import REPLICASETS, Deployment, ReplicaSet
+from controller_manager.api.apps.v1 import (
+    REPLICASETS,
+    Deployment,
+    ReplicaSet,
+    desired_replicas,
+)
 from controller_manager.api.conditions import find_condition
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.selectors import format_selector
-from controller_manager.api.workloads import desired_replicas
 from controller_manager.controllers.apps.deployment.rollout import (
     find_rollout,
     refusal_of,

@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from controller_manager.api.meta import KubeObject
-from controller_manager.api.owners import controller_of
+from controller_manager.api.meta import KubeObject, controller_of
 
 from .changes import EVERYTHING, Comparison, DependsOn
 from .store import Store

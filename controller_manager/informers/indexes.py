@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from controller_manager.api.meta import KubeObject, labels_of
-from controller_manager.api.owners import controller_of
+from controller_manager.api.apps.v1 import selector_of
+from controller_manager.api.meta import KubeObject, controller_of, labels_of
 from controller_manager.api.selectors import SelectorError, compile_selector
-from controller_manager.api.workloads import selector_of
 
 from .changes import DependsOn
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
-from controller_manager.api.meta import KubeObject, labels_of
-from controller_manager.api.owners import controller_of
+from controller_manager.api.apps.v1 import selector_of
+from controller_manager.api.meta import KubeObject, controller_of, labels_of
 from controller_manager.api.selectors import (
     EVERYTHING,
     Requirement,
@@ -12,7 +12,6 @@ from controller_manager.api.selectors import (
     SelectorError,
     compile_selector,
 )
-from controller_manager.api.workloads import selector_of
 
 from .indexes import (
     BY_CONTROLLER,

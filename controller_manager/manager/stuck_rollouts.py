@@ -15,9 +15,9 @@ from controller_manager.api.apps.v1 import (
     DaemonSet,
     Deployment,
     StatefulSet,
+    desired_replicas,
 )
 from controller_manager.api.resource import AnyResource
-from controller_manager.api.workloads import desired_replicas
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.server_clock import ServerClock
 from controller_manager.informers.informer import SharedInformer

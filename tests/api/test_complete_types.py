@@ -18,8 +18,8 @@ from msgspec import Raw
 from msgspec.structs import fields
 
 from controller_manager import api
-from controller_manager.api.intstr import IntOrString
 from controller_manager.api.meta import APIStruct, CompleteObject, Projection
+from controller_manager.api.numbers import IntOrString
 from controller_manager.api.resource import Resource
 
 MODELS: Final = {

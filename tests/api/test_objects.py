@@ -8,14 +8,15 @@ import pytest
 
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.intstr import IntOrStringError, scaled_value
 from controller_manager.api.meta import (
     ObjectMeta,
+    controller_of,
+    controller_reference,
     key_of,
     resource_version_number,
     split_key,
 )
-from controller_manager.api.owners import controller_of, controller_reference
+from controller_manager.api.numbers import IntOrStringError, scaled_value
 from controller_manager.api.pods import available_at, is_active, is_available, is_ready
 
 TEMPLATE_SPEC = {

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.apps.v1 import REPLICASETS
-from controller_manager.api.core.quotas import RESOURCE_QUOTAS
+from controller_manager.api.core.resources import RESOURCE_QUOTAS
 from controller_manager.api.core.services import SERVICES
 from controller_manager.explain.cause import State
 from tests.clusters import Cluster

@@ -6,7 +6,7 @@ import pytest
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS, STATEFUL_SETS
 from controller_manager.api.batch.v1 import CRON_JOBS
-from controller_manager.api.core.quotas import RESOURCE_QUOTAS
+from controller_manager.api.core.resources import RESOURCE_QUOTAS
 from controller_manager.explain.cause import State
 from tests.clusters import Cluster
 from tests.explain.given import (

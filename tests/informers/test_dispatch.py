@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.owners import controller_of
+from controller_manager.api.meta import controller_of
 from controller_manager.informers.changes import EVERYTHING, DependsOn
 from controller_manager.informers.dispatch import Dispatcher, Handler, Registration
 from controller_manager.informers.indexes import BY_CONTROLLER, BY_LABEL, ORPHANS, Index

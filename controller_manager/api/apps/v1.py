@@ -1,12 +1,15 @@
-"""apps/v1: deployments, replica sets, stateful sets, daemon sets and revisions."""
+"""apps/v1: deployments, replica sets, stateful sets, daemon sets and revisions.
+
+Workloads: the fields that all kinds with replicas have.
+"""
 
 from msgspec import Raw
 from msgspec.structs import force_setattr
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
-from controller_manager.api.core.v1 import PodTemplateSpec
-from controller_manager.api.intstr import IntOrString
-from controller_manager.api.meta import APIStruct, CompleteObject
+from controller_manager.api.core.v1 import PodTemplateSpec, ReplicationController
+from controller_manager.api.meta import APIStruct, CompleteObject, KubeObject
+from controller_manager.api.numbers import IntOrString
 from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import LabelSelector
 
@@ -282,3 +285,23 @@ DAEMON_SETS: Resource[DaemonSet] = Resource(
 CONTROLLER_REVISIONS: Resource[ControllerRevision] = Resource(
     "apps", "v1", "controllerrevisions", "ControllerRevision", ControllerRevision
 )
+
+
+Workload = Deployment | ReplicaSet | ReplicationController | StatefulSet
+
+
+def desired_replicas(obj: Workload) -> int:
+    """Return the desired replicas; the API server sets absent replicas to 1."""
+    return 1 if obj.spec.replicas is None else obj.spec.replicas
+
+
+def selector_of(obj: KubeObject) -> LabelSelector | None:
+    """Return the selector of an object's spec, `None` if it has none.
+
+    The selector of a replication controller has only labels. Owners of many kinds have
+    no selector, or no spec.
+    """
+    selector = getattr(getattr(obj, "spec", None), "selector", None)
+    if isinstance(selector, dict):
+        return LabelSelector(match_labels=selector)
+    return selector if isinstance(selector, LabelSelector) else None

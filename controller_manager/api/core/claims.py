@@ -12,7 +12,7 @@ from controller_manager.api.meta import APIStruct, CompleteObject, annotations_o
 from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import LabelSelector
 
-from .compute import ResourceRequirements
+from .resources import ResourceRequirements
 
 BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 """The annotation that named the class before there was a field; it still wins."""

@@ -1,16 +1,47 @@
 """The defaults of a pod template's spec, as the API server of 1.36 fills them in.
 
-Upstream: pkg/apis/core/v1/defaults.go and zz_generated.defaults.go. Fields that
-upstream fills in only in pods, such as host ports and requests, are left out here.
+Upstream: pkg/apis/core/v1/defaults.go and zz_generated.defaults.go; for the names of
+images ParseImageName of pkg/util/parsers, and ParseNormalizedNamed of the module
+github.com/distribution/reference. Fields that upstream fills in only in pods, such as
+host ports and requests, are left out here.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON, object_at, objects_at
 
 from .equality import CONTAINERS
-from .image_names import LATEST, tag_of
+
+LATEST: Final = "latest"
+
+_LONGEST: Final = 1024
+"""Characters; longer texts are no names of images."""
+
+_LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_DOMAIN: Final = rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[A-Fa-f0-9:]+\])(?::\d+)?"
+_PATH: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_DIGEST: Final = r"sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}"
+_IMAGE: Final = re.compile(
+    rf"(?:{_DOMAIN}/)?{_PATH}(?:/{_PATH})*(?::([\w][\w.-]{{0,127}}))?(@(?:{_DIGEST}))?",
+    re.ASCII,
+)
+_IDENTIFIER: Final = re.compile(r"[a-f0-9]{64}")
+
+
+def tag_of(image: str) -> str:
+    """Return the tag of an image; "latest" if it has neither a tag nor a digest.
+
+    "" for an image with only a digest, and for a text that is no name of an image.
+    """
+    if len(image) > _LONGEST or _IDENTIFIER.fullmatch(image) is not None:
+        return ""
+    found = _IMAGE.fullmatch(image)
+    if found is None:
+        return ""
+    return found[1] or ("" if found[2] else LATEST)
+
 
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _READABLE: Final = 0o644

@@ -12,7 +12,7 @@ from controller_manager.api.meta import (
 )
 from controller_manager.api.resource import Resource
 
-from .compute import ResourceRequirements
+from .resources import ResourceRequirements
 from .scheduling import Affinity, Taint, Toleration
 from .volume_sources import (
     AWSElasticBlockStoreSource,

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -10,7 +11,6 @@ from typing import Final, Protocol
 
 from controller_manager.api.core.v1 import EVENTS, Event, EventSource, ObjectReference
 from controller_manager.api.meta import KubeObject, ObjectMeta, key_of
-from controller_manager.api.names import is_dns_subdomain
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.times import format_time
 from controller_manager.client.rest.client import Client, PatchType
@@ -35,6 +35,19 @@ WARNING: Final = "Warning"
 _MOST_WAITING: Final = 1000
 _MAX_TRIES: Final = 12
 _RETRY_DELAY: Final = 10.0
+
+_MAX_SUBDOMAIN: Final = 253
+_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+
+
+def is_dns_subdomain(name: str) -> bool:
+    """Tell whether `name` is a DNS subdomain (IsDNS1123Subdomain).
+
+    Most kinds require such a name. Names of roles may have more characters, and names
+    of objects of an aggregated API any length.
+    """
+    return len(name) <= _MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(name) is not None
 
 
 class EventRecorder(Protocol):

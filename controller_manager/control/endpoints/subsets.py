@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import md5
 from typing import Final
 
-from controller_manager.api.core.endpoints import (
+from controller_manager.api.core.services import (
     EndpointAddress,
     EndpointPort,
     EndpointSubset,

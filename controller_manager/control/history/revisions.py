@@ -7,8 +7,13 @@ import msgspec
 from msgspec import Raw, Struct
 
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, ControllerRevision
-from controller_manager.api.meta import CompleteObject, ObjectMeta, key_of
-from controller_manager.api.owners import controller_reference, is_controlled_by
+from controller_manager.api.meta import (
+    CompleteObject,
+    ObjectMeta,
+    controller_reference,
+    is_controlled_by,
+    key_of,
+)
 from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import Selector
 from controller_manager.client.rest.client import Client, DeleteOptions

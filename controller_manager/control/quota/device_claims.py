@@ -15,7 +15,7 @@ from controller_manager.api.dynamicresources.v1 import (
     DeviceRequest,
     ResourceClaim,
 )
-from controller_manager.api.owners import controller_of
+from controller_manager.api.meta import controller_of
 from controller_manager.api.quantity import ZERO, Quantity
 
 from .amounts import NOTHING, Amounts, added

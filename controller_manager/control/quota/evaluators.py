@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from controller_manager.api.core.claims import CLAIMS
-from controller_manager.api.core.compute import ResourceRequirements
+from controller_manager.api.core.resources import ResourceRequirements
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, ResourceClaim

@@ -7,7 +7,7 @@ pkg/apis/core/v1/helper/helpers.go.
 
 from typing import Final
 
-from controller_manager.api.core.compute import HUGE_PAGES_PREFIX
+from controller_manager.api.core.resources import HUGE_PAGES_PREFIX
 
 REQUESTS: Final = "requests."
 LIMITS: Final = "limits."

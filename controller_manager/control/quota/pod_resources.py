@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from controller_manager.api.conditions import find_condition
-from controller_manager.api.core.compute import (
+from controller_manager.api.core.resources import (
     CPU,
     HUGE_PAGES_PREFIX,
     MEMORY,

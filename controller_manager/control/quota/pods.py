@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
-from controller_manager.api.core.compute import (
+from controller_manager.api.core.resources import (
     CPU,
     EPHEMERAL_STORAGE,
     HUGE_PAGES_PREFIX,

@@ -4,9 +4,11 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
-from controller_manager.api.core.compute import CPU, MEMORY, ResourceRequirements
-from controller_manager.api.core.quotas import (
+from controller_manager.api.core.resources import (
+    CPU,
+    MEMORY,
     ResourceQuotaSpec,
+    ResourceRequirements,
     ScopedResourceSelectorRequirement,
 )
 from controller_manager.api.core.scheduling import crosses_namespaces

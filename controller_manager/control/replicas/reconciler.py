@@ -14,14 +14,23 @@ from typing import ClassVar, Final, TypeVar
 import msgspec
 from prometheus_client import CollectorRegistry, Histogram
 
-from controller_manager.api.apps.v1 import REPLICASETS, ReplicaSet
+from controller_manager.api.apps.v1 import (
+    REPLICASETS,
+    ReplicaSet,
+    desired_replicas,
+    selector_of,
+)
 from controller_manager.api.core.v1 import PODS, Pod, ReplicationController
-from controller_manager.api.meta import is_deleting, key_of, labels_of
-from controller_manager.api.owners import controller_of, controller_reference
+from controller_manager.api.meta import (
+    controller_of,
+    controller_reference,
+    is_deleting,
+    key_of,
+    labels_of,
+)
 from controller_manager.api.pods import is_active, is_terminating, next_availability
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
-from controller_manager.api.workloads import desired_replicas, selector_of
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.errors import (
     APIError,

@@ -10,6 +10,7 @@ from controller_manager.api.apps.v1 import (
     ReplicaSet,
     ReplicaSetCondition,
     ReplicaSetStatus,
+    desired_replicas,
 )
 from controller_manager.api.core.v1 import (
     Pod,
@@ -20,7 +21,6 @@ from controller_manager.api.core.v1 import (
 from controller_manager.api.meta import labels_of
 from controller_manager.api.pods import is_available, is_ready
 from controller_manager.api.times import format_time
-from controller_manager.api.workloads import desired_replicas
 
 REPLICA_FAILURE: Final = "ReplicaFailure"
 

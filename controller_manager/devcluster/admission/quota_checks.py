@@ -7,7 +7,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from controller_manager.api.core.quotas import ResourceQuota
+from controller_manager.api.core.resources import ResourceQuota
 from controller_manager.api.quantity import ZERO, Quantity
 from controller_manager.control.quota.amounts import (
     Amounts,

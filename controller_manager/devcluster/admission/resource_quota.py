@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import msgspec
 
 from controller_manager.api.core.claims import CLAIMS
-from controller_manager.api.core.quotas import ResourceQuota as Quota
+from controller_manager.api.core.resources import ResourceQuota as Quota
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.dynamicresources.v1 import (

@@ -5,12 +5,16 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from controller_manager.api.apps.v1 import DaemonSet, Deployment, StatefulSet
+from controller_manager.api.apps.v1 import (
+    DaemonSet,
+    Deployment,
+    StatefulSet,
+    desired_replicas,
+)
 from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
 from controller_manager.api.batch.v1 import CronJob, Job
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.workloads import desired_replicas
 
 
 class Row(Struct, frozen=True):

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from controller_manager.api.core.endpoints import EndpointAddress, EndpointPort
+from controller_manager.api.core.services import EndpointAddress, EndpointPort
 from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.control.endpoints.subsets import Offers
 from tests.steps import Steps

@@ -6,7 +6,7 @@ from collections import defaultdict
 import msgspec
 import pytest
 
-from controller_manager.api.core.endpoints import (
+from controller_manager.api.core.services import (
     EndpointAddress,
     EndpointPort,
     EndpointSubset,

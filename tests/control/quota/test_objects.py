@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
-from controller_manager.api.core.quotas import (
+from controller_manager.api.core.resources import (
     ResourceQuotaSpec,
     ScopedResourceSelectorRequirement,
 )

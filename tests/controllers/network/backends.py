@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from controller_manager.api.core.endpoints import ENDPOINTS, Endpoints
+from controller_manager.api.core.services import ENDPOINTS, Endpoints
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.resource import Resource
 from controller_manager.client.rest.client import DeleteOptions, PatchType

@@ -17,8 +17,7 @@ from controller_manager.api.apps.v1 import (
     DaemonSet,
 )
 from controller_manager.api.core.v1 import NODES, PODS, Pod
-from controller_manager.api.meta import is_deleting, key_of
-from controller_manager.api.owners import controller_reference
+from controller_manager.api.meta import controller_reference, is_deleting, key_of
 from controller_manager.api.pods import next_availability
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector

@@ -19,8 +19,7 @@ from controller_manager.api.core.scheduling import (
     Toleration,
 )
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod, PodTemplateSpec
-from controller_manager.api.meta import key_of
-from controller_manager.api.owners import controller_of
+from controller_manager.api.meta import controller_of, key_of
 from controller_manager.control.history.template import find_equal, template_data
 from controller_manager.control.scheduling.affinity import RequiredNodes, required_nodes
 from controller_manager.control.scheduling.taints import untolerated

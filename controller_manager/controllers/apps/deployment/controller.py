@@ -16,11 +16,11 @@ from controller_manager.api.apps.v1 import (
     Deployment,
     DeploymentStatus,
     ReplicaSet,
+    desired_replicas,
 )
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import annotations_of, is_deleting, key_of
 from controller_manager.api.selectors import compile_selector
-from controller_manager.api.workloads import desired_replicas
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest.client import DeleteOptions, PatchType
 from controller_manager.client.rest.errors import (

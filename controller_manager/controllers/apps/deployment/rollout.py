@@ -19,8 +19,12 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.equality import canonical_spec, without_empty
 from controller_manager.api.core.v1 import PodTemplateSpec
-from controller_manager.api.meta import ObjectMeta, labels_of
-from controller_manager.api.owners import controller_reference, is_controlled_by
+from controller_manager.api.meta import (
+    ObjectMeta,
+    controller_reference,
+    is_controlled_by,
+    labels_of,
+)
 from controller_manager.api.selectors import (
     LabelSelector,
     SelectorError,

@@ -6,13 +6,16 @@ Upstream: deployment_util.go, scale of sync.go, rolling.go and recreate.go.
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from controller_manager.api.apps.v1 import Deployment, ReplicaSet
+from controller_manager.api.apps.v1 import Deployment, ReplicaSet, desired_replicas
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.intstr import IntOrString, IntOrStringError, scaled_value
 from controller_manager.api.meta import annotations_of
-from controller_manager.api.numbers import parse_int
+from controller_manager.api.numbers import (
+    IntOrString,
+    IntOrStringError,
+    parse_int,
+    scaled_value,
+)
 from controller_manager.api.pods import is_terminal
-from controller_manager.api.workloads import desired_replicas
 
 from .revisions import DESIRED_REPLICAS, MAX_REPLICAS, changed_annotations
 from .rollout import ROLLING_UPDATE, Rollout, by_age

@@ -16,11 +16,11 @@ from controller_manager.api.apps.v1 import (
     DeploymentCondition,
     DeploymentStatus,
     ReplicaSet,
+    desired_replicas,
 )
 from controller_manager.api.conditions import find_condition
 from controller_manager.api.meta import annotations_of
 from controller_manager.api.times import format_time, parse_time
-from controller_manager.api.workloads import desired_replicas
 from controller_manager.control.mutations import Mutation
 from controller_manager.runtime.outcome import Reason, waiting
 

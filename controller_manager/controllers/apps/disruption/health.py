@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from controller_manager.api.conditions import Condition, find_condition, with_condition
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.intstr import scaled_value
 from controller_manager.api.meta import is_deleting
+from controller_manager.api.numbers import scaled_value
 from controller_manager.api.pods import is_ready
 from controller_manager.api.policy.v1 import (
     PodDisruptionBudget,

@@ -10,11 +10,15 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS, STATEFUL_SETS
+from controller_manager.api.apps.v1 import (
+    DEPLOYMENTS,
+    REPLICASETS,
+    STATEFUL_SETS,
+    Workload,
+    desired_replicas,
+)
 from controller_manager.api.core.v1 import REPLICATION_CONTROLLERS, Pod
-from controller_manager.api.meta import OwnerReference
-from controller_manager.api.owners import controller_of
-from controller_manager.api.workloads import Workload, desired_replicas
+from controller_manager.api.meta import OwnerReference, controller_of
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.scale.scales import Scales
 from controller_manager.informers.indexes import BY_CONTROLLER

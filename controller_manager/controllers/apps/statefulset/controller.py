@@ -20,8 +20,13 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import KubeObject, is_deleting, key_of, split_key
-from controller_manager.api.owners import is_controlled_by
+from controller_manager.api.meta import (
+    KubeObject,
+    is_controlled_by,
+    is_deleting,
+    key_of,
+    split_key,
+)
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector

@@ -24,18 +24,17 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller_manager.api.apps.v1 import STATEFUL_SETS, StatefulSet
+from controller_manager.api.apps.v1 import STATEFUL_SETS, StatefulSet, desired_replicas
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import (
     KubeObject,
     OwnerReference,
+    controller_reference,
     is_deleting,
     labels_of,
 )
-from controller_manager.api.owners import controller_reference
 from controller_manager.api.resource import AnyResource
-from controller_manager.api.workloads import desired_replicas
 from controller_manager.control.history.names import POD_REVISION_LABEL
 
 POD_NAME_LABEL: Final = "statefulset.kubernetes.io/pod-name"

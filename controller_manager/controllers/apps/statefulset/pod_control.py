@@ -13,8 +13,12 @@ from controller_manager.api.apps.v1 import STATEFUL_SETS, StatefulSet
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod, PodTemplateSpec
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import is_deleting, key_of, split_key
-from controller_manager.api.owners import controller_reference
+from controller_manager.api.meta import (
+    controller_reference,
+    is_deleting,
+    key_of,
+    split_key,
+)
 from controller_manager.api.resource import metadata_of
 from controller_manager.client.events.recorder import NORMAL, WARNING, EventRecorder
 from controller_manager.client.rest.client import Client, DeleteOptions, PatchType

@@ -13,13 +13,12 @@ from controller_manager.api.apps.v1 import (
     ControllerRevision,
     StatefulSet,
     StatefulSetStatus,
+    desired_replicas,
 )
 from controller_manager.api.core.v1 import Pod, PodTemplateSpec
-from controller_manager.api.meta import is_deleting, labels_of
-from controller_manager.api.owners import controller_of
+from controller_manager.api.meta import controller_of, is_deleting, labels_of
 from controller_manager.api.pods import is_available, is_ready
 from controller_manager.api.selectors import Selector
-from controller_manager.api.workloads import desired_replicas
 from controller_manager.control.history.order import oldest_unused
 from controller_manager.control.history.template import template_of
 

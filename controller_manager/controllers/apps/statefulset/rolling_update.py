@@ -26,12 +26,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from controller_manager.api.apps.v1 import desired_replicas
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.intstr import scaled_value
 from controller_manager.api.meta import is_deleting
+from controller_manager.api.numbers import scaled_value
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.times import parse_time
-from controller_manager.api.workloads import desired_replicas
 
 from .failures import unready_condition
 from .identity import ordinals

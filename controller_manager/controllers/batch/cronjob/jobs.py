@@ -17,8 +17,11 @@ from controller_manager.api.batch.v1 import (
     end_condition,
 )
 from controller_manager.api.core.v1 import ObjectReference
-from controller_manager.api.meta import annotations_of, is_deleting
-from controller_manager.api.owners import controller_reference
+from controller_manager.api.meta import (
+    annotations_of,
+    controller_reference,
+    is_deleting,
+)
 from controller_manager.api.times import parse_time
 from controller_manager.schedules.zones import load_zone
 

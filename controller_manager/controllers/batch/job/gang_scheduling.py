@@ -15,11 +15,14 @@ import msgspec
 from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import APIStruct, KubeObject, OwnerReference, key_of
-from controller_manager.api.owners import (
+from controller_manager.api.meta import (
+    APIStruct,
+    KubeObject,
+    OwnerReference,
     controller_of,
     controller_reference,
     is_controlled_by,
+    key_of,
 )
 from controller_manager.api.resource import Resource
 from controller_manager.api.scheduling.v1alpha2 import (

@@ -18,8 +18,12 @@ from msgspec.structs import replace
 from controller_manager.api.batch.v1 import JOBS, Job, UncountedTerminatedPods
 from controller_manager.api.core.v1 import JOB_COMPLETION_INDEX, Pod, PodTemplateSpec
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import is_deleting, labels_of, raw_json
-from controller_manager.api.owners import controller_reference
+from controller_manager.api.meta import (
+    controller_reference,
+    is_deleting,
+    labels_of,
+    raw_json,
+)
 from controller_manager.api.pods import (
     is_active,
     is_ready,

@@ -1,7 +1,7 @@
 """resourcequota-controller: writes the usage of each quota into its status."""
 
 from controller_manager.api.core.claims import CLAIMS
-from controller_manager.api.core.quotas import RESOURCE_QUOTAS
+from controller_manager.api.core.resources import RESOURCE_QUOTAS
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.dynamicresources.v1 import (

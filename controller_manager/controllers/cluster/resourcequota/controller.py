@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller_manager.api.core.claims import CLAIMS
-from controller_manager.api.core.quotas import RESOURCE_QUOTAS, ResourceQuota
+from controller_manager.api.core.resources import RESOURCE_QUOTAS, ResourceQuota
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import KubeObject, key_of

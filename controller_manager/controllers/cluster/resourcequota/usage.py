@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from controller_manager.api.core.quotas import ResourceQuota, ResourceQuotaStatus
+from controller_manager.api.core.resources import ResourceQuota, ResourceQuotaStatus
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.quantity import ZERO, Quantity, QuantityError
 from controller_manager.control.quota.amounts import (

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from controller_manager.api.core.bootstrap_tokens import NAMESPACE
-from controller_manager.api.core.secrets import SECRETS
+from controller_manager.api.core.secrets import NAMESPACE, SECRETS
 from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow, within

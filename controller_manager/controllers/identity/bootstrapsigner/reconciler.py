@@ -14,13 +14,15 @@ from jwt.algorithms import HMACAlgorithm
 from jwt.utils import base64url_encode
 from msgspec import structs
 
-from controller_manager.api.core.bootstrap_tokens import (
+from controller_manager.api.core.secrets import (
     BOOTSTRAP_SECRETS,
+    Secret,
+    bytes_of,
+    decoded,
     is_bootstrap_token,
     time_left,
     token_id_of_name,
 )
-from controller_manager.api.core.secrets import Secret, bytes_of, decoded
 from controller_manager.api.core.v1 import CONFIG_MAPS, ConfigMap
 from controller_manager.api.meta import is_deleting
 from controller_manager.client.rest.errors import Conflict, NotFound

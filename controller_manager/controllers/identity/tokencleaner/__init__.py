@@ -1,7 +1,6 @@
 """token-cleaner-controller: deletes bootstrap tokens that have expired."""
 
-from controller_manager.api.core.bootstrap_tokens import NAMESPACE
-from controller_manager.api.core.secrets import SECRETS
+from controller_manager.api.core.secrets import NAMESPACE, SECRETS
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow, within
 

@@ -1,11 +1,12 @@
 """Deletes expired bootstrap tokens, each at its time (tokencleaner.go)."""
 
-from controller_manager.api.core.bootstrap_tokens import (
+from controller_manager.api.core.secrets import (
     BOOTSTRAP_SECRETS,
+    SECRETS,
+    Secret,
     is_bootstrap_token,
     time_left,
 )
-from controller_manager.api.core.secrets import SECRETS, Secret
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import Conflict, NotFound

@@ -1,7 +1,6 @@
 """endpoints-controller: writes the addresses of a service's pods into its Endpoints."""
 
-from controller_manager.api.core.endpoints import ENDPOINTS
-from controller_manager.api.core.services import SERVICES
+from controller_manager.api.core.services import ENDPOINTS, SERVICES
 from controller_manager.api.core.v1 import PODS
 from controller_manager.informers.reads import Reads
 from controller_manager.options.controller_options import ControllerOptions, option

@@ -6,12 +6,13 @@ Upstream: pkg/controller/endpoint/endpoints_controller.go.
 from collections.abc import Iterator
 from typing import Final
 
-from controller_manager.api.core.endpoints import (
+from controller_manager.api.core.services import (
     ENDPOINTS,
     LEADER_ELECTION,
+    SERVICES,
     Endpoints,
+    Service,
 )
-from controller_manager.api.core.services import SERVICES, Service
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import annotations_of, key_of, split_key
 from controller_manager.client.events.recorder import WARNING

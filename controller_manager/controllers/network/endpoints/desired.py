@@ -10,17 +10,15 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.core.endpoints import (
+from controller_manager.api.core.services import (
+    HEADLESS,
+    LAST_CHANGE_TRIGGER_TIME,
     MANAGED_BY,
     OVER_CAPACITY,
     EndpointAddress,
     EndpointPort,
     Endpoints,
     EndpointSubset,
-)
-from controller_manager.api.core.services import (
-    HEADLESS,
-    LAST_CHANGE_TRIGGER_TIME,
     Service,
 )
 from controller_manager.api.core.v1 import ObjectReference, Pod

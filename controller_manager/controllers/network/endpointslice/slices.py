@@ -25,8 +25,7 @@ from controller_manager.api.discovery.v1 import (
     EndpointPort,
     EndpointSlice,
 )
-from controller_manager.api.meta import is_deleting, labels_of
-from controller_manager.api.owners import controller_reference
+from controller_manager.api.meta import controller_reference, is_deleting, labels_of
 from controller_manager.api.pods import is_ready
 from controller_manager.control.endpoints.pods import (
     addresses_of,

@@ -1,7 +1,6 @@
 """endpointslice-mirroring-controller: copies hand-made Endpoints into slices."""
 
-from controller_manager.api.core.endpoints import ENDPOINTS
-from controller_manager.api.core.services import SERVICES
+from controller_manager.api.core.services import ENDPOINTS, SERVICES
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES
 from controller_manager.informers.reads import Reads
 from controller_manager.options.checks import between

@@ -9,8 +9,13 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Histogram
 
-from controller_manager.api.core.endpoints import ENDPOINTS, LEADER_ELECTION, Endpoints
-from controller_manager.api.core.services import SERVICES, Service
+from controller_manager.api.core.services import (
+    ENDPOINTS,
+    LEADER_ELECTION,
+    SERVICES,
+    Endpoints,
+    Service,
+)
 from controller_manager.api.discovery.v1 import (
     ENDPOINT_SLICES,
     MANAGED_BY,

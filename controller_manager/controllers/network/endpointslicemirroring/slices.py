@@ -13,9 +13,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller_manager.api.core import endpoints as core
-from controller_manager.api.core.endpoints import ENDPOINTS, Endpoints
-from controller_manager.api.core.services import LAST_CHANGE_TRIGGER_TIME
+from controller_manager.api.core import services as core
+from controller_manager.api.core.services import (
+    ENDPOINTS,
+    LAST_CHANGE_TRIGGER_TIME,
+    Endpoints,
+)
 from controller_manager.api.discovery.v1 import (
     IPV4,
     IPV6,
@@ -26,8 +29,12 @@ from controller_manager.api.discovery.v1 import (
     EndpointPort,
     EndpointSlice,
 )
-from controller_manager.api.meta import OwnerReference, annotations_of, labels_of
-from controller_manager.api.owners import controller_reference
+from controller_manager.api.meta import (
+    OwnerReference,
+    annotations_of,
+    controller_reference,
+    labels_of,
+)
 from controller_manager.control.endpoints.pods import parse_address
 from controller_manager.control.endpoints.slice_writes import SliceUsage
 from controller_manager.control.endpoints.slices import (

@@ -28,7 +28,7 @@ from controller_manager.api.dynamicresources.v1beta2 import (
     DeviceTaintRule,
     DeviceTaintSelector,
 )
-from controller_manager.api.owners import controller_of
+from controller_manager.api.meta import controller_of
 from controller_manager.api.times import parse_time
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import Index

@@ -12,8 +12,13 @@ from msgspec import Struct
 
 from controller_manager.api.core.v1 import Pod, PodResourceClaim, PodResourceClaimStatus
 from controller_manager.api.dynamicresources.v1 import ClaimConsumer, ResourceClaim
-from controller_manager.api.meta import APIStruct, KubeObject, Metadata, is_deleting
-from controller_manager.api.owners import controller_of
+from controller_manager.api.meta import (
+    APIStruct,
+    KubeObject,
+    Metadata,
+    controller_of,
+    is_deleting,
+)
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
 from controller_manager.informers.changes import DependsOn

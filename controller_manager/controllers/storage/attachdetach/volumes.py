@@ -10,7 +10,7 @@ from msgspec import Struct
 from controller_manager.api.core.claims import BOUND, CLAIMS
 from controller_manager.api.core.v1 import PODS, Pod, PodVolume
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
-from controller_manager.api.owners import is_controlled_by
+from controller_manager.api.meta import is_controlled_by
 from controller_manager.api.storage.v1 import CSI_DRIVERS
 from controller_manager.control.csi_migration import (
     READ_ONLY_MANY,

@@ -4,8 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import KubeObject, is_deleting
-from controller_manager.api.owners import is_controlled_by
+from controller_manager.api.meta import KubeObject, is_controlled_by, is_deleting
 from controller_manager.api.pods import has_stopped
 from controller_manager.control.pods_by_claim import claim_name, claim_names
 from controller_manager.control.protection import SharedLists, Waiting, listed

@@ -10,8 +10,14 @@ from prometheus_client import CollectorRegistry, Counter
 
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, ClaimTemplate, Pod, PodVolume
-from controller_manager.api.meta import KubeObject, ObjectMeta, is_deleting, key_of
-from controller_manager.api.owners import controller_reference, is_controlled_by
+from controller_manager.api.meta import (
+    KubeObject,
+    ObjectMeta,
+    controller_reference,
+    is_controlled_by,
+    is_deleting,
+    key_of,
+)
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.errors import (
     AlreadyExists,

@@ -10,8 +10,7 @@ from prometheus_client.registry import Collector
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod, PodVolume
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
-from controller_manager.api.meta import key_of, split_key
-from controller_manager.api.owners import is_controlled_by
+from controller_manager.api.meta import is_controlled_by, key_of, split_key
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.storage.v1 import CSI_DRIVERS, CSIDriver
 from controller_manager.client.events.recorder import NORMAL, WARNING

@@ -13,9 +13,9 @@ from controller_manager.api.core import claims, volumes
 from controller_manager.api.core.claims import CLAIMS, STORAGE, PersistentVolumeClaim
 from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.core.volumes import PersistentVolume
+from controller_manager.api.json_objects import with_fields
 from controller_manager.api.meta import ObjectMeta, annotations_of
 from controller_manager.api.quantity import QuantityError, parse_quantity
-from controller_manager.api.raw_fields import with_fields
 from controller_manager.runtime.outcome import SyncError
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"

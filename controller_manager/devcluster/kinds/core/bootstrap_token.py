@@ -8,12 +8,14 @@ from typing import Final
 
 import msgspec
 
-from controller_manager.api.core.bootstrap_tokens import (
+from controller_manager.api.core.secrets import (
     NAMESPACE,
+    Secret,
+    bytes_of,
+    decoded,
     is_bootstrap_token,
     time_left,
 )
-from controller_manager.api.core.secrets import Secret, bytes_of, decoded
 from controller_manager.devcluster.server.security.authentication import (
     AUTHENTICATED,
     User,

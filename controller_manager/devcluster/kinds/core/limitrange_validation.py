@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from controller_manager.api.core.compute import HUGE_PAGES_PREFIX
+from controller_manager.api.core.resources import HUGE_PAGES_PREFIX
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, parse_quantity
 from controller_manager.control.quota.names import is_extended, is_native

@@ -10,8 +10,8 @@ from unittest import mock
 import msgspec
 
 from controller_manager.api.core.v1 import Node, Pod, PodTemplateSpec
-from controller_manager.api.intstr import scaled_value
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.numbers import scaled_value
 from controller_manager.controllers.apps.daemonset import controller
 from controller_manager.controllers.apps.daemonset.nodes import (
     Fit,

@@ -13,8 +13,7 @@ from controller_manager.api.apps.v1 import (
     DaemonSet,
 )
 from controller_manager.api.core.v1 import PODS
-from controller_manager.api.meta import ObjectMeta, OwnerReference
-from controller_manager.api.owners import controller_reference
+from controller_manager.api.meta import ObjectMeta, OwnerReference, controller_reference
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.control.history.names import data_hash
 from controller_manager.control.history.template import template_data

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from controller_manager.api.workloads import desired_replicas
+from controller_manager.api.apps.v1 import desired_replicas
 from controller_manager.controllers.apps.deployment import scaling
 from tests.simulation.planted import Bug
 

@@ -11,6 +11,7 @@ from controller_manager.api.apps.v1 import (
     REPLICASETS,
     Deployment,
     ReplicaSet,
+    desired_replicas,
 )
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import (
@@ -18,9 +19,8 @@ from controller_manager.api.meta import (
     Status,
     StatusCause,
     StatusDetails,
+    controller_reference,
 )
-from controller_manager.api.owners import controller_reference
-from controller_manager.api.workloads import desired_replicas
 from controller_manager.client.rest.errors import (
     AlreadyExists,
     APIError,

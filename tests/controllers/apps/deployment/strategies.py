@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from controller_manager.api.apps.v1 import (
     Deployment,
     DeploymentStatus,
+    desired_replicas,
 )
-from controller_manager.api.workloads import desired_replicas
 from controller_manager.controllers.apps.deployment.revisions import ROLLBACK_TO
 from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.scaling import max_total

@@ -5,8 +5,8 @@ from hypothesis import assume, given
 
 from controller_manager.api.apps.v1 import (
     ReplicaSet,
+    desired_replicas,
 )
-from controller_manager.api.workloads import desired_replicas
 from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.scaling import (
     lasting_available,

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from controller_manager.api.workloads import desired_replicas
+from controller_manager.api.apps.v1 import desired_replicas
 from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.scaling import (
     fenceposts,

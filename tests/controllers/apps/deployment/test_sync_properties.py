@@ -3,8 +3,8 @@
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from controller_manager.api.apps.v1 import desired_replicas
 from controller_manager.api.pods import is_terminal
-from controller_manager.api.workloads import desired_replicas
 from controller_manager.controllers.apps.deployment.scaling import (
     lasting_available,
     max_total,

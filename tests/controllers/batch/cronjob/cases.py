@@ -14,8 +14,7 @@ from controller_manager.api.batch.v1 import (
     JobStatus,
 )
 from controller_manager.api.core.v1 import ObjectReference
-from controller_manager.api.meta import ObjectMeta
-from controller_manager.api.owners import controller_reference
+from controller_manager.api.meta import ObjectMeta, controller_reference
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.controllers.batch.cronjob.jobs import SCHEDULED_TIMESTAMP
 

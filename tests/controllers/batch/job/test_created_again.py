@@ -8,7 +8,7 @@ import pytest
 from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.owners import controller_of
+from controller_manager.api.meta import controller_of
 from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
 from tests.clusters import Cluster
 from tests.controllers.batch.job.test_on_cluster import config_with_gate

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from controller_manager.api.core.quotas import ResourceQuota, ResourceQuotaStatus
+from controller_manager.api.core.resources import ResourceQuota, ResourceQuotaStatus
 from controller_manager.control.quota import pods, services
 from controller_manager.control.quota.amounts import Amounts, amounts, printed
 from controller_manager.control.quota.services import NODE_PORTS

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from controller_manager.api.core.quotas import (
+from controller_manager.api.core.resources import (
     ResourceQuota,
     ResourceQuotaSpec,
     ResourceQuotaStatus,

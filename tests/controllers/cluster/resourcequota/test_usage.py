@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_manager.api.core.quotas import ResourceQuotaSpec
+from controller_manager.api.core.resources import ResourceQuotaSpec
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import PartialMetadata, PartialObject

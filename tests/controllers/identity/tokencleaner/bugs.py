@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from controller_manager.api.core import bootstrap_tokens
+from controller_manager.api.core import secrets
 from controller_manager.api.core.secrets import Secret, decoded
 from controller_manager.api.times import parse_time
 from controller_manager.controllers.identity.tokencleaner import reconciler
 from tests.simulation.planted import Bug
 
-_time_left = bootstrap_tokens.time_left
+_time_left = secrets.time_left
 
 
 def _without_timer(secret: Secret, now: datetime) -> timedelta | None:

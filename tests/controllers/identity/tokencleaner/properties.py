@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import convert
 
-from controller_manager.api.core.bootstrap_tokens import (
+from controller_manager.api.core.secrets import (
     NAMESPACE,
+    Secret,
     is_bootstrap_token,
     time_left,
 )
-from controller_manager.api.core.secrets import Secret
 from controller_manager.options.config import Config
 from tests.simulation.properties import AllowedWrite, Properties, Write
 

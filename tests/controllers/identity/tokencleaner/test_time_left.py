@@ -4,8 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controller_manager.api.core.bootstrap_tokens import time_left, token_id_of_name
-from controller_manager.api.core.secrets import Secret, encoded
+from controller_manager.api.core.secrets import (
+    Secret,
+    encoded,
+    time_left,
+    token_id_of_name,
+)
 
 NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from controller_manager.api.core.endpoints import Endpoints
+from controller_manager.api.core.services import Endpoints
 from controller_manager.api.core.v1 import Pod
 from controller_manager.controllers.network.endpoints import desired
 from controller_manager.controllers.network.endpoints.controller import (

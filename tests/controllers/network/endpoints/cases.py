@@ -4,8 +4,7 @@ from typing import Any
 
 import msgspec
 
-from controller_manager.api.core.endpoints import Endpoints, EndpointSubset
-from controller_manager.api.core.services import Service
+from controller_manager.api.core.services import Endpoints, EndpointSubset, Service
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 

@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller_manager.api.core.endpoints import Endpoints
-from controller_manager.api.core.services import Service
+from controller_manager.api.core.services import Endpoints, Service
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.network.endpoints.desired import desired_endpoints

@@ -6,8 +6,7 @@ from typing import Final
 
 import pytest
 
-from controller_manager.api.core.endpoints import ENDPOINTS
-from controller_manager.api.core.services import SERVICES, Service
+from controller_manager.api.core.services import ENDPOINTS, SERVICES, Service
 from controller_manager.api.core.v1 import EVENTS, NAMESPACES, PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from controller_manager.api.core.endpoints import EndpointAddress, EndpointSubset
+from controller_manager.api.core.services import EndpointAddress, EndpointSubset
 from controller_manager.controllers.network.endpoints.desired import truncate
 
 Sizes = tuple[int, int]

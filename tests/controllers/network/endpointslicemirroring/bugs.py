@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.core.endpoints import Endpoints
+from controller_manager.api.core.services import Endpoints
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.control.endpoints.slices import SliceActions
 from controller_manager.controllers.network.endpointslicemirroring import (

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from controller_manager.api.core.endpoints import ENDPOINTS
-from controller_manager.api.core.services import SERVICES
+from controller_manager.api.core.services import ENDPOINTS, SERVICES
 from controller_manager.api.core.v1 import EVENTS, NAMESPACES
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.json_objects import JSON

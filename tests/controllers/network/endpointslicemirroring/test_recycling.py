@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from controller_manager.api.core.endpoints import Endpoints
+from controller_manager.api.core.services import Endpoints
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.network.endpointslicemirroring.slices import (

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller_manager.api.core.endpoints import Endpoints
+from controller_manager.api.core.services import Endpoints
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.endpoints.slice_writes import SliceUsage

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
-from controller_manager.api.core.compute import CPU, MEMORY
+from controller_manager.api.core.resources import CPU, MEMORY
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import ZERO, parse_quantity
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_manager.api.names import is_dns_subdomain
+from controller_manager.client.events.recorder import is_dns_subdomain
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,25 @@
-"""core/v1: resource quotas."""
+"""core/v1: compute resources, as the controllers read them, and resource quotas.
+
+Amounts are quantities (`api.quantity`), in the text that the API server prints.
+"""
+
+from typing import Final
 
 from controller_manager.api.meta import APIStruct, CompleteObject
 from controller_manager.api.resource import Resource
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+HUGE_PAGES_PREFIX: Final = "hugepages-"
+"""The beginning of the names of huge page resources: ``hugepages-2Mi``."""
+
+
+class ResourceRequirements(APIStruct, frozen=True):
+    """The requests and limits of a container, or of a pod as a whole."""
+
+    requests: dict[str, str] | None = None
+    limits: dict[str, str] | None = None
 
 
 class ScopedResourceSelectorRequirement(APIStruct, frozen=True):
