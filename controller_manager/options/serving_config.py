@@ -1,5 +1,7 @@
 """Makes the config of the HTTPS server, and of the access to it."""
 
+import ssl
+
 from . import tls
 from .config import (
     AuthenticationConfig,
@@ -29,9 +31,7 @@ def serving_config(options: Options) -> ServingConfig:
         certificate=CertificateFiles(certificate, key) if certificate else None,
         cert_dir=options["cert-dir"],
         sni=tuple(_named_certificates(options)),
-        # If only suites of TLS 1.3 are given, no lower version can be offered.
-        min_tls_13=_is_tls_13(options)
-        or (not ciphers and bool(options["tls-cipher-suites"])),
+        min_tls_version=_min_version(options, ciphers),
         ciphers=ciphers,
         curve=_curve(options),
         permit_address_sharing=options["permit-address-sharing"],
@@ -59,19 +59,23 @@ def _named_certificates(options: Options) -> list[CertificateFiles]:
     return found
 
 
-def _is_tls_13(options: Options) -> bool:
+def _min_version(options: Options, ciphers: tuple[str, ...]) -> ssl.TLSVersion:
+    """Return the lowest version of TLS to offer, with these suites of TLS 1.2."""
     version = options["tls-min-version"]
     if version in ("VersionTLS10", "VersionTLS11"):
         options.warn(
             "tls-min-version",
             f"{version} is not offered any more, VersionTLS12 is the lowest",
         )
-    elif version not in ("", "VersionTLS12", "VersionTLS13"):
+    elif version and version not in tls.VERSIONS:
         options.problem(
             "tls-min-version",
             f"{version!r} is not a version; use VersionTLS12 or VersionTLS13",
         )
-    return bool(version == "VersionTLS13")
+    if options["tls-cipher-suites"] and not ciphers:
+        # Only suites of TLS 1.3 are given: no lower version can be offered.
+        return ssl.TLSVersion.TLSv1_3
+    return tls.VERSIONS.get(version, tls.LOWEST_VERSION)
 
 
 def _ciphers(options: Options) -> tuple[str, ...]:

@@ -1,7 +1,17 @@
-"""OpenSSL's names of cipher suites and curves, by Go's and IANA's names."""
+"""Versions of TLS, cipher suites and curves, by Go's and IANA's names."""
 
+import ssl
 from collections.abc import Mapping
 from typing import Final
+
+LOWEST_VERSION: Final = ssl.TLSVersion.TLSv1_2
+"""The lowest version that can be offered, and the default."""
+
+VERSIONS: Final[Mapping[str, ssl.TLSVersion]] = {
+    "VersionTLS12": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS13": ssl.TLSVersion.TLSv1_3,
+}
+"""The versions that ``--tls-min-version`` may name."""
 
 CIPHER_SUITES: Final[Mapping[str, str]] = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",

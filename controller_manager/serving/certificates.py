@@ -24,6 +24,7 @@ from controller_manager.client.identity.tls import load_certificate, pem_only
 from controller_manager.client.identity.trust import set_verify_flags
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import CertificateFiles, ServingConfig
+from controller_manager.options.tls import LOWEST_VERSION
 
 from .tls import add_authorities, add_certificate, settings
 
@@ -58,7 +59,7 @@ class Pair:
 def _server_context() -> ssl.SSLContext:
     """Return the TLS settings of a server without a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.minimum_version = LOWEST_VERSION
     set_verify_flags(context)
     return context
 

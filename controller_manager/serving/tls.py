@@ -30,9 +30,7 @@ def settings(config: ServingConfig) -> ssl.SSLContext:
     each connection needs settings of its own.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = (
-        ssl.TLSVersion.TLSv1_3 if config.min_tls_13 else ssl.TLSVersion.TLSv1_2
-    )
+    context.minimum_version = config.min_tls_version
     context.set_ciphers(":".join(config.ciphers or DEFAULT_CIPHERS))
     if config.curve:
         context.set_ecdh_curve(config.curve)

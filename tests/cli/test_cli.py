@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import ssl
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -136,7 +137,7 @@ def test_flags_become_one_frozen_config() -> None:
         logging=LoggingConfig(verbosity=4, vmodule=(("queue", 6), ("informers/*", 5))),
         serving=ServingConfig(
             port=0,
-            min_tls_13=True,
+            min_tls_version=ssl.TLSVersion.TLSv1_3,
             ciphers=("ECDHE-RSA-AES128-GCM-SHA256",),
             curve="secp384r1",
             sni=(

@@ -875,7 +875,9 @@ async def test_a_self_signed_certificate_is_kept_in_its_directory(
 
 async def test_old_tls_versions_and_ciphers_are_refused() -> None:
     """TLS 1.2 is the lowest, 1.3 alone if that is asked for."""
-    modern = ServingConfig(port=0, bind_address="127.0.0.1", min_tls_13=True)
+    modern = ServingConfig(
+        port=0, bind_address="127.0.0.1", min_tls_version=ssl.TLSVersion.TLSv1_3
+    )
     async with serving(config_of(serving=modern)) as url:
         context = trusting()
         context.maximum_version = ssl.TLSVersion.TLSv1_2
