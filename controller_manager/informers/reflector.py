@@ -12,29 +12,13 @@ from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import NODES
 from controller_manager.api.meta import KubeObject, key_of, resource_version_number
 from controller_manager.api.resource import Resource
+from controller_manager.client.rest import errors, watch
 from controller_manager.client.rest.client import (
     BUSY_IDLE_TIMEOUT,
     IDLE_TIMEOUT,
     Client,
     ListOptions,
     WatchOptions,
-)
-from controller_manager.client.rest.errors import (
-    APIError,
-    Gone,
-    NotSent,
-    ProtocolError,
-    RequestTimeout,
-    TooManyRequests,
-    TransportError,
-)
-from controller_manager.client.rest.watch import (
-    Added,
-    Bookmark,
-    Deleted,
-    EventDecoder,
-    Modified,
-    WatchEvent,
 )
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
@@ -153,7 +137,7 @@ class Reflector(Generic[ObjectT]):
         100,000 objects were trimmed only at its end, the process would keep the memory.
         """
         self.transform = transform
-        self.decoder: EventDecoder[ObjectT] | None = None
+        self.decoder: watch.EventDecoder[ObjectT] | None = None
         """The decoder of watches, if it is not that of the resource's type."""
         self._metrics = metrics
         self._defects = defects
@@ -193,7 +177,7 @@ class Reflector(Generic[ObjectT]):
                     self._metrics.restarted("ended")
                     self._failures = 0
                 continue
-            except (APIError, TransportError, ProtocolError) as error:
+            except errors.RequestError as error:
                 retry_at_once = self._failed(error)
             except Exception as error:  # noqa: BLE001 - it must not end other watches
                 self._broke(error)
@@ -214,7 +198,7 @@ class Reflector(Generic[ObjectT]):
         self._metrics.relisted("defect")
         self._state = self._initial_state()
 
-    def _failed(self, error: APIError | TransportError | ProtocolError) -> bool:
+    def _failed(self, error: errors.RequestError) -> bool:
         """Choose the next state after a failure; tell whether to retry at once."""
         self._record_failure(_cause_of(error), error)
         match self._state:
@@ -226,20 +210,20 @@ class Reflector(Generic[ObjectT]):
             case State.WATCH:
                 return self._watch_failed(error)
 
-    def _initial_stream_failed(
-        self, error: APIError | TransportError | ProtocolError
-    ) -> bool:
+    def _initial_stream_failed(self, error: errors.RequestError) -> bool:
         """Fall back to pages, unless a retry of the stream is better (watchList)."""
-        if isinstance(error, Gone):
+        if isinstance(error, errors.Gone):
             # The server does not have the minimum version any more.
             self._wants_quorum_read = True
             self._relist("the version has expired", "expired", error)
             return False
-        if isinstance(error, NotSent | TooManyRequests) or _is_too_large_version(error):
+        if isinstance(
+            error, errors.NotSent | errors.TooManyRequests
+        ) or _is_too_large_version(error):
             self._handle_too_large_version(error)
             self._logger.warning("List failed", resource=self._name, err=str(error))
             return False
-        if isinstance(error, APIError) and error.code in _STREAMING_UNSUPPORTED:
+        if isinstance(error, errors.APIError) and error.code in _STREAMING_UNSUPPORTED:
             self._can_stream = False
         self._logger.v(2).info(
             "Cannot stream the list, reading pages",
@@ -249,25 +233,25 @@ class Reflector(Generic[ObjectT]):
         self._state = State.LIST_INITIAL
         return True
 
-    def _list_failed(self, error: APIError | TransportError | ProtocolError) -> None:
+    def _list_failed(self, error: errors.RequestError) -> None:
         self._handle_too_large_version(error)
         self._logger.warning("List failed", resource=self._name, err=str(error))
         self._state = self._initial_state()
 
-    def _watch_failed(self, error: APIError | TransportError | ProtocolError) -> bool:
+    def _watch_failed(self, error: errors.RequestError) -> bool:
         """Resume or relist; resume at once if the watch was open for a while.
 
         Many proxies close idle connections. If the reflector waited after each such
         end, a resource with few changes would often not be watched.
         """
-        if isinstance(error, Gone):
+        if isinstance(error, errors.Gone):
             self._relist("the version has expired", "expired", error)
             return False
-        if isinstance(error, ProtocolError):
+        if isinstance(error, errors.ProtocolError):
             self._relist("the stream is not readable", "garbage", error)
             return False
         self._handle_too_large_version(error)
-        if isinstance(error, APIError) and not _is_retriable(error):
+        if isinstance(error, errors.APIError) and not _is_retriable(error):
             # The role may allow list and not watch: then only lists are used.
             self._logger.error("Watch refused", resource=self._name, err=str(error))
             self._state = self._initial_state()
@@ -375,7 +359,7 @@ class Reflector(Generic[ObjectT]):
                     await self._deliver_all(batch)
                     continue
                 for number, event in enumerate(batch):
-                    if isinstance(event, Bookmark) and event.ends_initial_events:
+                    if isinstance(event, watch.Bookmark) and event.ends_initial_events:
                         listed, initial = initial, None
                         await self._complete(listed, event.resource_version)
                         await self._deliver_all(batch[number + 1 :])
@@ -384,7 +368,7 @@ class Reflector(Generic[ObjectT]):
                 await _yield_after_many(len(batch))
         if initial is not None:
             msg = "the stream ended before its initial list was complete"
-            raise TransportError(msg)
+            raise errors.TransportError(msg)
 
     async def _list_initial(self) -> None:
         known = self._minimum_version
@@ -399,7 +383,7 @@ class Reflector(Generic[ObjectT]):
             async for page in self._client.list_all(self._resource, options=options):
                 await self._add_page(objects, page.items)
                 version = page.resource_version
-        except Gone:
+        except errors.Gone:
             # The version of the pages, or the minimum version, has expired. Read the
             # whole list in one request, by a quorum read.
             self._wants_quorum_read = True
@@ -437,14 +421,14 @@ class Reflector(Generic[ObjectT]):
             objects[key_of(obj)] = obj
 
     def _collect_initial(
-        self, initial: dict[str, ObjectT], event: WatchEvent[ObjectT]
+        self, initial: dict[str, ObjectT], event: watch.WatchEvent[ObjectT]
     ) -> None:
         match event:
-            case Added(object=obj) | Modified(object=obj):
+            case watch.Added(object=obj) | watch.Modified(object=obj):
                 self._add_listed(initial, [obj])
-            case Deleted(object=obj):
+            case watch.Deleted(object=obj):
                 initial.pop(key_of(obj), None)
-            case Bookmark():
+            case watch.Bookmark():
                 pass  # a bookmark before the end of the initial list has no effect
 
     async def _complete(
@@ -458,7 +442,7 @@ class Reflector(Generic[ObjectT]):
             )
             # This API server is behind etcd, or etcd was restored from a backup.
             self._wants_quorum_read = True
-            raise TransportError(msg)
+            raise errors.TransportError(msg)
         await self._sink.replaced(objects, resource_version)
         self._wants_quorum_read = False
         self._clear_failure()
@@ -483,17 +467,17 @@ class Reflector(Generic[ObjectT]):
         if not seen and loop.time() - started < _SHORT_WATCH:
             # The server ends every watch at once: do not reconnect in a fast loop.
             msg = "the watch ended at once, without an event"
-            raise TransportError(msg)
+            raise errors.TransportError(msg)
 
-    async def _deliver_all(self, batch: list[WatchEvent[ObjectT]]) -> None:
+    async def _deliver_all(self, batch: list[watch.WatchEvent[ObjectT]]) -> None:
         self._sink.receiving(len(batch))
         for event in batch:
             self._deliver(event)
         self._sink.received(len(batch))
         await _yield_after_many(len(batch))
 
-    def _deliver(self, event: WatchEvent[ObjectT]) -> None:
-        if isinstance(event, Bookmark):
+    def _deliver(self, event: watch.WatchEvent[ObjectT]) -> None:
+        if isinstance(event, watch.Bookmark):
             version = event.resource_version
             number = resource_version_number(version)
             if number > self._version or not number:
@@ -508,10 +492,10 @@ class Reflector(Generic[ObjectT]):
             )
             return
         match event:
-            case Added(object=obj) | Modified(object=obj):
+            case watch.Added(object=obj) | watch.Modified(object=obj):
                 self._make_smaller(obj)
                 self._sink.changed(obj)
-            case Deleted(object=obj):
+            case watch.Deleted(object=obj):
                 self._sink.deleted(obj)
         self._advance(version, number)
 
@@ -525,29 +509,29 @@ class Reflector(Generic[ObjectT]):
         self._version = number
 
 
-def _cause_of(error: APIError | TransportError | ProtocolError) -> str:
+def _cause_of(error: errors.RequestError) -> str:
     """Return the cause of a failure as the metrics name it."""
     match error:
-        case Gone():
+        case errors.Gone():
             return "expired"
-        case ProtocolError():
+        case errors.ProtocolError():
             return "garbage"
-        case RequestTimeout():
+        case errors.RequestTimeout():
             return "timeout"
     return "error"
 
 
 def _is_too_large_version(error: Exception) -> bool:
     """Tell whether the server has not reached the requested version yet."""
-    details = error.status.details if isinstance(error, APIError) else None
+    details = error.status.details if isinstance(error, errors.APIError) else None
     causes = details.causes or () if details is not None else ()
     return any(cause.reason == "ResourceVersionTooLarge" for cause in causes)
 
 
-def _is_retriable(error: APIError) -> bool:
+def _is_retriable(error: errors.APIError) -> bool:
     """Tell whether the same request may succeed a moment later."""
     return (
-        isinstance(error, TooManyRequests)
+        isinstance(error, errors.TooManyRequests)
         or error.code >= HTTPStatus.INTERNAL_SERVER_ERROR
     )
 

@@ -12,19 +12,9 @@ from controller_manager.api.meta import (
 )
 from controller_manager.api.resource import Resource
 
+from . import volume_sources
 from .resources import ResourceRequirements
 from .scheduling import Affinity, Taint, Toleration
-from .volume_sources import (
-    AWSElasticBlockStoreSource,
-    AzureDiskSource,
-    AzureFileSource,
-    CinderSource,
-    FCSource,
-    GCEPersistentDiskSource,
-    ISCSISource,
-    PortworxVolumeSource,
-    VsphereVolumeSource,
-)
 
 NODE_TTL = "node.alpha.kubernetes.io/ttl"
 
@@ -175,15 +165,15 @@ class PodVolume(APIStruct, frozen=True):
     """
 
     name: str = ""
-    aws_elastic_block_store: AWSElasticBlockStoreSource | None = None
-    azure_disk: AzureDiskSource | None = None
-    azure_file: AzureFileSource | None = None
-    cinder: CinderSource | None = None
-    fc: FCSource | None = None
-    gce_persistent_disk: GCEPersistentDiskSource | None = None
-    iscsi: ISCSISource | None = None
-    portworx_volume: PortworxVolumeSource | None = None
-    vsphere_volume: VsphereVolumeSource | None = None
+    aws_elastic_block_store: volume_sources.AWSElasticBlockStoreSource | None = None
+    azure_disk: volume_sources.AzureDiskSource | None = None
+    azure_file: volume_sources.AzureFileSource | None = None
+    cinder: volume_sources.CinderSource | None = None
+    fc: volume_sources.FCSource | None = None
+    gce_persistent_disk: volume_sources.GCEPersistentDiskSource | None = None
+    iscsi: volume_sources.ISCSISource | None = None
+    portworx_volume: volume_sources.PortworxVolumeSource | None = None
+    vsphere_volume: volume_sources.VsphereVolumeSource | None = None
     ephemeral: EphemeralVolumeSource | None = None
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
 

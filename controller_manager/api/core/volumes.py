@@ -10,23 +10,9 @@ from msgspec.structs import force_setattr
 from controller_manager.api.meta import APIStruct, CompleteObject, annotations_of
 from controller_manager.api.resource import Resource
 
+from . import volume_sources
 from .scheduling import NodeSelector
 from .v1 import ObjectReference
-from .volume_sources import (
-    AWSElasticBlockStoreSource,
-    AzureDiskSource,
-    AzureFileSource,
-    CinderSource,
-    CSIVolumeSource,
-    FCSource,
-    FlexVolumeSource,
-    GCEPersistentDiskSource,
-    HostPathSource,
-    ISCSISource,
-    OtherSource,
-    PortworxVolumeSource,
-    VsphereVolumeSource,
-)
 
 BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 """The annotation that named the class before there was a field; it still wins."""
@@ -59,28 +45,28 @@ class VolumeSpec(APIStruct, frozen=True):
     volume_mode: str | None = None
     node_affinity: VolumeNodeAffinity | None = None
     volume_attributes_class_name: str | None = None
-    aws_elastic_block_store: AWSElasticBlockStoreSource | None = None
-    azure_disk: AzureDiskSource | None = None
-    azure_file: AzureFileSource | None = None
-    cephfs: OtherSource | None = None
-    cinder: CinderSource | None = None
-    csi: CSIVolumeSource | None = None
-    fc: FCSource | None = None
-    flex_volume: FlexVolumeSource | None = None
-    flocker: OtherSource | None = None
-    gce_persistent_disk: GCEPersistentDiskSource | None = None
-    glusterfs: OtherSource | None = None
-    host_path: HostPathSource | None = None
-    iscsi: ISCSISource | None = None
-    local: OtherSource | None = None
-    nfs: OtherSource | None = None
-    photon_persistent_disk: OtherSource | None = None
-    portworx_volume: PortworxVolumeSource | None = None
-    quobyte: OtherSource | None = None
-    rbd: OtherSource | None = None
-    scale_io: OtherSource | None = field(default=None, name="scaleIO")
-    storageos: OtherSource | None = None
-    vsphere_volume: VsphereVolumeSource | None = None
+    aws_elastic_block_store: volume_sources.AWSElasticBlockStoreSource | None = None
+    azure_disk: volume_sources.AzureDiskSource | None = None
+    azure_file: volume_sources.AzureFileSource | None = None
+    cephfs: volume_sources.OtherSource | None = None
+    cinder: volume_sources.CinderSource | None = None
+    csi: volume_sources.CSIVolumeSource | None = None
+    fc: volume_sources.FCSource | None = None
+    flex_volume: volume_sources.FlexVolumeSource | None = None
+    flocker: volume_sources.OtherSource | None = None
+    gce_persistent_disk: volume_sources.GCEPersistentDiskSource | None = None
+    glusterfs: volume_sources.OtherSource | None = None
+    host_path: volume_sources.HostPathSource | None = None
+    iscsi: volume_sources.ISCSISource | None = None
+    local: volume_sources.OtherSource | None = None
+    nfs: volume_sources.OtherSource | None = None
+    photon_persistent_disk: volume_sources.OtherSource | None = None
+    portworx_volume: volume_sources.PortworxVolumeSource | None = None
+    quobyte: volume_sources.OtherSource | None = None
+    rbd: volume_sources.OtherSource | None = None
+    scale_io: volume_sources.OtherSource | None = field(default=None, name="scaleIO")
+    storageos: volume_sources.OtherSource | None = None
+    vsphere_volume: volume_sources.VsphereVolumeSource | None = None
 
 
 class VolumeStatus(APIStruct, frozen=True):

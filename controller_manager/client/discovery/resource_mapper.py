@@ -10,19 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.errors import (
-    APIError,
-    ProtocolError,
-    TransportError,
-)
+from controller_manager.client.rest.errors import RequestError
 from controller_manager.clock import Clock
 
 from .resources import Discovery, ServedResource, discover
 
 RETRY_INTERVAL: Final = 10.0
 """Seconds between two discoveries that misses cause."""
-
-_FAILURES: Final = (APIError, ProtocolError, TransportError)
 
 
 class KindNotServed(Exception):
@@ -126,7 +120,7 @@ class ResourceMapper:
             return found
         try:
             await self._refresh_if_allowed()
-        except _FAILURES:
+        except RequestError:
             if not found:
                 raise
         return [each for each in self._discovery.resources if is_wanted(each)]
@@ -151,7 +145,7 @@ class ResourceMapper:
         began = self._clock.monotonic()
         try:
             new = await discover(self._client)
-        except _FAILURES as error:
+        except RequestError as error:
             self._failure = error
         else:
             self._discovery = _with_unread(new, self._discovery)

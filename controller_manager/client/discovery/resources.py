@@ -16,22 +16,10 @@ from msgspec.structs import replace
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.errors import (
-    APIError,
-    ProtocolError,
-    TransportError,
-)
+from controller_manager.client.rest.errors import RequestError
 from controller_manager.client.rest.transport import Response
 
-from .documents import (
-    APIResource,
-    VersionDiscovery,
-    aggregated_versions,
-    all_versions,
-    joined,
-    listed_resources,
-    listed_versions,
-)
+from . import documents
 
 _AGGREGATED: Final = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
@@ -61,7 +49,7 @@ class ServedResource(Struct, frozen=True):
     @property
     def api_version(self) -> str:
         """``apps/v1``, or ``v1`` for the core group."""
-        return joined(self.group, self.version)
+        return documents.joined(self.group, self.version)
 
     @property
     def group_resource(self) -> str:
@@ -102,7 +90,9 @@ class Discovery(Struct, frozen=True):
     def is_unread(self, api_version: str) -> bool:
         """Tell whether the resources of a group version could not be read."""
         group = api_version.rpartition("/")[0]
-        return not self.failures.keys().isdisjoint((api_version, all_versions(group)))
+        return not self.failures.keys().isdisjoint(
+            (api_version, documents.all_versions(group))
+        )
 
     def problem(self) -> str:
         """Return which group versions failed, in client-go's words; empty for none."""
@@ -127,8 +117,8 @@ async def discover(client: Client) -> Discovery:
     if all(_is_aggregated(answer) for answer in (core, groups)):
         return _from_aggregated(
             [
-                *aggregated_versions(core, failures),
-                *aggregated_versions(groups, failures),
+                *documents.aggregated_versions(core, failures),
+                *documents.aggregated_versions(groups, failures),
             ],
             failures,
         )
@@ -137,7 +127,7 @@ async def discover(client: Client) -> Discovery:
         # that both of them support.
         core = await client.raw("GET", "/api")
         groups = await client.raw("GET", "/apis")
-    wanted = list(listed_versions(core, groups, failures))
+    wanted = list(documents.listed_versions(core, groups, failures))
     return await _one_by_one(client, wanted, failures)
 
 
@@ -146,13 +136,13 @@ def _is_aggregated(answer: Response) -> bool:
 
 
 def _from_aggregated(
-    versions: list[tuple[str, VersionDiscovery]], failures: dict[str, str]
+    versions: list[tuple[str, documents.VersionDiscovery]], failures: dict[str, str]
 ) -> Discovery:
     found: list[ServedResource] = []
     seen: set[tuple[str, str]] = set()
     for name, version in versions:
         if version.freshness == "Stale":
-            group_version = joined(name, version.version)
+            group_version = documents.joined(name, version.version)
             failures[group_version] = f"stale GroupVersion discovery: {group_version}"
             continue
         # A resource without a name cannot be requested.
@@ -181,10 +171,10 @@ async def _one_by_one(
     found: list[ServedResource] = []
     seen: set[tuple[str, str]] = set()
     for group, version in wanted:
-        api_version = joined(group, version)
+        api_version = documents.joined(group, version)
         try:
             listed = await _resources(client, api_version)
-        except (APIError, TransportError, ProtocolError) as error:
+        except RequestError as error:
             failures[api_version] = str(error)
             continue
         if listed is None:
@@ -198,7 +188,7 @@ async def _one_by_one(
 
 
 def _listed(
-    group: str, version: str, listed: tuple[APIResource, ...]
+    group: str, version: str, listed: tuple[documents.APIResource, ...]
 ) -> Iterator[ServedResource]:
     """Yield the resources in the list of a group version, with their subresources."""
     subresources: defaultdict[str, set[str]] = defaultdict(set)
@@ -233,9 +223,9 @@ async def served_resources(client: Client, api_version: str) -> frozenset[str] |
 
 async def _resources(
     client: Client, api_version: str
-) -> tuple[APIResource, ...] | None:
+) -> tuple[documents.APIResource, ...] | None:
     root = "/apis" if "/" in api_version else "/api"
     answer = await client.raw("GET", f"{root}/{api_version}")
     if answer.status == HTTPStatus.NOT_FOUND:
         return None
-    return listed_resources(answer, api_version)
+    return documents.listed_resources(answer, api_version)

@@ -13,16 +13,8 @@ from controller_manager.api.core.v1 import EVENTS, Event, EventSource, ObjectRef
 from controller_manager.api.meta import KubeObject, ObjectMeta, key_of
 from controller_manager.api.resource import AnyResource
 from controller_manager.api.times import format_time
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client, PatchType
-from controller_manager.client.rest.errors import (
-    AlreadyExists,
-    APIError,
-    InvalidName,
-    NotFound,
-    ProtocolError,
-    TransportError,
-    is_namespace_terminating,
-)
 from controller_manager.clock import Clock
 from controller_manager.observability.defects import Defects, count_nowhere
 from controller_manager.observability.logs import Logger
@@ -242,10 +234,10 @@ class EventBroadcaster:
         for attempt in range(_MAX_TRIES):
             try:
                 stored = await self._write(correlated)
-            except (APIError, InvalidName) as error:
+            except (errors.APIError, errors.InvalidName) as error:
                 self._log_rejection(correlated, error)
                 return
-            except (TransportError, ProtocolError) as error:
+            except (errors.TransportError, errors.ProtocolError) as error:
                 self._logger.warning("Unable to write event", err=str(error))
                 # The first delay is random, so that restarted managers spread.
                 factor = self._rng.random() if attempt == 0 else 1.0
@@ -258,9 +250,11 @@ class EventBroadcaster:
         )
 
     def _log_rejection(
-        self, correlated: Correlated, error: APIError | InvalidName
+        self, correlated: Correlated, error: errors.APIError | errors.InvalidName
     ) -> None:
-        expected = isinstance(error, AlreadyExists) or is_namespace_terminating(error)
+        expected = isinstance(
+            error, errors.AlreadyExists
+        ) or errors.is_namespace_terminating(error)
         logger = self._logger.v(5) if expected else self._logger
         logger.error(
             "Server rejected event (will not retry!)",
@@ -281,6 +275,6 @@ class EventBroadcaster:
             )
             try:
                 return await patching
-            except NotFound:
+            except errors.NotFound:
                 pass  # it has expired (events live an hour): create it again
         return await self._client.create(EVENTS, event)

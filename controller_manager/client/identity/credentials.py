@@ -22,18 +22,11 @@ from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.checks import no_user
 from controller_manager.urls import without_user
 
+from . import tokens
 from .exec_plugin import ExecPlugin
 from .kubeconfig import ConfigError, Context, UserSection, material, read_kubeconfig
 from .proxies import checked_proxy, environment_proxy
 from .tls import TLSMaterial, TLSSettings
-from .tokens import (
-    AuthProvider,
-    FixedAuthorization,
-    PluginToken,
-    TokenFile,
-    TokenSource,
-    sendable,
-)
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -86,7 +79,7 @@ class Credentials:
         tls: TLSMaterial | None = None,
         ca_data: bytes | None = None,
         token: str = "",
-        source: TokenSource | None = None,
+        source: tokens.TokenSource | None = None,
         plugin: ExecPlugin | None = None,
         proxy: str | None = None,
         tls_server_name: str | None = None,
@@ -108,9 +101,9 @@ class Credentials:
         self._tls = TLSSettings(self._material, clock, self._logger)
         self._plugin = plugin
         if source is None and plugin is not None:
-            source = PluginToken(plugin)
-        bearer = f"Bearer {sendable(token, 'kubeconfig')}" if token else ""
-        self._source = source or FixedAuthorization(bearer)
+            source = tokens.PluginToken(plugin)
+        bearer = f"Bearer {tokens.sendable(token, 'kubeconfig')}" if token else ""
+        self._source = source or tokens.FixedAuthorization(bearer)
         self._impersonation = tuple(impersonation)
         if self._is_https:
             self._tls.check()
@@ -279,7 +272,7 @@ def in_cluster(
         f"https://{host}:{port}",
         clock=clock,
         tls=TLSMaterial("service account", authority=authority),
-        source=TokenFile(directory / "token", clock),
+        source=tokens.TokenFile(directory / "token", clock),
         logger=logger,
     )
 
@@ -318,7 +311,9 @@ def from_kubeconfig(
         server,
         clock=clock,
         tls=_tls_material(chosen, is_used=is_https),
-        source=_token_source(chosen, clock) if is_https else FixedAuthorization(),
+        source=_token_source(chosen, clock)
+        if is_https
+        else tokens.FixedAuthorization(),
         plugin=_plugin(chosen, clock, logger) if is_https else None,
         proxy=cluster.proxy_url,
         tls_server_name=cluster.tls_server_name,
@@ -399,21 +394,25 @@ def _tls_material(context: Context, *, is_used: bool) -> TLSMaterial:
     )
 
 
-def _token_source(context: Context, clock: Clock) -> TokenSource | None:
+def _token_source(context: Context, clock: Clock) -> tokens.TokenSource | None:
     """Return the token source of a user, `None` if an exec plugin gives the token."""
     user = context.user
     if user.exec is not None:
         return None
     if user.auth_provider:
-        return AuthProvider(context)
+        return tokens.AuthProvider(context)
     if user.token_file:
-        return TokenFile(Path(user.token_file), clock)
+        return tokens.TokenFile(Path(user.token_file), clock)
     if user.token:
-        return FixedAuthorization(f"Bearer {sendable(user.token, context.where)}")
+        return tokens.FixedAuthorization(
+            f"Bearer {tokens.sendable(user.token, context.where)}"
+        )
     if user.username:
         pair = f"{user.username}:{user.password or ''}"
-        return FixedAuthorization(f"Basic {base64.b64encode(pair.encode()).decode()}")
-    return FixedAuthorization()
+        return tokens.FixedAuthorization(
+            f"Basic {base64.b64encode(pair.encode()).decode()}"
+        )
+    return tokens.FixedAuthorization()
 
 
 def _impersonation(user: UserSection, where: str) -> Headers:

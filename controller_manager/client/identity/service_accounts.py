@@ -19,15 +19,8 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.times import parse_time
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.errors import (
-    AlreadyExists,
-    APIError,
-    NotFound,
-    NotSent,
-    ProtocolError,
-    TransportError,
-)
 from controller_manager.client.rest.limits import SYNC_KEY
 from controller_manager.client.rest.transport import (
     Request,
@@ -114,7 +107,7 @@ class ServiceAccountToken:
         async with self._lock:
             try:
                 await self._request()
-            except (APIError, TransportError, ProtocolError) as error:
+            except errors.RequestError as error:
                 self._renew_at = self._clock.monotonic() + _RETRY
                 self._logger.warning(
                     "Token not renewed, the old one stays in use",
@@ -135,12 +128,12 @@ class ServiceAccountToken:
         requested_on = self._clock.now()
         try:
             answer = await self._token_request()
-        except NotFound:
+        except errors.NotFound:
             await self._create_account()
             answer = await self._token_request()
         if not answer.status.token:
             msg = f"the token request of {self._name} was answered without a token"
-            raise ProtocolError(msg)
+            raise errors.ProtocolError(msg)
         # The end is measured on the monotonic clock: the wall clocks may differ.
         lifetime = float(answer.spec.expiration_seconds or LIFETIME)
         if answer.status.expiration_timestamp:
@@ -149,7 +142,7 @@ class ServiceAccountToken:
                 left = (ends - requested_on).total_seconds()
             except (ValueError, TypeError) as error:
                 msg = f"the token of {self._name} has an unreadable expiry: {error}"
-                raise ProtocolError(msg) from error
+                raise errors.ProtocolError(msg) from error
             lifetime = left if 0 < left < lifetime else lifetime
         self._token = answer.status.token
         self._expires_at = requested_at + lifetime
@@ -174,18 +167,18 @@ class ServiceAccountToken:
         )
         try:
             await self._create(account)
-        except NotFound:
+        except errors.NotFound:
             namespace = Namespace(metadata=ObjectMeta(name=self._namespace))
             try:
                 await self._client.create(NAMESPACES, namespace)
-            except AlreadyExists:
+            except errors.AlreadyExists:
                 self._logger.v(4).info("Another client created the namespace")
             await self._create(account)
 
     async def _create(self, account: ServiceAccount) -> None:
         try:
             await self._client.create(SERVICE_ACCOUNTS, account)
-        except AlreadyExists:
+        except errors.AlreadyExists:
             self._logger.v(4).info("Another client created the service account")
         else:
             self._logger.v(2).info(
@@ -240,9 +233,9 @@ class ServiceAccountTransport:
     async def _current(self) -> str:
         try:
             return await self._token.get()
-        except (APIError, ProtocolError, TransportError) as error:
+        except errors.RequestError as error:
             msg = f"no token for the service account: {error}"
-            raise NotSent(msg) from error
+            raise errors.NotSent(msg) from error
 
 
 def _with_token(request: Request, token: str) -> Request:

@@ -22,15 +22,8 @@ from controller_manager.api.coordination.v1beta1 import (
 )
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.times import format_micro_time, parse_time
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client, WatchOptions
-from controller_manager.client.rest.errors import (
-    AlreadyExists,
-    APIError,
-    Conflict,
-    NotFound,
-    ProtocolError,
-    TransportError,
-)
 from controller_manager.client.rest.watch import Added, Bookmark, Deleted, Modified
 from controller_manager.clock import Clock
 from controller_manager.observability.defects import Defects, count_nowhere
@@ -147,12 +140,12 @@ class Candidacy:
         try:
             async with asyncio.timeout(_ATTEMPT):
                 await self._renew_or_create()
-        except NotFound as error:
+        except errors.NotFound as error:
             self._failed(f"the API server serves no lease candidates ({error})")
-        except (AlreadyExists, Conflict) as error:
+        except (errors.AlreadyExists, errors.Conflict) as error:
             # The object is there, so this process is a candidate: try again soon.
             self._logger.v(2).info("Lease candidate changed meanwhile", err=str(error))
-        except (APIError, TransportError, ProtocolError) as error:
+        except errors.RequestError as error:
             self._failed(str(error))
         except TimeoutError:
             self._failed(f"no answer within {_ATTEMPT:g} s")
@@ -171,7 +164,7 @@ class Candidacy:
             found = await self._client.get(
                 LEASE_CANDIDATES, self._namespace, self._name
             )
-        except NotFound:
+        except errors.NotFound:
             metadata = ObjectMeta(name=self._name, namespace=self._namespace)
             spec = replace(self._spec, renew_time=format_micro_time(now))
             await self._client.create(
@@ -209,7 +202,7 @@ class Candidacy:
                     async for batch in stream:
                         for event in batch:
                             self._take(event)
-            except (APIError, TransportError, ProtocolError) as error:
+            except errors.RequestError as error:
                 self._logger.v(4).info("Lease candidate not watched", err=str(error))
             except Exception as error:  # noqa: BLE001 - the next watch may work
                 self._defects.report("lease", error, "candidate-watch")

@@ -22,18 +22,11 @@ from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
 from controller_manager.api.meta import ObjectMeta, resource_version_number
 from controller_manager.api.times import format_micro_time
 from controller_manager.client.events.recorder import NORMAL, EventRecorder
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import (
     BUSY_IDLE_TIMEOUT,
     Client,
     WatchOptions,
-)
-from controller_manager.client.rest.errors import (
-    AlreadyExists,
-    APIError,
-    Conflict,
-    NotFound,
-    ProtocolError,
-    TransportError,
 )
 from controller_manager.client.rest.watch import Added, Bookmark, Deleted, Modified
 from controller_manager.clock import Clock
@@ -229,7 +222,7 @@ class LeaderElector:
                                     self._changed.set()
                                 case Bookmark():
                                     pass  # the lease has not changed
-            except (APIError, TransportError, ProtocolError) as error:
+            except errors.RequestError as error:
                 self._logger.v(4).info("Lease not watched", err=str(error))
             except Exception as error:  # noqa: BLE001 - polling observes changes, too
                 self._defects.report("lease", error, "watch")
@@ -251,9 +244,9 @@ class LeaderElector:
         try:
             async with asyncio.timeout(self._config.renew_deadline):
                 await self._release_in_spite_of_conflicts()
-        except NotFound:
+        except errors.NotFound:
             self._logger.v(2).info("There is no lease to release", lease=self._key)
-        except (APIError, TransportError, ProtocolError, TimeoutError) as error:
+        except (errors.RequestError, TimeoutError) as error:
             self._logger.warning("Lease not released", lease=self._key, err=str(error))
         except Exception as error:  # noqa: BLE001 - the lease expires by itself
             self._defects.report("lease", error, "release")
@@ -285,7 +278,7 @@ class LeaderElector:
         )
         try:
             await self._client.update(LEASES, msgspec.structs.replace(lease, spec=spec))
-        except Conflict:
+        except errors.Conflict:
             return False
         return True
 
@@ -370,11 +363,11 @@ class LeaderElector:
             self._logger.warning(
                 "No answer about the lease", lease=self._key, seconds=timeout
             )
-        except (AlreadyExists, Conflict):
+        except (errors.AlreadyExists, errors.Conflict):
             self._logger.v(2).info(
                 "Another process changed the lease first", lease=self._key
             )
-        except (APIError, TransportError, ProtocolError) as error:
+        except errors.RequestError as error:
             self._logger.error(
                 "Error retrieving or updating the lease",
                 lease=self._key,
@@ -388,14 +381,14 @@ class LeaderElector:
         if self._leading and self._observed is not None:
             try:
                 return await self._write(self._observed)
-            except (Conflict, NotFound):
+            except (errors.Conflict, errors.NotFound):
                 # Another client wrote to the lease, perhaps a new leader: read it.
                 self._metrics.slow_path()
         try:
             lease = await self._client.get(
                 LEASES, self._config.resource_namespace, self._config.resource_name
             )
-        except NotFound:
+        except errors.NotFound:
             return await self._take_absent()
         self._observe(lease)
         return await self._take(lease)
@@ -490,7 +483,7 @@ class LeaderElector:
                 stored = await self._client.create(LEASES, lease)
             else:
                 stored = await self._client.update(LEASES, lease)
-        except APIError as error:
+        except errors.APIError as error:
             # After a timeout of the API server, or of a proxy, it may be applied.
             self._may_hold = error.code >= HTTPStatus.INTERNAL_SERVER_ERROR
             raise

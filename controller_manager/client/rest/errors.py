@@ -22,7 +22,11 @@ FailureT = TypeVar("FailureT", bound=BaseException)
 NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
 
-class APIError(Exception):
+class RequestError(Exception):
+    """A request failed: it was refused, or has no answer, or none that can be read."""
+
+
+class APIError(RequestError):
     """The API server refused the request, or its answer could not be read."""
 
     reason: ClassVar[str] = ""
@@ -130,7 +134,7 @@ class Redirected(APIError):
     """
 
 
-class TransportError(Exception):
+class TransportError(RequestError):
     """No answer: a write may or may not have been applied."""
 
 
@@ -150,7 +154,7 @@ class UntrustedServer(NotSent):
     """The configured certificate authorities did not sign the server's certificate."""
 
 
-class ProtocolError(Exception):
+class ProtocolError(RequestError):
     """An answer that does not follow the API, such as garbage on a watch."""
 
 

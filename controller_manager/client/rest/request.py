@@ -19,15 +19,7 @@ from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.config import WRITE_TIMEOUT
 
-from .errors import (
-    APIError,
-    InvalidName,
-    NotSent,
-    RequestTimeout,
-    TransportError,
-    error_from_response,
-    is_success,
-)
+from . import errors
 from .limits import ON_WAIT, PATIENCE, SYNC_KEY, RequestLimiter, Slot, Slots
 from .serializer import JSON
 from .server_clock import ServerClock
@@ -52,7 +44,7 @@ def object_path(
     """
     if not name:
         msg = f"{resource.group_resource}: the name of an object may not be empty"
-        raise InvalidName(msg)
+        raise errors.InvalidName(msg)
     _require_namespace(resource, namespace)
     return _path(resource, namespace, name, subresource)
 
@@ -78,7 +70,7 @@ def collection_path(resource: AnyResource, namespace: str) -> str:
 def _require_namespace(resource: AnyResource, namespace: str) -> None:
     if resource.namespaced and not namespace:
         msg = f"{resource.group_resource}: the namespace of an object may not be empty"
-        raise InvalidName(msg)
+        raise errors.InvalidName(msg)
 
 
 def _path(
@@ -87,7 +79,7 @@ def _path(
     try:
         return resource.path(namespace, name, subresource)
     except InvalidPathSegment as error:
-        raise InvalidName(str(error)) from error
+        raise errors.InvalidName(str(error)) from error
 
 
 _LIMIT: Final = 1000
@@ -209,16 +201,16 @@ class RESTClient:
         for attempt in range(_MAX_RETRIES + 1):
             try:
                 answer = await self._limited(request)
-            except TransportError as lost:
-                if isinstance(lost, NotSent):
+            except errors.TransportError as lost:
+                if isinstance(lost, errors.NotSent):
                     self._limiter.give_back()
                 # A read that timed out has had its time. Its caller has a backoff.
-                is_over = isinstance(lost, RequestTimeout) or attempt >= 1
+                is_over = isinstance(lost, errors.RequestTimeout) or attempt >= 1
                 if request.method != "GET" or is_over:
                     raise
                 self._metrics.retried(request.method, "<error>")
                 continue
-            if is_success(answer.status):
+            if errors.is_success(answer.status):
                 return answer
             if attempt == _MAX_RETRIES or not _asks_for_retry(answer):
                 if checks:
@@ -320,7 +312,7 @@ class RESTClient:
         await self._throttle(request.method)
         try:
             return await self._repeated(request, self._transport.stream)
-        except NotSent:
+        except errors.NotSent:
             self._limiter.give_back()
             raise
 
@@ -333,9 +325,9 @@ class RESTClient:
         """
         try:
             return await send(request)
-        except (NotSent, RequestTimeout):
+        except (errors.NotSent, errors.RequestTimeout):
             raise
-        except TransportError:
+        except errors.TransportError:
             if request.method not in READS:
                 raise
             self._metrics.retried(request.method, "<error>")
@@ -361,11 +353,11 @@ async def _beginning(stream: Stream) -> bytes:
     return b"".join(parts)
 
 
-def refusal_of(answer: Response) -> APIError:
+def refusal_of(answer: Response) -> errors.APIError:
     """Return the exception for an answer without success."""
     headers = answer.headers
     retry_after, location = headers.get("retry-after"), headers.get("location")
-    return error_from_response(answer.status, answer.body, retry_after, location)
+    return errors.error_from_response(answer.status, answer.body, retry_after, location)
 
 
 def _asks_for_retry(answer: Response) -> bool:
