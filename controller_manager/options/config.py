@@ -1,5 +1,6 @@
 """The frozen config that is made from flags and file. Times are in seconds."""
 
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar
@@ -7,6 +8,7 @@ from typing import Any, Final, Literal, TypeVar
 from .controller_options import ControllerOptions
 from .gates import THIS_MINOR, FeatureGates
 from .leader_migration import LeaderMigrationConfig
+from .tls import LOWEST_VERSION
 
 OptionsT = TypeVar("OptionsT", bound=ControllerOptions)
 
@@ -121,7 +123,7 @@ class ServingConfig:
     certificate: CertificateFiles | None = None
     cert_dir: str = ""
     sni: tuple[CertificateFiles, ...] = ()
-    min_tls_13: bool = False
+    min_tls_version: ssl.TLSVersion = LOWEST_VERSION
     ciphers: tuple[str, ...] = ()
     curve: str = ""
     permit_address_sharing: bool = False
