@@ -499,10 +499,7 @@ class DeploymentReconciler(Reconciler[Deployment]):
         )
 
     async def _report_sizes(
-        self,
-        rollout: Rollout,
-        draft: Deployment,
-        surplus: Sequence[ReplicaSet] = (),
+        self, rollout: Rollout, draft: Deployment, surplus: Sequence[ReplicaSet] = ()
     ) -> Outcome:
         """Report without the condition Progressing (syncDeploymentStatus)."""
         status = self._calculate(rollout, draft)
@@ -581,11 +578,8 @@ class DeploymentReconciler(Reconciler[Deployment]):
         self, deployment: Deployment, replica_set: ReplicaSet, before: int, after: int
     ) -> None:
         if before != after:
-            direction = "up" if after > before else "down"
-            message = (
-                f"Scaled {direction} replica set {replica_set.metadata.name} "
-                f"from {before} to {after}"
-            )
+            name, way = replica_set.metadata.name, "up" if after > before else "down"
+            message = f"Scaled {way} replica set {name} from {before} to {after}"
             self._record(deployment, "ScalingReplicaSet", message)
 
     def _record(self, deployment: Deployment, reason: str, message: str) -> None:
