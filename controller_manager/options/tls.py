@@ -5,7 +5,10 @@ from collections.abc import Mapping
 from typing import Final
 
 LOWEST_VERSION: Final = ssl.TLSVersion.TLSv1_2
-"""The lowest version that can be offered, and the default."""
+"""The lowest version that can be offered, and the default of ``--tls-min-version``.
+
+Servers that have no such flag, as those of the development cluster, offer it too.
+"""
 
 VERSIONS: Final[Mapping[str, ssl.TLSVersion]] = {
     "VersionTLS12": ssl.TLSVersion.TLSv1_2,

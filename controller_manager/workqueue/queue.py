@@ -181,8 +181,7 @@ class WorkQueue:
 
     def add(self, key: str) -> None:
         """Add `key`; do nothing if it already waits."""
-        if self._on_add is not None and self._is_open and not self._shutting_down:
-            self._on_add(key, 0.0)
+        self._tell(key, 0.0)
         if self._add(key):
             self._wake_one()
 
@@ -300,6 +299,11 @@ class WorkQueue:
         elif not self._dirty and not self._processing:
             self._idle.set()
 
+    def _tell(self, key: str, delay: float) -> None:
+        """Tell of a key, unless it is dropped: a standby adds none."""
+        if self._on_add is not None and self._is_open and not self._shutting_down:
+            self._on_add(key, delay)
+
     def add_after(self, key: str, delay: float) -> None:
         """Add `key` after `delay` seconds, or earlier if it is already due earlier."""
         if self._shutting_down:
@@ -308,8 +312,7 @@ class WorkQueue:
         if delay <= 0:
             self.add(key)
             return
-        if self._on_add is not None:
-            self._on_add(key, delay)
+        self._tell(key, delay)
         if self._delayed.put(key, self._clock.monotonic() + delay):
             self._set_timer()
 
@@ -319,8 +322,7 @@ class WorkQueue:
             return
         self._metrics.retried()
         delay = self._backoff.when(key)
-        if self._on_add is not None:
-            self._on_add(key, delay)
+        self._tell(key, delay)
         if key not in self._retries:
             self._backing_off.put(key, self._clock.monotonic() + delay)
             self._set_timer()

@@ -55,7 +55,10 @@ FINALIZER: Final = "batch.kubernetes.io/job-tracking"
 """Pods have it until they are counted."""
 
 MOST_PODS: Final = 500
-"""The most pods that one sync creates or deletes."""
+"""The most pods that one sync creates, or deletes because they are too many.
+
+The pods of a job that ends or is suspended are deleted together.
+"""
 
 NO_PODS: Final = UncountedTerminatedPods()
 
