@@ -111,14 +111,6 @@ def plugin_of(spec: VolumeSpec) -> Plugin | None:
     return found[0] if found is not None else None
 
 
-def driver_of(spec: VolumeSpec) -> str:
-    """Return the CSI driver of a volume, also of a migrated one; "" for neither."""
-    if spec.csi is not None:
-        return spec.csi.driver
-    plugin = plugin_of(spec)
-    return plugin.driver if plugin is not None else ""
-
-
 def csi_volume(volume: PersistentVolume) -> CSIVolume | None:
     """Return a persistent volume as its CSI driver sees it, `None` if it has none.
 

@@ -1,15 +1,22 @@
 """Pods that fail as soon as they exist, and the delays before they are replaced.
 
 A kubelet rejects pods for which its node has no room, and the taint-eviction-controller
-evicts pods that do not tolerate the taints of their node.
+evicts pods that do not tolerate the taints of their node. Upstream replaces them as
+fast as it can: one replica that a node rejects makes 500 pods in a minute, for ever.
 """
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final
 
+from msgspec import Struct
+
 from controller_manager.api.conditions import true_condition
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.meta import CompleteObject, key_of
+from controller_manager.api.pods import is_active, is_ready
 from controller_manager.api.times import parse_time
+from controller_manager.clock import Clock
 
 AT_ONCE: Final = 10.0
 """A pod that fails within these seconds after its creation has failed at once.
@@ -54,3 +61,103 @@ def has_failed(pod: Pod) -> bool:
 def failed_at_once(pod: Pod, now: datetime) -> bool:
     """Tell whether a failed pod is so young that it has failed at once."""
     return has_failed(pod) and age(pod, now) < AT_ONCE
+
+
+class Allowance(Struct, frozen=True):
+    """The most pods that may be created now, `None` for any number of them.
+
+    The next ones may be created in `seconds`, unless a pod changes before.
+    """
+
+    most: int | None = None
+    seconds: float | None = None
+
+
+NO_LIMIT: Final = Allowance()
+
+
+class _Failures(Struct):
+    generation: int
+    known: frozenset[str]
+    """The pods that existed when the last failure was noticed, by uid."""
+    delay: float
+    due: float
+
+
+class FailuresAtOnce:
+    """Limits the replacements of pods that failed at once, for each owner.
+
+    The first pods that fail are replaced without a delay. When their replacements fail,
+    too, one pod is created after 1 s, then after 2 s, 4 s and so on up to 15 minutes.
+    The first of them that is healthy ends that, and the others follow. A change of the
+    owner's spec makes the next one due.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        """Take the clock; begin without failures."""
+        self._clock = clock
+        self._failures: dict[str, _Failures] = {}
+        self._gone: dict[str, dict[str, Pod]] = {}
+
+    def __contains__(self, key: str) -> bool:
+        """Tell whether pods of an owner have failed."""
+        return key in self._failures or key in self._gone
+
+    def gone(self, key: str, pod: Pod) -> None:
+        """Note that a pod is gone or is being deleted: it may have failed before."""
+        if has_failed(pod):
+            self._gone.setdefault(key, {})[pod.metadata.uid] = pod
+
+    def forget(self, key: str) -> None:
+        """Drop the failures of an owner that is gone."""
+        self._failures.pop(key, None)
+        self._gone.pop(key, None)
+
+    def allowance(
+        self, owner: CompleteObject, pods: Sequence[Pod], now: datetime
+    ) -> Allowance:
+        """Look at all pods of an owner, and return how many may be created.
+
+        `now` is the time of the API server, which wrote the times of the pods. The
+        caches must show all pods that were created before.
+        """
+        gone = self._gone.pop(key_of(owner), {})
+        present = {each.metadata.uid for each in pods}
+        pods = (*pods, *(gone[uid] for uid in gone.keys() - present))
+        failures = self._noted(owner, pods, now)
+        if failures is None or not failures.delay:
+            return NO_LIMIT
+        trials = [each for each in _unknown(pods, failures.known) if is_active(each)]
+        if trials:
+            left = AT_ONCE - min(age(each, now) for each in trials)
+            return Allowance(0, max(left, FIRST_DELAY))
+        left = failures.due - self._clock.monotonic()
+        return Allowance(0, left) if left > ROUNDING else Allowance(1)
+
+    def _noted(
+        self, owner: CompleteObject, pods: Sequence[Pod], now: datetime
+    ) -> _Failures | None:
+        """Return the failures of an owner, with what its pods show now."""
+        key, generation = key_of(owner), owner.metadata.generation
+        last = self._failures.get(key)
+        uids = frozenset(each.metadata.uid for each in pods)
+        if last is not None:
+            last.known &= uids  # nothing is remembered of pods that are gone
+        fresh = pods if last is None else _unknown(pods, last.known)
+        if any(failed_at_once(each, now) for each in fresh):
+            delay = 0.0 if last is None else delay_after(last.delay)
+            due = self._clock.monotonic() + delay
+            self._failures[key] = _Failures(generation, uids, delay, due)
+        elif any(_is_healthy(each, now) for each in fresh):
+            self.forget(key)
+        elif last is not None and last.generation != generation:
+            last.generation, last.due = generation, 0.0
+        return self._failures.get(key)
+
+
+def _unknown(pods: Sequence[Pod], known: Collection[str]) -> list[Pod]:
+    return [each for each in pods if each.metadata.uid not in known]
+
+
+def _is_healthy(pod: Pod, now: datetime) -> bool:
+    return is_active(pod) and (is_ready(pod) or age(pod, now) >= AT_ONCE)

@@ -1,6 +1,7 @@
-"""Reads an owner and its pods from the API server when a cache cannot be trusted.
+"""Reads from the API server when a cache cannot be trusted.
 
-Lists of pods that many owners share, when this process takes over from another.
+An owner and its pods; lists of pods that many owners share, when this process takes
+over from another; one object, where one cache may be older than another.
 
 Each owner must be compared with the API server once before this process writes for it.
 A list for each of 5,000 jobs in a namespace of 50,000 pods makes the API server look at
@@ -16,6 +17,7 @@ from controller_manager.api.apps.v1 import selector_of
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import (
     CompleteObject,
+    KubeObject,
     key_of,
     labels_of,
     resource_version_number,
@@ -199,3 +201,22 @@ class OwnerReads(Generic[OwnerT]):
                     self._consistency.record(key, PODS, pod)
                     uids.add(pod.metadata.uid)
         return StoredPods(frozenset(uids), resource_version_number(version))
+
+
+ReadT = TypeVar("ReadT", bound=KubeObject)
+
+
+async def live(
+    client: Client, resource: Resource[ReadT], namespace: str, name: str
+) -> ReadT | None:
+    """Return an object as the API server has it, `None` if it does not exist.
+
+    Raises NotFound if something else does not exist, such as the resource itself. Other
+    failures raise the errors of the client.
+    """
+    try:
+        return await client.get(resource, namespace, name)
+    except NotFound as error:
+        if not is_about(error, name):
+            raise
+        return None

@@ -1,14 +1,32 @@
-"""Counts the syncs of a publisher of authorities, as the publishers of upstream do."""
+"""What controllers share that publish an object in every namespace.
 
-from collections.abc import Callable, Iterator
+The publishers of authorities count their syncs as those of upstream do.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import ClassVar, Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from controller_manager.api.core.v1 import Namespace
+from controller_manager.api.meta import KubeObject
 from controller_manager.client.rest.errors import APIError
 from controller_manager.clock import Clock
+
+_ACTIVE: Final = "Active"
+
+
+def is_active(namespace: Namespace) -> bool:
+    """Tell whether a namespace is active; nothing is created in a terminating one."""
+    return namespace.status.phase == _ACTIVE
+
+
+def namespace_of(_: object, obj: KubeObject) -> Iterable[str]:
+    """Return the key of an object's namespace, for `Maps`."""
+    return (obj.metadata.namespace,)
+
 
 _PUBLISH_SECONDS: Final = tuple(0.001 * 2**power for power in range(15))
 

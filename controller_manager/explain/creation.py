@@ -10,8 +10,8 @@ from controller_manager.api.core.resources import RESOURCE_QUOTAS, ResourceQuota
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import object_at
 from controller_manager.api.quantity import ZERO, QuantityError, parse_quantity
-from controller_manager.control.quota.amounts import NOTHING, Amounts, added
 from controller_manager.control.quota.evaluators import pod_evaluator
+from controller_manager.control.quota.resources import NOTHING, Amounts, added
 from controller_manager.control.quota.scopes import requirements_of
 
 from .cause import Cause, Reference, State, symptom

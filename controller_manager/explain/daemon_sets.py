@@ -7,7 +7,7 @@ from controller_manager.api.apps.v1 import DaemonSet
 from controller_manager.api.core.scheduling import NO_EXECUTE, NO_SCHEDULE
 from controller_manager.api.core.v1 import NODES, Node, Pod
 from controller_manager.api.pods import is_available
-from controller_manager.control.scheduling.taints import untolerated
+from controller_manager.control.scheduling import untolerated
 from controller_manager.controllers.apps.daemonset.nodes import (
     Fit,
     Placement,

@@ -20,6 +20,13 @@ def lacks_nothing(_: Config, __: str) -> str:
     return ""
 
 
+def lacks_authority(_: Config, root_ca: str) -> str:
+    """Return how to make an authority known, "" if `root_ca` (PEM) has one."""
+    if root_ca:
+        return ""
+    return "--root-ca-file, or a kubeconfig with a certificate-authority"
+
+
 @dataclass(frozen=True, slots=True)
 class Descriptor:
     """The facts of one controller.

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from controller_manager.cli.command import log_flags, main, make_command
 from controller_manager.cli.flags import normalised, split
 from controller_manager.controllers.apps.deployment import DeploymentOptions
-from controller_manager.controllers.apps.replicaset.options import ReplicaSetOptions
+from controller_manager.controllers.apps.replicaset import ReplicaSetOptions
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import (
     CertificateFiles,

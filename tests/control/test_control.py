@@ -7,9 +7,13 @@ import pytest
 
 from controller_manager.api.core.v1 import Pod, PodMeta
 from controller_manager.clock import LoopClock
-from controller_manager.control.expectations import TIMEOUT, Expectations, State
-from controller_manager.control.slow_start import slow_start
-from controller_manager.control.takeover import Takeover
+from controller_manager.control.expectations import (
+    TIMEOUT,
+    Expectations,
+    State,
+    Takeover,
+)
+from controller_manager.control.pod_control import slow_start
 from tests.clusters import EPOCH
 
 pytestmark = pytest.mark.looptime

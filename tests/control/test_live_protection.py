@@ -11,7 +11,7 @@ import pytest
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import KubeObject
-from controller_manager.control.pods_by_claim import claim_names
+from controller_manager.control.pod_indexes import claim_names
 from controller_manager.control.protection import LiveUse, Users
 from controller_manager.controllers.storage.claimprotection.pods import LivePods
 from controller_manager.runtime.context import ControllerContext

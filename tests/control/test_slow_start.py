@@ -2,7 +2,7 @@
 
 import asyncio
 
-from controller_manager.control.slow_start import slow_start
+from controller_manager.control.pod_control import slow_start
 
 
 async def test_batches_double_up_to_256_writes() -> None:

@@ -9,7 +9,7 @@ from controller_manager.controllers.certificates.signing.options import SigningO
 from controller_manager.controllers.cluster.garbagecollector import (
     GarbageCollectorOptions,
 )
-from controller_manager.controllers.identity.tokens.options import TokensOptions
+from controller_manager.controllers.identity.tokens import TokensOptions
 from controller_manager.manager.left_out_controllers import (
     LeftOut,
     left_out_controllers,

@@ -12,7 +12,7 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.controllers.nodes.podgc.options import PodGCOptions
+from controller_manager.controllers.nodes.podgc import PodGCOptions
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import Config
 from controller_manager.options.parsing import parse

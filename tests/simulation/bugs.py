@@ -17,9 +17,8 @@ from controller_manager.client.rest.client import WatchOptions
 from controller_manager.client.rest.errors import RequestTimeout, TransportError
 from controller_manager.client.rest.request import RESTClient
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.control.claims import Claimer
-from controller_manager.control.expectations import Expectations, State
-from controller_manager.control.takeover import Takeover
+from controller_manager.control.controller_ref_manager import Claimer
+from controller_manager.control.expectations import Expectations, State, Takeover
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.reflector import Reflector
 from controller_manager.manager.caches import CacheGroup

@@ -10,18 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from .messages import Problem
-from .operators import is_defined, result_of
-from .syntax import (
-    Call,
-    Collection,
-    Identifier,
-    Indexing,
-    Literal,
-    Node,
-    Operation,
-    Selection,
-)
+from . import syntax
 from .types import (
     DYN,
     INT,
@@ -33,6 +22,8 @@ from .types import (
     Optional,
     Scalar,
     Type,
+    is_defined,
+    result_of,
 )
 
 _ONE_VARIABLE: Final = {
@@ -59,11 +50,13 @@ class Checked(Struct, frozen=True):
     """The type of an expression, and its errors."""
 
     type: Type
-    problems: tuple[Problem, ...]
+    problems: tuple[syntax.Problem, ...]
 
 
 def check(
-    node: Node, variables: Mapping[str, Type], undeclared: frozenset[str] = frozenset()
+    node: syntax.Node,
+    variables: Mapping[str, Type],
+    undeclared: frozenset[str] = frozenset(),
 ) -> Checked:
     """Return the type of an expression, and its certain errors.
 
@@ -82,42 +75,44 @@ def check(
 class _Checker:
     def __init__(self, undeclared: frozenset[str]) -> None:
         self._undeclared = undeclared
-        self.problems: list[Problem] = []
+        self.problems: list[syntax.Problem] = []
 
-    def type_of(self, node: Node, names: Mapping[str, Type]) -> Type:
+    def type_of(self, node: syntax.Node, names: Mapping[str, Type]) -> Type:
         """Return the type of a node, and note its problems."""
         match node:
-            case Literal(type=name):
+            case syntax.Literal(type=name):
                 return DYN if name == "null_type" else Scalar(name)
-            case Identifier():
+            case syntax.Identifier():
                 return self._identifier(node, names)
-            case Selection():
+            case syntax.Selection():
                 return self._selection(node, names)
-            case Indexing():
+            case syntax.Indexing():
                 return self._indexing(node, names)
-            case Call():
+            case syntax.Call():
                 return self._call(node, names)
-            case Operation():
+            case syntax.Operation():
                 return self._operation(node, names)
-            case Collection(parts=parts):
+            case syntax.Collection(parts=parts):
                 self._each(parts, names)
                 return DYN
 
-    def _each(self, nodes: tuple[Node, ...], names: Mapping[str, Type]) -> list[Type]:
+    def _each(
+        self, nodes: tuple[syntax.Node, ...], names: Mapping[str, Type]
+    ) -> list[Type]:
         return [self.type_of(each, names) for each in nodes]
 
     def _problem(self, at: int, message: str) -> Type:
-        self.problems.append(Problem(at, message))
+        self.problems.append(syntax.Problem(at, message))
         return DYN
 
-    def _identifier(self, node: Identifier, names: Mapping[str, Type]) -> Type:
+    def _identifier(self, node: syntax.Identifier, names: Mapping[str, Type]) -> Type:
         if node.name not in names and node.name in self._undeclared:
             message = f"undeclared reference to '{node.name}' (in container '')"
             return self._problem(node.at, message)
         return names.get(node.name, DYN)
 
     def _selection(
-        self, node: Selection, names: Mapping[str, Type], at: int | None = None
+        self, node: syntax.Selection, names: Mapping[str, Type], at: int | None = None
     ) -> Type:
         """Return the type of a field; `at` is another offset for an error."""
         operand = self.type_of(node.operand, names)
@@ -127,7 +122,7 @@ class _Checker:
         found = self._field(node, operand, node.at if at is None else at)
         return Optional(found) if is_optional else found
 
-    def _field(self, node: Selection, operand: Type, at: int) -> Type:
+    def _field(self, node: syntax.Selection, operand: Type, at: int) -> Type:
         match operand:
             case Object(field=field) if not node.is_quoted:
                 found = field(node.field)
@@ -141,7 +136,7 @@ class _Checker:
                 return self._problem(at, message)
         return DYN
 
-    def _indexing(self, node: Indexing, names: Mapping[str, Type]) -> Type:
+    def _indexing(self, node: syntax.Indexing, names: Mapping[str, Type]) -> Type:
         operand = self.type_of(node.operand, names)
         self.type_of(node.index, names)
         match operand:
@@ -151,13 +146,13 @@ class _Checker:
                 return value
         return DYN
 
-    def _operation(self, node: Operation, names: Mapping[str, Type]) -> Type:
+    def _operation(self, node: syntax.Operation, names: Mapping[str, Type]) -> Type:
         """Return the type of an operation; the operators of a chain one by one.
 
         It does not recurse, as an expression may join hundreds of parts with ``||``.
         """
         chain = [node]
-        while isinstance(first := chain[-1].operands[0], Operation):
+        while isinstance(first := chain[-1].operands[0], syntax.Operation):
             chain.append(first)
         found = self.type_of(first, names)
         for each in reversed(chain):
@@ -165,7 +160,7 @@ class _Checker:
             found = self._result(each, [found, *others])
         return found
 
-    def _result(self, node: Operation, operands: list[Type]) -> Type:
+    def _result(self, node: syntax.Operation, operands: list[Type]) -> Type:
         if is_defined(node.operator, operands):
             return result_of(node.operator, operands)
         shown = ", ".join(each.name for each in operands if isinstance(each, Scalar))
@@ -175,7 +170,7 @@ class _Checker:
 
     # Calls
 
-    def _call(self, node: Call, names: Mapping[str, Type]) -> Type:
+    def _call(self, node: syntax.Call, names: Mapping[str, Type]) -> Type:
         if node.target is None:
             return self._global_call(node, names)
         target = self.type_of(node.target, names)
@@ -190,22 +185,24 @@ class _Checker:
         self._each(node.arguments, names)
         return DYN
 
-    def _global_call(self, node: Call, names: Mapping[str, Type]) -> Type:
+    def _global_call(self, node: syntax.Call, names: Mapping[str, Type]) -> Type:
         match node.function, node.arguments:
-            case "has", (Selection() as selection,):
+            case "has", (syntax.Selection() as selection,):
                 self._selection(selection, names, node.at)
                 return Scalar("bool")
         self._each(node.arguments, names)
         return DYN
 
     def _macro(
-        self, node: Call, target: Type, names: Mapping[str, Type], count: int
+        self, node: syntax.Call, target: Type, names: Mapping[str, Type], count: int
     ) -> Type:
         """Check the arguments of a macro with the variables that it declares."""
         variables = node.arguments[:count]
-        if not all(isinstance(each, Identifier) for each in variables):
+        if not all(isinstance(each, syntax.Identifier) for each in variables):
             return DYN
-        declared = [each.name for each in variables if isinstance(each, Identifier)]
+        declared = [
+            each.name for each in variables if isinstance(each, syntax.Identifier)
+        ]
         types = _element_types(target, count)
         inner = {**names, **dict(zip(declared, types, strict=True))}
         found = self._each(node.arguments[count:], inner)
@@ -216,15 +213,15 @@ class _Checker:
             return ListOf(STRING) if isinstance(target, MapOf) else target
         return ListOf(found[-1]) if node.function in ("map", "transformList") else DYN
 
-    def _bind(self, node: Call, names: Mapping[str, Type]) -> Type:
+    def _bind(self, node: syntax.Call, names: Mapping[str, Type]) -> Type:
         match node.arguments:
-            case (Identifier(name=name), value, body):
+            case (syntax.Identifier(name=name), value, body):
                 return self.type_of(body, {**names, name: self.type_of(value, names)})
         self._each(node.arguments, names)
         return DYN
 
 
-_CEL: Final = Identifier(0, "cel")
+_CEL: Final = syntax.Identifier(0, "cel")
 
 
 def _element_types(target: Type, count: int) -> list[Type]:

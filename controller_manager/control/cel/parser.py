@@ -1,20 +1,12 @@
-"""Reads an expression (the parser rules of CEL.g4)."""
+"""Reads an expression (the parser rules of CEL.g4).
 
+The messages about unexpected tokens are those of the parser that ANTLR makes of CEL.g4.
+"""
+
+from collections.abc import Iterable
 from typing import Final
 
-from .expected import begins_operand, no_end, no_field, no_operand, no_sign
-from .messages import Problem, text_of
-from .syntax import (
-    Call,
-    Collection,
-    Identifier,
-    Indexing,
-    Literal,
-    Node,
-    Operation,
-    Selection,
-)
-from .tokens import SyntaxProblem, Token, scan
+from . import syntax
 
 _LITERALS: Final = ("int", "uint", "double", "string", "bytes")
 _CONSTANTS: Final = {"true": "bool", "false": "bool", "null": "null_type"}
@@ -29,13 +21,13 @@ _PRECEDENCE: Final = {
 """Operators with two operands; those with the highest number bind first."""
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> syntax.Node:
     """Return the node of an expression.
 
     Raises SyntaxProblem for a text that is none, or is nested too deeply. Its message
     has all errors of the lexer, and the first one of the parser.
     """
-    found, problems = scan(text)
+    found, problems = syntax.scan(text)
     try:
         node = _Parser(found).whole()
         if not problems:
@@ -44,74 +36,74 @@ def parse(text: str) -> Node:
         problems.append(error.problem)
     except RecursionError:
         msg = "the expression is nested too deeply"
-        raise SyntaxProblem(msg) from None
-    raise SyntaxProblem(text_of(text, problems))
+        raise syntax.SyntaxProblem(msg) from None
+    raise syntax.SyntaxProblem(syntax.text_of(text, problems))
 
 
 class _UnexpectedError(Exception):
     """The first token that is not expected."""
 
-    def __init__(self, token: Token, message: str) -> None:
+    def __init__(self, token: syntax.Token, message: str) -> None:
         super().__init__(message)
-        self.problem = Problem(token.at, message)
+        self.problem = syntax.Problem(token.at, message)
 
 
 class _Parser:
     """Reads tokens from the left to the right."""
 
-    def __init__(self, found: list[Token]) -> None:
+    def __init__(self, found: list[syntax.Token]) -> None:
         self._tokens = found
         self._position = 0
         self._also: dict[int, tuple[str, ...]] = {}
         """The signs that could stand in the place of an operand, by its position."""
 
-    def whole(self) -> Node:
+    def whole(self) -> syntax.Node:
         node = self._expression()
         if self._next.kind != "end":
-            raise _UnexpectedError(self._next, no_end(self._next, self._following))
+            raise _UnexpectedError(self._next, _no_end(self._next, self._following))
         return node
 
     # Tokens
 
     @property
-    def _following(self) -> Token:
+    def _following(self) -> syntax.Token:
         """The token after the next one; the last one stands for itself."""
         return self._tokens[min(self._position + 1, len(self._tokens) - 1)]
 
     @property
-    def _next(self) -> Token:
+    def _next(self) -> syntax.Token:
         return self._tokens[self._position]
 
     def _is_next(self, *texts: str) -> bool:
         return self._next.kind in ("sign", "name") and self._next.text in texts
 
-    def _taken(self, *texts: str) -> Token | None:
+    def _taken(self, *texts: str) -> syntax.Token | None:
         """Take the next token if it is one of these, otherwise return `None`."""
         if not self._is_next(*texts):
             return None
         self._position += 1
         return self._tokens[self._position - 1]
 
-    def _take(self, sign: str) -> Token:
+    def _take(self, sign: str) -> syntax.Token:
         if (taken := self._taken(sign)) is None:
             raise self._no_sign(sign)
         return taken
 
-    def _take_name(self, *kinds: str) -> Token:
+    def _take_name(self, *kinds: str) -> syntax.Token:
         """Take a name of one of these kinds, which stands after a dot."""
         token = self._next
         if token.kind not in kinds:
-            raise _UnexpectedError(token, no_field(token))
+            raise _UnexpectedError(token, _no_field(token))
         self._position += 1
         return token
 
     def _no_sign(self, *signs: str) -> _UnexpectedError:
-        message = no_sign(self._next, self._following, *signs)
+        message = _no_sign(self._next, self._following, *signs)
         return _UnexpectedError(self._next, message)
 
     def _no_operand(self) -> _UnexpectedError:
         also = self._also.get(self._position, ())
-        message = no_operand(self._next, self._following, also)
+        message = _no_operand(self._next, self._following, also)
         return _UnexpectedError(self._next, message)
 
     def _has_more(self, closing: str, *, is_first: bool) -> bool:
@@ -137,16 +129,16 @@ class _Parser:
 
     # Rules
 
-    def _expression(self) -> Node:
+    def _expression(self) -> syntax.Node:
         condition = self._operation(1)
         sign = self._taken("?")
         if sign is None:
             return condition
         yes = self._operation(1)
         self._take(":")
-        return Operation(sign.at, "?:", (condition, yes, self._expression()))
+        return syntax.Operation(sign.at, "?:", (condition, yes, self._expression()))
 
-    def _operation(self, lowest: int) -> Node:
+    def _operation(self, lowest: int) -> syntax.Node:
         left = self._unary()
         while True:
             operator = self._next
@@ -155,15 +147,15 @@ class _Parser:
                 return left
             self._position += 1
             right = self._operation(strength + 1)
-            left = Operation(operator.at, operator.text, (left, right))
+            left = syntax.Operation(operator.at, operator.text, (left, right))
 
-    def _unary(self) -> Node:
+    def _unary(self) -> syntax.Node:
         sign = self._taken("!", "-")
         if sign is None:
             return self._member()
-        return Operation(sign.at, sign.text, (self._unary(),))
+        return syntax.Operation(sign.at, sign.text, (self._unary(),))
 
-    def _member(self) -> Node:
+    def _member(self) -> syntax.Node:
         node = self._primary()
         while (sign := self._taken(".", "[")) is not None:
             node = (
@@ -173,33 +165,33 @@ class _Parser:
             )
         return node
 
-    def _indexed(self, node: Node, sign: Token) -> Node:
+    def _indexed(self, node: syntax.Node, sign: syntax.Token) -> syntax.Node:
         is_optional = self._taken("?") is not None
         index = self._expression()
         self._take("]")
-        return Indexing(sign.at, node, index, is_optional)
+        return syntax.Indexing(sign.at, node, index, is_optional)
 
-    def _selected(self, node: Node, sign: Token) -> Node:
+    def _selected(self, node: syntax.Node, sign: syntax.Token) -> syntax.Node:
         is_optional = self._taken("?") is not None
         field = self._take_name("name", "quoted")
         name = field.text.strip("`")
         if not is_optional and (opening := self._taken("(")) is not None:
-            return Call(opening.at, node, name, self._list(")"))
+            return syntax.Call(opening.at, node, name, self._list(")"))
         is_quoted = field.kind == "quoted"
         if not is_optional and not is_quoted and (brace := self._taken("{")):
-            return self._message(brace, Selection(sign.at, node, name))
-        return Selection(sign.at, node, name, is_optional, is_quoted)
+            return self._message(brace, syntax.Selection(sign.at, node, name))
+        return syntax.Selection(sign.at, node, name, is_optional, is_quoted)
 
-    def _primary(self) -> Node:
+    def _primary(self) -> syntax.Node:
         token = self._next
         if not begins_operand(token) or token.text in ("!", "-"):
             raise self._no_operand()
         self._position += 1
         match token.kind, token.text:
             case kind, _ if kind in _LITERALS:
-                return Literal(token.at, kind)
+                return syntax.Literal(token.at, kind)
             case "name", text if text in _CONSTANTS:
-                return Literal(token.at, _CONSTANTS[text])
+                return syntax.Literal(token.at, _CONSTANTS[text])
             case "name", _:
                 return self._named(token)
             case "sign", "(":
@@ -214,34 +206,34 @@ class _Parser:
                 return self._named(self._take_name("name"))
         raise AssertionError(token)  # begins_operand has refused all others
 
-    def _named(self, token: Token) -> Node:
+    def _named(self, token: syntax.Token) -> syntax.Node:
         if (opening := self._taken("(")) is not None:
-            return Call(opening.at, None, token.text, self._list(")"))
+            return syntax.Call(opening.at, None, token.text, self._list(")"))
         if (brace := self._taken("{")) is not None:
-            return self._message(brace, Identifier(token.at, token.text))
-        return Identifier(token.at, token.text)
+            return self._message(brace, syntax.Identifier(token.at, token.text))
+        return syntax.Identifier(token.at, token.text)
 
-    def _list(self, closing: str) -> tuple[Node, ...]:
+    def _list(self, closing: str) -> tuple[syntax.Node, ...]:
         """Read expressions up to a sign that closes them; a comma may end them."""
         return tuple(node for node, _ in self._optional_list(closing))
 
-    def _optional_list(self, closing: str) -> list[tuple[Node, bool]]:
+    def _optional_list(self, closing: str) -> list[tuple[syntax.Node, bool]]:
         """Read expressions, and whether a question mark stands before each."""
-        items: list[tuple[Node, bool]] = []
+        items: list[tuple[syntax.Node, bool]] = []
         while self._has_more(closing, is_first=not items):
             is_optional = self._taken("?") is not None
             items.append((self._expression(), is_optional))
         return items
 
-    def _items(self, opening: Token) -> Node:
+    def _items(self, opening: syntax.Token) -> syntax.Node:
         items = self._optional_list("]")
         optional = tuple(number for number, item in enumerate(items) if item[1])
-        return Collection(
+        return syntax.Collection(
             opening.at, tuple(node for node, _ in items), optional=optional
         )
 
-    def _map(self, opening: Token) -> Node:
-        parts: list[Node] = []
+    def _map(self, opening: syntax.Token) -> syntax.Node:
+        parts: list[syntax.Node] = []
         optional: list[int] = []
         while self._has_more("}", is_first=not parts):
             if self._taken("?") is not None:
@@ -249,11 +241,11 @@ class _Parser:
             parts.append(self._expression())
             self._take(":")
             parts.append(self._expression())
-        return Collection(opening.at, tuple(parts), "map", tuple(optional))
+        return syntax.Collection(opening.at, tuple(parts), "map", tuple(optional))
 
-    def _message(self, opening: Token, type_: Node) -> Node:
+    def _message(self, opening: syntax.Token, type_: syntax.Node) -> syntax.Node:
         """Read the fields of a message; their names are no expressions."""
-        parts: list[Node] = []
+        parts: list[syntax.Node] = []
         names: list[str] = []
         optional: list[int] = []
         while self._has_more("}", is_first=not parts):
@@ -262,22 +254,88 @@ class _Parser:
             names.append(self._take_name("name", "quoted").text.strip("`"))
             self._take(":")
             parts.append(self._expression())
-        return Collection(
+        return syntax.Collection(
             opening.at,
             tuple(parts),
             "message",
             tuple(optional),
             tuple(names),
-            dotted(type_),
+            _dotted(type_),
         )
 
 
-def dotted(node: Node) -> str:
+def _dotted(node: syntax.Node) -> str:
     """Return names that are joined by dots, "" for anything else."""
     steps: list[str] = []
-    while isinstance(node, Selection) and not node.is_optional:
+    while isinstance(node, syntax.Selection) and not node.is_optional:
         steps.append(node.field)
         node = node.operand
-    if not isinstance(node, Identifier):
+    if not isinstance(node, syntax.Identifier):
         return ""
     return ".".join([node.name, *reversed(steps)])
+
+
+# The messages about unexpected tokens.
+
+_ORDER: Final = (
+    *("'['", "']'", "'{'", "'}'", "'('", "')'", "'.'", "','", "'-'", "'!'", "'?'"),
+    *("'true'", "'false'", "'null'", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING"),
+    *("BYTES", "IDENTIFIER"),
+)
+_NO_OPERANDS: Final = frozenset(("']'", "'}'", "')'", "','", "'?'"))
+_BEGINNINGS: Final = frozenset("[{(.-!")
+_ENDINGS: Final = frozenset(")]}")
+_AFTER_ENDINGS: Final = frozenset(
+    ("", "[", "]", "{", "}", ")", ".", ",", "-", "?", ":", "+", "*", "/", "%", "in")
+) | {"==", "!=", "<", "<=", ">", ">=", "&&", "||"}
+
+
+def begins_operand(token: syntax.Token) -> bool:
+    """Tell whether a token can begin an operand."""
+    if token.kind in ("sign", "end"):
+        return token.text in _BEGINNINGS and token.kind == "sign"
+    return token.text != "in"
+
+
+def _no_operand(
+    token: syntax.Token, following: syntax.Token, also: Iterable[str]
+) -> str:
+    """Return the message for a token that begins no operand.
+
+    `also` are the signs that could stand in its place, too.
+    """
+    others = {f"'{each}'" for each in also}
+    wanted = [each for each in _ORDER if each not in _NO_OPERANDS - others]
+    verb = "extraneous" if begins_operand(following) else "mismatched"
+    return f"Syntax error: {verb} input {_shown(token)} expecting {_set(wanted)}"
+
+
+def _no_sign(token: syntax.Token, following: syntax.Token, *signs: str) -> str:
+    """Return the message for a token in the place of one of these signs."""
+    wanted = [f"'{each}'" for each in signs]
+    verb = "mismatched"
+    if token.kind != "end" and following.text in signs:
+        verb = "extraneous"
+    elif len(signs) == 1 and signs[0] in _ENDINGS and token.text in _AFTER_ENDINGS:
+        return f"Syntax error: missing {wanted[0]} at {_shown(token)}"
+    return f"Syntax error: {verb} input {_shown(token)} expecting {_set(wanted)}"
+
+
+def _no_end(token: syntax.Token, following: syntax.Token) -> str:
+    """Return the message for a token after the end of the expression."""
+    verb = "extraneous" if following.kind == "end" else "mismatched"
+    return f"Syntax error: {verb} input {_shown(token)} expecting <EOF>"
+
+
+def _no_field(token: syntax.Token) -> str:
+    """Return the message for a token in the place of a field's name."""
+    return f"Syntax error: no viable alternative at input '.{token.text}'"
+
+
+def _shown(token: syntax.Token) -> str:
+    return "'<EOF>'" if token.kind == "end" else f"'{token.text}'"
+
+
+def _set(wanted: list[str]) -> str:
+    (first, *others) = wanted
+    return f"{{{', '.join(wanted)}}}" if others else first

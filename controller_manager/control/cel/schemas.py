@@ -12,39 +12,24 @@ from msgspec import Raw, Struct, field
 
 from controller_manager.api.nulls import Decoder
 
-from .types import (
-    BOOL,
-    BYTES,
-    DOUBLE,
-    DURATION,
-    DYN,
-    INT,
-    STRING,
-    TIMESTAMP,
-    ListOf,
-    MapOf,
-    Object,
-    Type,
-    escaped,
-    object_of,
-)
+from . import types
 
 _GVK: Final = "x-kubernetes-group-version-kind"
 
-SCALARS: Final[Mapping[str, Type]] = {
-    "boolean": BOOL,
-    "integer": INT,
-    "number": DOUBLE,
-    "string": STRING,
+SCALARS: Final[Mapping[str, types.Type]] = {
+    "boolean": types.BOOL,
+    "integer": types.INT,
+    "number": types.DOUBLE,
+    "string": types.STRING,
 }
 """The types of values without parts, by their name in a schema."""
 
-_FORMATS: Final[Mapping[str, Type]] = {
-    "byte": BYTES,
-    "date": TIMESTAMP,
-    "date-time": TIMESTAMP,
-    "duration": DURATION,
-    "int-or-string": DYN,
+_FORMATS: Final[Mapping[str, types.Type]] = {
+    "byte": types.BYTES,
+    "date": types.TIMESTAMP,
+    "date-time": types.TIMESTAMP,
+    "duration": types.DURATION,
+    "int-or-string": types.DYN,
 }
 """The types of strings with a format."""
 
@@ -92,7 +77,7 @@ class Schemas:
         """Take the document as JSON; raises msgspec.DecodeError if it is none."""
         self._raw = _DOCUMENTS.decode(document).components.schemas or {}
 
-    def type_of(self, group: str, version: str, kind: str) -> Type | None:
+    def type_of(self, group: str, version: str, kind: str) -> types.Type | None:
         """Return the type of a kind, `None` if the document has no schema of it."""
         wanted = _Kind(group, version, kind)
         for name, raw in self._raw.items():
@@ -110,59 +95,59 @@ class Schemas:
         except (KeyError, msgspec.ValidationError):
             return None
 
-    def _root(self, schema: _Schema, name: str) -> Type:
+    def _root(self, schema: _Schema, name: str) -> types.Type:
         """Return the type of a resource; each has a kind, a version and metadata."""
         found = self._type(schema, frozenset((name,)))
-        if not isinstance(found, Object):
-            return DYN
-        named = {"kind": STRING, "apiVersion": STRING}
-        meta = object_of({"name": STRING, "generateName": STRING})
+        if not isinstance(found, types.Object):
+            return types.DYN
+        named = {"kind": types.STRING, "apiVersion": types.STRING}
+        meta = types.object_of({"name": types.STRING, "generateName": types.STRING})
 
-        def field_of(name: str) -> Type | None:
+        def field_of(name: str) -> types.Type | None:
             present = found.field(name)
             if present is not None:
                 return present
             return meta if name == "metadata" else named.get(name)
 
-        return Object(field_of)
+        return types.Object(field_of)
 
-    def _type(self, schema: _Schema, within: frozenset[str]) -> Type:
+    def _type(self, schema: _Schema, within: frozenset[str]) -> types.Type:
         """Return the type of a schema, inside of definitions with these names."""
         for part in (schema, *schema.all_of):
             if part.ref:
                 return self._referred(part.ref.rpartition("/")[2], within)
         if schema.int_or_string or schema.is_embedded:
-            return DYN
+            return types.DYN
         match schema.type:
             case "array" if schema.items is not None:
-                return ListOf(self._type(schema.items, within))
+                return types.ListOf(self._type(schema.items, within))
             case "object":
                 return self._object(schema, within)
             case "string":
-                return _FORMATS.get(schema.format, STRING)
-        return SCALARS.get(schema.type, DYN)
+                return _FORMATS.get(schema.format, types.STRING)
+        return SCALARS.get(schema.type, types.DYN)
 
-    def _referred(self, name: str, within: frozenset[str]) -> Type:
+    def _referred(self, name: str, within: frozenset[str]) -> types.Type:
         definition = None if name in within else self._decoded(name)
-        return self._type(definition, within | {name}) if definition else DYN
+        return self._type(definition, within | {name}) if definition else types.DYN
 
-    def _object(self, schema: _Schema, within: frozenset[str]) -> Type:
+    def _object(self, schema: _Schema, within: frozenset[str]) -> types.Type:
         if isinstance(schema.additional, _Schema):
-            return MapOf(self._type(schema.additional, within))
+            return types.MapOf(self._type(schema.additional, within))
         if not schema.properties or schema.additional:
-            return DYN
+            return types.DYN
         # When an admission policy is evaluated, properties have their own names, too:
         # ``object.metadata.namespace`` is right, though `namespace` is a keyword.
         names = {
             each: found
             for name, found in schema.properties.items()
-            for each in (escaped(name), name)
+            for each in (types.escaped(name), name)
         }
 
-        def field_of(name: str) -> Type | None:
+        def field_of(name: str) -> types.Type | None:
             found = names.get(name)
             if found is not None:
                 return self._type(found, within)
-            return DYN if schema.keeps_unknown else None
+            return types.DYN if schema.keeps_unknown else None
 
-        return Object(field_of)
+        return types.Object(field_of)

@@ -1,12 +1,115 @@
-"""The nodes of an expression.
+"""Tokens and nodes of an expression, and problems as text with their place in it.
 
-`at` is the offset in the text to which an error about the node refers, as in cel-go:
-the dot of a selection, the operator of an operation, the parenthesis of a call.
+The form of the problems is that of common/error.go of cel-go.
 """
 
+import re
+from collections.abc import Iterable
+from typing import Final
 from typing import Literal as OneOf
 
 from msgspec import Struct
+
+_SHOWN: Final = 100
+_NARROW, _WIDE = ".", "\uff0e"
+_HERE, _WIDE_HERE = "^", "\uff3e"
+
+
+class Problem(Struct, frozen=True, order=True):
+    """An error, and its offset in the expression."""
+
+    at: int
+    message: str
+
+
+def text_of(expression: str, problems: Iterable[Problem]) -> str:
+    """Return the problems of an expression, each with its line and a mark below it."""
+    found = sorted(problems)[:_SHOWN]
+    return "\n".join(_shown(expression, each) for each in found)
+
+
+def _shown(expression: str, problem: Problem) -> str:
+    before = expression[: problem.at]
+    number = before.count("\n")
+    column = problem.at - (before.rfind("\n") + 1)
+    line = expression.split("\n")[number].replace("\t", " ")
+    dots = "".join(_NARROW if each.isascii() else _WIDE for each in line[:column])
+    mark = _HERE if line[column : column + 1].isascii() else _WIDE_HERE
+    return (
+        f"ERROR: <input>:{number + 1}:{column + 1}: {problem.message}\n"
+        f" | {line}\n | {dots}{mark}"
+    )
+
+
+class SyntaxProblem(ValueError):
+    """An expression that cannot be parsed; the message is that of cel-go."""
+
+
+class Token(Struct, frozen=True):
+    """One token: its kind, its text, and its offset.
+
+    The kind is ``name``, ``quoted``, the type of a literal, ``end``, or ``sign``.
+    """
+
+    kind: str
+    text: str
+    at: int
+
+
+_STRING: Final = (
+    r'(?:"""(?:[^\\]|\\.)*?"""|\'\'\'(?:[^\\]|\\.)*?\'\'\''
+    r'|"(?:[^\\"\n\r]|\\.)*"|\'(?:[^\\\'\n\r]|\\.)*\')'
+)
+_RAW_STRING: Final = (
+    r'[rR](?:"""(?:.|\n)*?"""|\'\'\'(?:.|\n)*?\'\'\''
+    r'|"[^"\n\r]*"|\'[^\'\n\r]*\')'
+)
+_TOKEN: Final = re.compile(
+    "|".join(
+        (
+            r"(?P<space>(?:\s|//[^\n]*)+)",
+            rf"(?P<bytes>[bB](?:{_RAW_STRING}|{_STRING}))",
+            rf"(?P<string>{_RAW_STRING}|{_STRING})",
+            r"(?P<double>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)",
+            r"(?P<uint>(?:0x[0-9a-fA-F]+|\d+)[uU])",
+            r"(?P<int>0x[0-9a-fA-F]+|\d+)",
+            r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)",
+            r"(?P<quoted>`[A-Za-z0-9_.\-/ ]+`)",
+            r"(?P<sign>==|!=|<=|>=|&&|\|\||[-+*/%<>!?:.,()\[\]{}])",
+        )
+    ),
+    re.DOTALL,
+)
+
+
+_UNREAD: Final = re.compile(
+    r"""[rR]?[bB]?[rR]?(['"])(?:[^\\\n\r]|\\.)*[\n\r]?|[=&|].?|.""", re.DOTALL
+)
+"""The characters that the lexer drops, with the one at which it gives up."""
+
+
+def scan(text: str) -> tuple[list[Token], list[Problem]]:
+    """Return the tokens, and at last one of the kind ``end``; and the errors.
+
+    Characters that begin no token are dropped with an error.
+    """
+    found: list[Token] = []
+    problems: list[Problem] = []
+    position = 0
+    while position < len(text):
+        token = _TOKEN.match(text, position)
+        if token is None or token.lastgroup is None:
+            dropped = _UNREAD.match(text, position)
+            unread = dropped[0] if dropped else text[position]
+            message = f"Syntax error: token recognition error at: '{unread}'"
+            problems.append(Problem(position, message))
+            position += len(unread)
+            continue
+        if token.lastgroup != "space":
+            found.append(Token(token.lastgroup, token[0], position))
+        position = token.end()
+    return [*found, Token("end", "", position)], problems
+
 
 CollectionKind = OneOf["list", "map", "message"]
 

@@ -18,8 +18,15 @@ from controller_manager.api.dynamicresources.v1 import (
 from controller_manager.api.meta import controller_of
 from controller_manager.api.quantity import ZERO, Quantity
 
-from .amounts import NOTHING, Amounts, added
-from .names import DEVICE_CLASS_PREFIX, REQUESTS, count_name, limits_extended
+from .resources import (
+    DEVICE_CLASS_PREFIX,
+    NOTHING,
+    REQUESTS,
+    Amounts,
+    added,
+    count_name,
+    limits_extended,
+)
 
 _BY_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
 _COUNT: Final = count_name("resourceclaims", GROUP)

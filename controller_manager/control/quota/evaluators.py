@@ -1,4 +1,7 @@
-"""Evaluators: the usage of the objects of one resource (apiserver pkg/quota/v1)."""
+"""Evaluators: the usage of the objects of one resource (apiserver pkg/quota/v1).
+
+Upstream: services.go and persistent_volume_claims.go of pkg/quota/v1/evaluator/core.
+"""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import datetime
@@ -6,17 +9,21 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.claims import (
+    CLAIMS,
+    PersistentVolumeClaim,
+    requested_storage,
+    storage_class_of,
+)
 from controller_manager.api.core.resources import ResourceRequirements
-from controller_manager.api.core.services import SERVICES
+from controller_manager.api.core.services import SERVICES, Service
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, ResourceClaim
-from controller_manager.api.quantity import Quantity
+from controller_manager.api.quantity import Quantity, parse_quantity
 
-from . import device_claims, pods, services, volume_claims
-from .amounts import Amounts
-from .names import names_of_count
-from .pod_resources import is_resize_infeasible, resized_statuses
+from . import device_claims, pods
+from .pods import is_resize_infeasible, resized_statuses
+from .resources import Amounts, count_name, names_of_count
 from .scopes import (
     Requirement,
     attributes_classes,
@@ -24,6 +31,95 @@ from .scopes import (
     has_deadline,
     pod_meets,
 )
+
+_SERVICES: Final = "services"
+NODE_PORTS: Final = "services.nodeports"
+LOAD_BALANCERS: Final = "services.loadbalancers"
+
+_SERVICE_COUNT: Final = count_name("services", "")
+_ONE: Final = Quantity.of(1)
+_TRACKED_OF_SERVICE: Final = frozenset(
+    (_SERVICE_COUNT, _SERVICES, NODE_PORTS, LOAD_BALANCERS)
+)
+
+
+def tracks_service(name: str) -> bool:
+    """Tell whether services are charged for a resource."""
+    return name in _TRACKED_OF_SERVICE
+
+
+def service_usage(service: Service) -> Amounts:
+    """Return the usage of a service.
+
+    The node ports of a new service are not allocated yet, so all its ports count. For a
+    load balancer without allocated node ports, only ports with a node port count.
+    """
+    spec = service.spec
+    ports = spec.ports or ()
+    is_balancer = spec.type == "LoadBalancer"
+    if is_balancer and spec.allocate_load_balancer_node_ports is False:
+        node_ports = sum(1 for each in ports if each.node_port)
+    else:
+        node_ports = len(ports) if is_balancer or spec.type == "NodePort" else 0
+    return {
+        _SERVICE_COUNT: _ONE,
+        _SERVICES: _ONE,
+        NODE_PORTS: Quantity.of(node_ports),
+        LOAD_BALANCERS: Quantity.of(int(is_balancer)),
+    }
+
+
+_VOLUME_CLAIMS: Final = "persistentvolumeclaims"
+_STORAGE: Final = "requests.storage"
+_BY_CLASS: Final = ".storageclass.storage.k8s.io/"
+
+_CLAIM_COUNT: Final = count_name("persistentvolumeclaims", "")
+_TRACKED_OF_CLAIM: Final = frozenset((_CLAIM_COUNT, _VOLUME_CLAIMS, _STORAGE))
+_SUFFIXES: Final = (_BY_CLASS + _VOLUME_CLAIMS, _BY_CLASS + _STORAGE)
+
+
+def tracks_claim(name: str) -> bool:
+    """Tell whether claims are charged for a resource."""
+    return name in _TRACKED_OF_CLAIM or name.endswith(_SUFFIXES)
+
+
+def claim_usage(claim: PersistentVolumeClaim) -> Amounts:
+    """Return the usage of a claim, also by its storage class.
+
+    Raises QuantityError for an invalid quantity.
+    """
+    usage = {_CLAIM_COUNT: _ONE, _VOLUME_CLAIMS: _ONE}
+    size = _size(claim)
+    if size is not None:
+        usage[_STORAGE] = size
+    if storage_class := storage_class_of(claim):
+        by_class = storage_class + _BY_CLASS
+        usage |= {
+            by_class + name: usage[name]
+            for name in (_VOLUME_CLAIMS, _STORAGE)
+            if name in usage
+        }
+    return usage
+
+
+def _size(claim: PersistentVolumeClaim) -> Quantity | None:
+    """Return the bytes that count: the larger of the requested and the allocated bytes.
+
+    A claim that a user makes smaller after a failed expansion keeps its allocation.
+    """
+    wanted = requested_storage(claim)
+    if wanted is None:
+        return None
+    size = _whole_bytes(parse_quantity(wanted))
+    allocated = (claim.status.allocated_resources or {}).get("storage")
+    if allocated is not None:
+        size = max(size, _whole_bytes(parse_quantity(allocated)))
+    return size
+
+
+def _whole_bytes(amount: Quantity) -> Quantity:
+    whole = Quantity.of(amount.value, amount.format)
+    return amount if whole == amount else whole
 
 
 def _meets_none(_requirement: Requirement, _obj: object) -> bool:
@@ -139,18 +235,18 @@ def pod_evaluator(*, pod_level: bool) -> Evaluator:
 SERVICE_EVALUATOR: Final = Evaluator(
     SERVICES.group,
     SERVICES.plural,
-    services.tracks,
-    lambda service, _: services.service_usage(service),
-    lambda service, _: services.service_usage(service),
+    tracks_service,
+    lambda service, _: service_usage(service),
+    lambda service, _: service_usage(service),
     charges_update=_always,
 )
 
 CLAIM_EVALUATOR: Final = Evaluator(
     CLAIMS.group,
     CLAIMS.plural,
-    volume_claims.tracks,
-    lambda claim, _: volume_claims.claim_usage(claim),
-    lambda claim, _: (volume_claims.claim_usage(claim), attributes_classes(claim)),
+    tracks_claim,
+    lambda claim, _: claim_usage(claim),
+    lambda claim, _: (claim_usage(claim), attributes_classes(claim)),
     claim_meets,
     charges_update=_always,
     charged_subresources=("status",),

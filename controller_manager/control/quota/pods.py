@@ -1,35 +1,46 @@
-"""The usage of pods (pkg/quota/v1/evaluator/core/pods.go)."""
+"""The usage of pods (pkg/quota/v1/evaluator/core/pods.go).
 
-from collections.abc import Iterable
+Requests and limits of a pod are those of k8s.io/component-helpers/resource/helpers.go,
+with the options of the quota evaluator. The resources in the status of each container
+count (UseStatusResources). Those in the status of the pod as a whole do not count: a
+kubelet adds the overhead to them, so quotas would charge for it twice.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from controller_manager.api.conditions import find_condition
 from controller_manager.api.core.resources import (
     CPU,
     EPHEMERAL_STORAGE,
     HUGE_PAGES_PREFIX,
     MEMORY,
+    ResourceRequirements,
 )
-from controller_manager.api.core.v1 import Container, InitContainer, Pod
+from controller_manager.api.core.v1 import (
+    RESIZE_PENDING,
+    Container,
+    ContainerStatus,
+    InitContainer,
+    Pod,
+)
 from controller_manager.api.quantity import Quantity
 from controller_manager.api.times import parse_time, seconds_after
 
-from .amounts import Amounts, amounts
-from .names import (
+from .resources import (
     LIMITS,
+    NOTHING,
     PODS,
     REQUESTS,
+    Amounts,
+    added,
+    amounts,
     count_name,
     is_extended,
+    larger,
     limits_extended,
     limits_huge_pages,
-)
-from .pod_resources import (
-    has_pod_level_resources,
-    is_resize_infeasible,
-    pod_limits,
-    pod_requests,
-    resized_statuses,
 )
 from .scopes import has_deadline
 
@@ -141,3 +152,162 @@ def missing_statements(pod: Pod, limited: Iterable[str], *, pod_level: bool) -> 
         f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing)
     )
     return f"must specify {'; '.join(each)}" if missing else ""
+
+
+_INFEASIBLE: Final = "Infeasible"
+_ALWAYS: Final = "Always"
+
+_Texts = Mapping[str, str] | None
+_AnyContainer = Container | InitContainer
+_Of = Callable[[_AnyContainer], _Texts]
+"""Returns the resources of a container that are added up."""
+
+
+def has_pod_level_resources(pod: Pod) -> bool:
+    """Tell whether a pod states cpu, memory or huge pages for itself as a whole."""
+    resources = pod.spec.resources
+    return resources is not None and any(
+        map(_fits_a_pod, (*(resources.requests or ()), *(resources.limits or ())))
+    )
+
+
+def _fits_a_pod(name: str) -> bool:
+    return name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
+
+
+def pod_requests(pod: Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
+    """Return the requests of a pod, with its overhead (PodRequests).
+
+    Init containers run one after the other before the containers, so the largest of
+    them counts; a sidecar, which keeps running, is added to all later containers.
+    During a resize, the wanted, the allocated and the used amounts of all containers
+    are added up, and the largest of the three sums counts. With `pod_level` the amounts
+    that the spec states for the pod as a whole replace the sums.
+
+    Raises QuantityError for an invalid quantity.
+    """
+    total = _most(pod, _Containers(pod).requests())
+    if pod_level and pod.spec.resources is not None:
+        total |= _pod_level(pod.spec.resources.requests)
+    return added(total, amounts(pod.spec.overhead))
+
+
+def pod_limits(pod: Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
+    """Return the limits of a pod (PodLimits).
+
+    Overhead is added to existing limits only. `pod_level` is that of
+    `pod_requests`. Raises QuantityError for an invalid quantity.
+    """
+    total = _most(pod, _Containers(pod).limits())
+    if pod_level and pod.spec.resources is not None:
+        total |= _pod_level(pod.spec.resources.limits)
+    overhead = amounts(pod.spec.overhead)
+    return {
+        name: limit + overhead[name] if name in overhead and limit.nanos else limit
+        for name, limit in total.items()
+    }
+
+
+def _pod_level(stated: _Texts) -> dict[str, Quantity]:
+    """Return those of a pod's own resources that may stand at the level of pods."""
+    return {name: each for name, each in amounts(stated).items() if _fits_a_pod(name)}
+
+
+def is_resize_infeasible(pod: Pod) -> bool:
+    """Tell whether the node has refused to resize the pod (IsPodResizeInfeasible)."""
+    condition = find_condition(pod.status.conditions, RESIZE_PENDING)
+    return condition is not None and condition.reason == _INFEASIBLE
+
+
+def resized_statuses(pod: Pod) -> Iterator[ContainerStatus]:
+    """Yield the container statuses with allocated or used resources.
+
+    Those of init containers come last.
+    """
+    status = pod.status
+    for statuses in (status.container_statuses, status.init_container_statuses):
+        for each in statuses or ():
+            if each.resources is not None or each.allocated_resources:
+                yield each
+
+
+class _Containers:
+    """The resources of a pod's containers by spec and by status.
+
+    After a refused resize only the allocated and the used amounts count; a container
+    whose status has neither counts for nothing.
+    """
+
+    def __init__(self, pod: Pod) -> None:
+        self._statuses: dict[str, ContainerStatus] = {}
+        for each in resized_statuses(pod):
+            self._statuses.setdefault(each.name, each)
+        self._is_infeasible = is_resize_infeasible(pod)
+
+    def requests(self) -> list[_Of]:
+        """Return the sum of the amounts; the largest sum of each resource counts."""
+        if self._is_infeasible:
+            return [self._used_requests, self._allocated]
+        if not self._statuses:
+            return [_wanted_requests]
+        return [_wanted_requests, self._used_requests, self._allocated]
+
+    def limits(self) -> list[_Of]:
+        """Return the same for limits, which are not allocated."""
+        if self._is_infeasible:
+            return [self._used_limits]
+        return (
+            [_wanted_limits, self._used_limits] if self._statuses else [_wanted_limits]
+        )
+
+    def _allocated(self, container: _AnyContainer) -> _Texts:
+        status = self._statuses.get(container.name)
+        if status is not None and status.allocated_resources:
+            return status.allocated_resources
+        return None if self._is_infeasible else _wanted_requests(container)
+
+    def _used_requests(self, container: _AnyContainer) -> _Texts:
+        in_use = self._in_use(container)
+        if in_use is not None and in_use.requests:
+            return in_use.requests
+        return self._allocated(container)
+
+    def _used_limits(self, container: _AnyContainer) -> _Texts:
+        in_use = self._in_use(container)
+        if in_use is not None and in_use.limits:
+            return in_use.limits
+        return None if self._is_infeasible else _wanted_limits(container)
+
+    def _in_use(self, container: _AnyContainer) -> ResourceRequirements | None:
+        status = self._statuses.get(container.name)
+        return None if status is None else status.resources
+
+
+def _wanted_requests(container: _AnyContainer) -> _Texts:
+    return container.resources.requests
+
+
+def _wanted_limits(container: _AnyContainer) -> _Texts:
+    return container.resources.limits
+
+
+def _most(pod: Pod, counted: list[_Of]) -> dict[str, Quantity]:
+    return larger(_together(pod, resources_of) for resources_of in counted)
+
+
+def _together(pod: Pod, resources_of: _Of) -> dict[str, Quantity]:
+    """Return the most that all containers of a pod need at one time."""
+    total: dict[str, Quantity] = {}
+    for container in pod.spec.containers or ():
+        total = added(total, amounts(resources_of(container)))
+    sidecars: Amounts = NOTHING
+    starting: Amounts = NOTHING
+    for init in pod.spec.init_containers or ():
+        needed = amounts(resources_of(init))
+        if init.restart_policy == _ALWAYS:
+            total = added(total, needed)
+            sidecars = added(sidecars, needed)
+            starting = larger([starting, sidecars])
+        else:
+            starting = larger([starting, added(needed, sidecars)])
+    return larger([total, starting])

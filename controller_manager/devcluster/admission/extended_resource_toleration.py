@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Final
 
-from controller_manager.control.quota.names import is_extended
+from controller_manager.control.quota.resources import is_extended
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 
 from .tolerations import merged

@@ -8,7 +8,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity
-from controller_manager.control.quota.amounts import Amounts, amounts
+from controller_manager.control.quota.resources import Amounts, amounts
 
 _Constraint = Callable[[str, str, Quantity, Amounts, Amounts], str]
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from controller_manager.api.core.resources import ResourceQuota
 from controller_manager.api.quantity import ZERO, Quantity
-from controller_manager.control.quota.amounts import (
+from controller_manager.control.quota.evaluators import Evaluator
+from controller_manager.control.quota.resources import (
     Amounts,
     added,
     amounts,
@@ -17,7 +18,6 @@ from controller_manager.control.quota.amounts import (
     growth,
     masked,
 )
-from controller_manager.control.quota.evaluators import Evaluator
 from controller_manager.control.quota.scopes import requirements_of
 
 

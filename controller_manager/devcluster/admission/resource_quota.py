@@ -24,7 +24,6 @@ from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import Resource
 from controller_manager.clock import Clock
 from controller_manager.control.gates import EXTENDED_RESOURCES, POD_LEVEL_RESOURCES
-from controller_manager.control.quota.amounts import NOTHING, Amounts, printed
 from controller_manager.control.quota.device_claims import pod_of, stands_for
 from controller_manager.control.quota.evaluators import (
     CLAIM_EVALUATOR,
@@ -34,7 +33,12 @@ from controller_manager.control.quota.evaluators import (
     device_claim_evaluator,
     pod_evaluator,
 )
-from controller_manager.control.quota.names import is_counted
+from controller_manager.control.quota.resources import (
+    NOTHING,
+    Amounts,
+    is_counted,
+    printed,
+)
 from controller_manager.devcluster.server.rest.admission import Plugin, Write
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage.storage import Storage

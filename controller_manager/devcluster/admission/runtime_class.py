@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.quota.amounts import amounts
+from controller_manager.control.quota.resources import amounts
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.storage.storage import Storage
 

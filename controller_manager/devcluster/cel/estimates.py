@@ -7,16 +7,7 @@ their expansions would cost, as upstream expands them when it parses.
 from collections.abc import Mapping
 from typing import Final
 
-from controller_manager.control.cel.syntax import (
-    Call,
-    Collection,
-    Identifier,
-    Indexing,
-    Literal,
-    Node,
-    Operation,
-    Selection,
-)
+from controller_manager.control.cel import syntax
 from controller_manager.control.cel.types import (
     BOOL,
     DYN,
@@ -87,24 +78,24 @@ class _Estimator:
         self._literals = program.literals
         self._root = root
 
-    def estimate(self, node: Node, names: Names) -> Estimate:
+    def estimate(self, node: syntax.Node, names: Names) -> Estimate:
         match node:
-            case Literal():
+            case syntax.Literal():
                 return self._literal(node)
-            case Identifier(name=name):
+            case syntax.Identifier(name=name):
                 return names.get(name) or self._at(1, DYN, (name,))
-            case Selection():
+            case syntax.Selection():
                 return self._selection(node, names)
-            case Indexing():
+            case syntax.Indexing():
                 return self._indexing(node, names)
-            case Operation():
+            case syntax.Operation():
                 return self._operation(node, names)
-            case Collection():
+            case syntax.Collection():
                 return self._collection(node, names)
-            case Call():
+            case syntax.Call():
                 return self._call(node, names)
 
-    def _each(self, nodes: tuple[Node, ...], names: Names) -> list[Estimate]:
+    def _each(self, nodes: tuple[syntax.Node, ...], names: Names) -> list[Estimate]:
         return [self.estimate(each, names) for each in nodes]
 
     def _at(
@@ -116,12 +107,12 @@ class _Estimator:
             found = ONE
         return Estimate(cost, type_, path, found)
 
-    def _literal(self, node: Literal) -> Estimate:
+    def _literal(self, node: syntax.Literal) -> Estimate:
         value = self._literals[node.at]
         length = len(value) if isinstance(value, str | bytes) else 1
         return Estimate(0, Scalar(node.type), (), Size(length, length))
 
-    def _selection(self, node: Selection, names: Names) -> Estimate:
+    def _selection(self, node: syntax.Selection, names: Names) -> Estimate:
         operand = self.estimate(node.operand, names)
         name = (node.is_quoted and escaped(node.field)) or node.field
         type_, path = operand.type, (*operand.path, name)
@@ -139,7 +130,7 @@ class _Estimator:
             return estimate
         return Estimate(estimate.cost, Optional(found), path, estimate.known_size)
 
-    def _indexing(self, node: Indexing, names: Names) -> Estimate:
+    def _indexing(self, node: syntax.Indexing, names: Names) -> Estimate:
         operand, index = self._each((node.operand, node.index), names)
         found: Type = DYN
         match operand.type:
@@ -148,7 +139,7 @@ class _Estimator:
         cost = operand.cost + index.cost + 1
         return self._at(cost, found, (*operand.path, ITEMS), operand.item)
 
-    def _collection(self, node: Collection, names: Names) -> Estimate:
+    def _collection(self, node: syntax.Collection, names: Names) -> Estimate:
         parts = self._each(node.parts, names)
         cost = sum(each.cost for each in parts)
         if node.kind == "message":
@@ -165,15 +156,15 @@ class _Estimator:
 
     # Operators
 
-    def _operation(self, node: Operation, names: Names) -> Estimate:
+    def _operation(self, node: syntax.Operation, names: Names) -> Estimate:
         """Estimate an operation; the operators of a chain one by one."""
         chain = [node]
-        while isinstance(first := chain[-1].operands[0], Operation):
+        while isinstance(first := chain[-1].operands[0], syntax.Operation):
             chain.append(first)
         found = self.estimate(first, names)
         for each in reversed(chain):
             others = self._each(each.operands[1:], names)
-            is_number = each.operator == "-" and isinstance(first, Literal)
+            is_number = each.operator == "-" and isinstance(first, syntax.Literal)
             if is_number and not others and each is chain[-1]:
                 continue  # The sign of a number is a part of it.
             found = combined(each.operator, [found, *others])
@@ -181,12 +172,16 @@ class _Estimator:
 
     # Calls
 
-    def _call(self, node: Call, names: Names) -> Estimate:
+    def _call(self, node: syntax.Call, names: Names) -> Estimate:
         match node:
-            case Call(target=None, function="has", arguments=(Selection() as field,)):
+            case syntax.Call(
+                target=None, function="has", arguments=(syntax.Selection() as field,)
+            ):
                 cost = self.estimate(field.operand, names).cost
                 return Estimate(cost, BOOL, (), ONE)
-            case Call(function="bind", arguments=(Identifier() as bind, value, body)):
+            case syntax.Call(
+                function="bind", arguments=(syntax.Identifier() as bind, value, body)
+            ):
                 bound = self.estimate(value, names)
                 found = self.estimate(body, {**names, bind.name: bound.costing(1)})
                 return found.costing(found.cost + bound.cost + _NEW_LIST)
@@ -202,7 +197,7 @@ class _Estimator:
         arguments = self._each(node.arguments, names)
         return estimate_call(self._root, node.function, target, arguments)
 
-    def _opt_map(self, node: Call, target: Estimate, names: Names) -> Estimate:
+    def _opt_map(self, node: syntax.Call, target: Estimate, names: Names) -> Estimate:
         inner = target.type.value if isinstance(target.type, Optional) else DYN
         value = Estimate(1, inner, target.path, target.known_size)
         bound = dict.fromkeys(variables_of(node, 1) or (), value)
@@ -210,7 +205,7 @@ class _Estimator:
         cost = 2 * target.cost + found.cost + _NEW_LIST + 3
         return Estimate(cost, Optional(found.type), (), found.known_size)
 
-    def _macro(self, node: Call, target: Estimate, names: Names) -> Estimate:
+    def _macro(self, node: syntax.Call, target: Estimate, names: Names) -> Estimate:
         """Estimate a macro that goes over a list or a map."""
         count = _count(node)
         variables = variables_of(node, count) or []
@@ -255,7 +250,7 @@ class _Estimator:
         return found
 
 
-def _count(node: Call) -> int:
+def _count(node: syntax.Call) -> int:
     """Return how many variables a macro declares."""
     if node.function in ("filter", "map"):
         return 1

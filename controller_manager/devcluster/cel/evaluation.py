@@ -7,16 +7,7 @@ and ``[1, 2].exists(x, x == 1 || error)`` too.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from controller_manager.control.cel.syntax import (
-    Call,
-    Collection,
-    Identifier,
-    Indexing,
-    Literal,
-    Node,
-    Operation,
-    Selection,
-)
+from controller_manager.control.cel import syntax
 
 from .arithmetic import OPERATORS, negative
 from .costs import steps_of_call, steps_of_operator
@@ -104,30 +95,30 @@ class Evaluator:
         self._literals = literals
         self._budget = budget
 
-    def value(self, node: Node, names: Scope) -> Value:
+    def value(self, node: syntax.Node, names: Scope) -> Value:
         """Return the value of a node; raises EvaluationError, OutOfBudgetError."""
         self._budget.spend()
         match node:
-            case Literal(at=at):
+            case syntax.Literal(at=at):
                 return self._literals[at]
-            case Identifier(name=name):
+            case syntax.Identifier(name=name):
                 return _named(name, names)
-            case Selection():
+            case syntax.Selection():
                 return self._selection(node, names)
-            case Indexing():
+            case syntax.Indexing():
                 return self._indexing(node, names)
-            case Call():
+            case syntax.Call():
                 return self._call(node, names)
-            case Operation():
+            case syntax.Operation():
                 return self._operation(node, names)
-            case Collection():
+            case syntax.Collection():
                 return self._collection(node, names)
 
     # Fields and items
 
-    def _selection(self, node: Selection, names: Scope) -> Value:
+    def _selection(self, node: syntax.Selection, names: Scope) -> Value:
         match node.operand:
-            case Identifier(name=name) if f"{name}.{node.field}" in names:
+            case syntax.Identifier(name=name) if f"{name}.{node.field}" in names:
                 # A variable whose name has a dot: ``authorizer.requestResource``.
                 return names[f"{name}.{node.field}"]
         operand = self.value(node.operand, names)
@@ -135,23 +126,23 @@ class Evaluator:
             return _optional_part(operand, node.field)
         return part_of(operand, node.field)
 
-    def _indexing(self, node: Indexing, names: Scope) -> Value:
+    def _indexing(self, node: syntax.Indexing, names: Scope) -> Value:
         operand = self.value(node.operand, names)
         index = self.value(node.index, names)
         if isinstance(operand, Maybe) or node.is_optional:
             return _optional_part(operand, index)
         return part_of(operand, index)
 
-    def has(self, selection: Node, names: Scope) -> bool:
+    def has(self, selection: syntax.Node, names: Scope) -> bool:
         """Tell whether a field is present."""
-        if not isinstance(selection, Selection):
+        if not isinstance(selection, syntax.Selection):
             raise no_overload()
         operand = self.value(selection.operand, names)
         if isinstance(operand, Maybe):
             return bool(_optional_part(operand, selection.field).values)
         return selection.field in expect(operand, dict)
 
-    def _collection(self, node: Collection, names: Scope) -> Value:
+    def _collection(self, node: syntax.Collection, names: Scope) -> Value:
         parts = [self.value(each, names) for each in node.parts]
         if node.kind == "list":
             return [*_present(parts, node.optional)]
@@ -171,7 +162,7 @@ class Evaluator:
 
     # Operations
 
-    def _operation(self, node: Operation, names: Scope) -> Value:
+    def _operation(self, node: syntax.Operation, names: Scope) -> Value:
         match node.operator, node.operands:
             case "||" | "&&", operands:
                 return self.joined(
@@ -189,7 +180,7 @@ class Evaluator:
         self._budget.spend(steps_of_operator(node.operator, one, other, most))
         return OPERATORS[node.operator](one, other)
 
-    def joined(self, parts: Iterable[tuple[Node, Scope]], *, ends: bool) -> bool:
+    def joined(self, parts: Iterable[tuple[syntax.Node, Scope]], *, ends: bool) -> bool:
         """Join conditions; one that equals `ends` decides, despite other errors."""
         problem: EvaluationError | None = None
         for node, names in parts:
@@ -204,7 +195,7 @@ class Evaluator:
 
     # Calls
 
-    def _call(self, node: Call, names: Scope) -> Value:
+    def _call(self, node: syntax.Call, names: Scope) -> Value:
         if node.target is None and node.function == "has":
             return self.has(node.arguments[0], names)
         if (qualified := qualified_name(node)) is not None:
@@ -225,10 +216,10 @@ class Evaluator:
         return _applied(function, arguments)
 
 
-def qualified_name(node: Call) -> str | None:
+def qualified_name(node: syntax.Call) -> str | None:
     """Return the name of a function with a namespace, like ``sets.contains``."""
     match node.target:
-        case Identifier(name=name) if f"{name}.{node.function}" in GLOBALS:
+        case syntax.Identifier(name=name) if f"{name}.{node.function}" in GLOBALS:
             return f"{name}.{node.function}"
     return None
 
@@ -272,7 +263,7 @@ def _named(name: str, names: Scope) -> Value:
     raise EvaluationError(msg)
 
 
-def _fields(node: Collection, parts: list[Value]) -> dict[str, Value]:
+def _fields(node: syntax.Collection, parts: list[Value]) -> dict[str, Value]:
     """Return the fields of a message; an optional one may be absent."""
     found = {}
     for number, (name, each) in enumerate(zip(node.names, parts, strict=True)):

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from controller_manager.control.cel.tokens import SyntaxProblem, Token
+from controller_manager.control.cel.syntax import SyntaxProblem, Token
 
 from .values import MOST_INT, MOST_UINT, UInt, Value
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from controller_manager.control.cel.operators import result_of
-from controller_manager.control.cel.types import BOOL, DYN, MapOf
+from controller_manager.control.cel.types import BOOL, DYN, MapOf, result_of
 
 from .call_estimates import PER_CHARACTER, is_text
 from .sizes import ONE, Estimate, Size, is_single

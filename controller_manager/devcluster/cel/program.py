@@ -3,19 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from controller_manager.control.cel.messages import Problem
+from controller_manager.control.cel import syntax
 from controller_manager.control.cel.parser import parse
-from controller_manager.control.cel.syntax import (
-    Call,
-    Collection,
-    Identifier,
-    Indexing,
-    Literal,
-    Node,
-    Operation,
-    Selection,
-)
-from controller_manager.control.cel.tokens import scan
 
 from .evaluation import GLOBALS, METHODS, TYPE_NAMES, Budget, Evaluator, qualified_name
 from .literals import literal_value
@@ -34,7 +23,7 @@ class Program:
         self.node = parse(text)
         self.literals = {
             each.at: literal_value(each)
-            for each in scan(text)[0]
+            for each in syntax.scan(text)[0]
             if each.kind in ("int", "uint", "double", "string", "bytes")
             or each.text in _CONSTANTS
         }
@@ -50,51 +39,53 @@ class Program:
             msg = "the expression is nested too deeply"
             raise EvaluationError(msg) from None
 
-    def problems(self, names: frozenset[str]) -> list[Problem]:
+    def problems(self, names: frozenset[str]) -> list[syntax.Problem]:
         """Return the functions and names that nothing stands for but `names`."""
         return [*_problems(self.node, names)]
 
     def uses(self, name: str) -> bool:
         """Tell whether the expression refers to a name."""
         return any(
-            isinstance(each, Identifier) and each.name == name
+            isinstance(each, syntax.Identifier) and each.name == name
             for each in _nodes(self.node)
         )
 
 
-def _problems(node: Node, names: frozenset[str]) -> Iterator[Problem]:
+def _problems(node: syntax.Node, names: frozenset[str]) -> Iterator[syntax.Problem]:
     match node:
-        case Identifier(name=name):
+        case syntax.Identifier(name=name):
             if name not in names and name not in TYPE_NAMES:
                 yield _undeclared(node.at, name)
             return
-        case Collection(kind="message"):
+        case syntax.Collection(kind="message"):
             if node.type.partition(".")[0] not in names:
                 yield _undeclared(node.at, node.type or "a message type")
                 return
-        case Call():
+        case syntax.Call():
             yield from _call_problems(node, names)
             return
     for each in _parts(node):
         yield from _problems(each, names)
 
 
-def _call_problems(node: Call, names: frozenset[str]) -> Iterator[Problem]:
+def _call_problems(
+    node: syntax.Call, names: frozenset[str]
+) -> Iterator[syntax.Problem]:
     declared: list[str] = []
-    outside, inside = list(node.arguments), list[Node]()
+    outside, inside = list(node.arguments), list[syntax.Node]()
     macro = (node.function, len(node.arguments))
     if node.target is not None and macro in MACROS and qualified_name(node) is None:
         count = _variables(*macro)
         declared = variables_of(node, count) or []
         if len(declared) < count:
-            yield Problem(node.at, "argument must be a simple name")
+            yield syntax.Problem(node.at, "argument must be a simple name")
             return
         outside, inside = [], list(node.arguments[count:])
         if node.function == "bind":
             outside, inside = inside[:1], inside[1:]
     elif node.target is None and node.function == "has":
-        if len(outside) != 1 or not isinstance(outside[0], Selection):
-            yield Problem(node.at, "invalid argument to has() macro")
+        if len(outside) != 1 or not isinstance(outside[0], syntax.Selection):
+            yield syntax.Problem(node.at, "invalid argument to has() macro")
             return
     elif not _is_known(node):
         yield _undeclared(node.at, node.function)
@@ -116,33 +107,33 @@ def _variables(function: str, arguments: int) -> int:
     return 2
 
 
-def _is_known(node: Call) -> bool:
+def _is_known(node: syntax.Call) -> bool:
     if qualified_name(node) is not None:
         return True
     return node.function in (GLOBALS if node.target is None else METHODS)
 
 
-def _undeclared(at: int, name: str) -> Problem:
-    return Problem(at, f"undeclared reference to '{name}' (in container '')")
+def _undeclared(at: int, name: str) -> syntax.Problem:
+    return syntax.Problem(at, f"undeclared reference to '{name}' (in container '')")
 
 
-def _parts(node: Node) -> tuple[Node, ...]:
+def _parts(node: syntax.Node) -> tuple[syntax.Node, ...]:
     match node:
-        case Selection(operand=operand):
+        case syntax.Selection(operand=operand):
             return (operand,)
-        case Indexing(operand=operand, index=index):
+        case syntax.Indexing(operand=operand, index=index):
             return operand, index
-        case Operation(operands=operands):
+        case syntax.Operation(operands=operands):
             return operands
-        case Collection(parts=parts):
+        case syntax.Collection(parts=parts):
             return parts
-        case Call(target=target, arguments=arguments):
+        case syntax.Call(target=target, arguments=arguments):
             return arguments if target is None else (target, *arguments)
-        case Literal() | Identifier():
+        case syntax.Literal() | syntax.Identifier():
             return ()
 
 
-def _nodes(node: Node) -> Iterator[Node]:
+def _nodes(node: syntax.Node) -> Iterator[syntax.Node]:
     waiting = [node]
     while waiting:
         found = waiting.pop()

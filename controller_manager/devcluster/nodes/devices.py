@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from controller_manager.api.core.scheduling import NO_EXECUTE, NO_SCHEDULE, Taint
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.scheduling.taints import untolerated
+from controller_manager.control.scheduling import untolerated
 from controller_manager.devcluster.kinds.resource.deviceclass import KIND as CLASS
 from controller_manager.devcluster.kinds.resource.resourceclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.resource.resourceslice import KIND as SLICE

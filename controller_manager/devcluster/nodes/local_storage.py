@@ -13,7 +13,7 @@ from msgspec import Struct
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, QuantityError, parse_quantity
-from controller_manager.control.quota.pod_resources import pod_limits
+from controller_manager.control.quota.pods import pod_limits
 
 from .commands import Write
 from .container_runs import ContainerRun, Step

@@ -10,7 +10,7 @@ from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, ConfigMap, N
 from controller_manager.api.meta import ObjectMeta, labels_of
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.errors import APIError, is_namespace_terminating
-from controller_manager.control.namespaces import is_active
+from controller_manager.control.publishing import is_active
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler

@@ -3,8 +3,8 @@
 import pytest
 
 from controller_manager.control.cel.checker import check
-from controller_manager.control.cel.messages import text_of
 from controller_manager.control.cel.parser import parse
+from controller_manager.control.cel.syntax import text_of
 from controller_manager.control.cel.types import (
     BOOL,
     DOUBLE,

@@ -12,8 +12,8 @@ from controller_manager.control.cel.syntax import (
     Node,
     Operation,
     Selection,
+    SyntaxProblem,
 )
-from controller_manager.control.cel.tokens import SyntaxProblem
 
 A, B = Identifier(0, "a"), Identifier(4, "b")
 

@@ -17,17 +17,20 @@ from controller_manager.api.dynamicresources.v1 import ResourceClaim
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.control.quota import device_claims
-from controller_manager.control.quota.amounts import printed
 from controller_manager.control.quota.device_claims import resource_claim_usage
-from controller_manager.control.quota.evaluators import CLAIM_EVALUATOR, count_evaluator
-from controller_manager.control.quota.names import is_counted
+from controller_manager.control.quota.evaluators import (
+    CLAIM_EVALUATOR,
+    claim_usage,
+    count_evaluator,
+    service_usage,
+    tracks_claim,
+)
+from controller_manager.control.quota.resources import is_counted, printed
 from controller_manager.control.quota.scopes import (
     claim_meets,
     pod_meets,
     requirements_of,
 )
-from controller_manager.control.quota.services import service_usage
-from controller_manager.control.quota.volume_claims import claim_usage, tracks
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -119,7 +122,7 @@ def test_a_claim_is_charged_for_whole_bytes_also_by_its_class(
 ) -> None:
     """The annotation of old wins over the field."""
     assert printed(claim_usage(subject)) == expected
-    assert all(map(tracks, expected))
+    assert all(map(tracks_claim, expected))
 
 
 def test_a_claim_that_leaves_a_volume_attributes_class_calls_for_a_recount() -> None:

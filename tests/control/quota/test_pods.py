@@ -8,10 +8,9 @@ import pytest
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.quota.amounts import printed
 from controller_manager.control.quota.evaluators import pod_evaluator
-from controller_manager.control.quota.names import is_extended
 from controller_manager.control.quota.pods import missing_statements, pod_usage, tracks
+from controller_manager.control.quota.resources import is_extended, printed
 from controller_manager.control.quota.scopes import BEST_EFFORT, EXISTS, Requirement
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

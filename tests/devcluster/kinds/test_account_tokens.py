@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from controller_manager.api.core.v1 import ServiceAccount
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.controllers.identity.tokens.reconciler import (
+from controller_manager.controllers.identity.tokens.controller import (
     TokenSigner,
     claims,
 )

@@ -33,17 +33,23 @@ from controller_manager.client.rest.errors import (
     is_namespace_terminating,
     may_be_applied,
 )
-from controller_manager.control.claims import Claimer
-from controller_manager.control.expectations import Expectations, State
+from controller_manager.control.controller_history import History
+from controller_manager.control.controller_ref_manager import Claimer
+from controller_manager.control.expectations import (
+    Expectations,
+    StaleSyncs,
+    State,
+    Takeover,
+)
 from controller_manager.control.failed_at_once import AT_ONCE, age
 from controller_manager.control.gates import COMPARISON_OPERATORS
-from controller_manager.control.history.revisions import History
 from controller_manager.control.mutations import REVISION_MUTATED, Mutation, Mutations
 from controller_manager.control.owner_reads import OwnerReads
-from controller_manager.control.pod_control import PodControl, pod_from_template
-from controller_manager.control.slow_start import slow_start
-from controller_manager.control.stale_syncs import StaleSyncs
-from controller_manager.control.takeover import Takeover
+from controller_manager.control.pod_control import (
+    PodControl,
+    pod_from_template,
+    slow_start,
+)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import (

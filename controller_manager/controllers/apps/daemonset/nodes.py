@@ -20,9 +20,12 @@ from controller_manager.api.core.scheduling import (
 )
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod, PodTemplateSpec
 from controller_manager.api.meta import controller_of, key_of
-from controller_manager.control.history.template import find_equal, template_data
-from controller_manager.control.scheduling.affinity import RequiredNodes, required_nodes
-from controller_manager.control.scheduling.taints import untolerated
+from controller_manager.control.controller_history import find_equal, template_data
+from controller_manager.control.scheduling import (
+    RequiredNodes,
+    required_nodes,
+    untolerated,
+)
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import Index

@@ -20,7 +20,7 @@ from controller_manager.api.core.scheduling import (
 )
 from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.meta import annotations_of, raw_json
-from controller_manager.control.history.names import POD_REVISION_LABEL
+from controller_manager.control.controller_history import POD_REVISION_LABEL
 
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 """The annotation in which the API server counts the changes of the template."""

@@ -20,7 +20,7 @@ from controller_manager.api.pods import (
     is_ready,
     is_terminal,
 )
-from controller_manager.control.history.names import POD_REVISION_LABEL
+from controller_manager.control.controller_history import POD_REVISION_LABEL
 
 from .backoff import Delays
 from .nodes import Fit, target_of

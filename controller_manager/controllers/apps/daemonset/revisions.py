@@ -18,9 +18,14 @@ from controller_manager.api.resource import metadata_of
 from controller_manager.api.selectors import Selector
 from controller_manager.client.rest.client import Client, PatchType
 from controller_manager.client.rest.errors import NotFound
-from controller_manager.control.history.names import POD_REVISION_LABEL, data_hash
-from controller_manager.control.history.order import next_number, oldest_unused
-from controller_manager.control.history.revisions import Collision, History
+from controller_manager.control.controller_history import (
+    POD_REVISION_LABEL,
+    Collision,
+    History,
+    data_hash,
+    next_number,
+    oldest_unused,
+)
 from controller_manager.runtime.outcome import SyncError
 
 from .nodes import CompiledTemplate

@@ -32,7 +32,7 @@ from controller_manager.client.rest.errors import (
     is_about,
     is_namespace_terminating,
 )
-from controller_manager.control.claims import Claimer
+from controller_manager.control.controller_ref_manager import Claimer
 from controller_manager.control.gates import TERMINATING_REPLICAS
 from controller_manager.control.mutations import Mutation, Mutations
 from controller_manager.informers.indexes import BY_CONTROLLER

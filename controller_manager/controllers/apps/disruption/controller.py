@@ -36,7 +36,7 @@ from controller_manager.client.rest.errors import (
     TransportError,
     is_about,
 )
-from controller_manager.control.scale.scales import NoScale
+from controller_manager.control.scales import NoScale
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import (
     BY_CONTROLLER,

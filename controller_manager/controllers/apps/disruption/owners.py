@@ -20,7 +20,7 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.core.v1 import REPLICATION_CONTROLLERS, Pod
 from controller_manager.api.meta import OwnerReference, controller_of
 from controller_manager.client.rest.errors import NotFound
-from controller_manager.control.scale.scales import Scales
+from controller_manager.control.scales import Scales
 from controller_manager.informers.indexes import BY_CONTROLLER
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.context import ControllerContext

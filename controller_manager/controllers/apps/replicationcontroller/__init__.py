@@ -3,15 +3,29 @@
 from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS
 from controller_manager.control.gates import LOGARITHMIC_SCALE_DOWN, POD_DELETION_COST
 from controller_manager.control.replicas import METRICS, READS
+from controller_manager.options.controller_options import ControllerOptions, option
+from controller_manager.options.flag import concurrency
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
-from .options import ReplicationControllerOptions
+
+class ReplicationControllerOptions(ControllerOptions):
+    """The number of replication controllers that are synced at the same time."""
+
+    concurrent_syncs: int = option(
+        concurrency(
+            "concurrent-rc-syncs",
+            5,
+            "ReplicationController.ConcurrentRCSyncs",
+            "replication controllers",
+        )
+    )
+
 
 CONTROLLER = Descriptor(
     name="replicationcontroller-controller",
     aliases=("replicationcontroller",),
-    load=".reconciler:ReplicationControllerReconciler",
+    load=".controller:ReplicationControllerReconciler",
     requires=(REPLICATION_CONTROLLERS, PODS),
     makes=((PODS, "ReplicationController"),),
     reads=READS,

@@ -37,19 +37,20 @@ from controller_manager.client.rest.errors import (
     is_about,
     is_namespace_terminating,
 )
-from controller_manager.control.claims import Claimer
-from controller_manager.control.history.names import HASH_LABEL, data_hash
-from controller_manager.control.history.order import next_number
-from controller_manager.control.history.revisions import History
-from controller_manager.control.history.template import (
+from controller_manager.control.controller_history import (
+    HASH_LABEL,
+    History,
+    data_hash,
     find_equal,
     is_equal_with_defaults,
+    next_number,
     template_data,
 )
+from controller_manager.control.controller_ref_manager import Claimer
+from controller_manager.control.expectations import StaleSyncs
 from controller_manager.control.mutations import REVISION_MUTATED, Mutation, Mutations
 from controller_manager.control.owner_reads import OwnerReads
-from controller_manager.control.slow_start import slow_start
-from controller_manager.control.stale_syncs import StaleSyncs
+from controller_manager.control.pod_control import slow_start
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import (

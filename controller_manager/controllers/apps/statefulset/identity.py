@@ -35,7 +35,7 @@ from controller_manager.api.meta import (
     labels_of,
 )
 from controller_manager.api.resource import AnyResource
-from controller_manager.control.history.names import POD_REVISION_LABEL
+from controller_manager.control.controller_history import POD_REVISION_LABEL
 
 POD_NAME_LABEL: Final = "statefulset.kubernetes.io/pod-name"
 """The label with the pod's own name, so that a service can select one pod."""

@@ -32,7 +32,7 @@ from controller_manager.client.rest.errors import (
     is_about,
     is_namespace_terminating,
 )
-from controller_manager.control.history.names import POD_REVISION_LABEL
+from controller_manager.control.controller_history import POD_REVISION_LABEL
 from controller_manager.runtime.outcome import SyncError
 
 from . import identity

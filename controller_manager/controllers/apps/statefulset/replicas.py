@@ -19,8 +19,7 @@ from controller_manager.api.core.v1 import Pod, PodTemplateSpec
 from controller_manager.api.meta import controller_of, is_deleting, labels_of
 from controller_manager.api.pods import is_available, is_ready
 from controller_manager.api.selectors import Selector
-from controller_manager.control.history.order import oldest_unused
-from controller_manager.control.history.template import template_of
+from controller_manager.control.controller_history import oldest_unused, template_of
 
 from .identity import (
     Claims,

@@ -20,7 +20,7 @@ from controller_manager.client.rest.errors import (
     ProtocolError,
     TransportError,
 )
-from controller_manager.control.scale.scales import NoScale, Scales
+from controller_manager.control.scales import NoScale, Scales
 from controller_manager.observability.logs import Logger
 
 from .status import SyncFailed

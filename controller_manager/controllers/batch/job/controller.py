@@ -22,12 +22,10 @@ from controller_manager.client.rest.errors import (
     is_namespace_terminating,
     may_be_applied,
 )
-from controller_manager.control.claims import Claimer
-from controller_manager.control.expectations import Expectations, State
+from controller_manager.control.controller_ref_manager import Claimer
+from controller_manager.control.expectations import Expectations, State, Takeover
 from controller_manager.control.owner_reads import OwnerReads
-from controller_manager.control.pod_control import PodControl
-from controller_manager.control.slow_start import slow_start
-from controller_manager.control.takeover import Takeover
+from controller_manager.control.pod_control import PodControl, slow_start
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup

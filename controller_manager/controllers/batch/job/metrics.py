@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from controller_manager.api.batch.v1 import JOBS, Job, JobStatus
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.pods import is_terminal
-from controller_manager.control.stale_syncs import StaleSyncs
+from controller_manager.control.expectations import StaleSyncs
 
 from .pods import (
     INDEXED,

@@ -1,7 +1,7 @@
 """certificatesigningrequest-cleaner-controller: deletes old requests."""
 
 from controller_manager.api.certificates.v1 import SIGNING_REQUESTS
-from controller_manager.control.certificates.permissions import (
+from controller_manager.control.certificates.certificate_controller import (
     PERMISSIONS,
     SERVICE_ACCOUNT,
 )
@@ -10,7 +10,7 @@ from controller_manager.runtime.descriptor import Descriptor
 CONTROLLER = Descriptor(
     name="certificatesigningrequest-cleaner-controller",
     aliases=("csrcleaner",),
-    load=".reconciler:CleaningReconciler",
+    load=".controller:CleaningReconciler",
     requires=(SIGNING_REQUESTS,),
     permissions=PERMISSIONS,
     service_account=SERVICE_ACCOUNT,

@@ -1,20 +1,24 @@
 """kube-apiserver-serving-clustertrustbundle-publisher-controller."""
 
+from typing import Final
+
 from controller_manager.api.certificates.v1beta1 import (
     KUBE_APISERVER_SERVING,
     SERVING_TRUST_BUNDLES,
 )
-from controller_manager.control.root_authority import lacks_authority
-from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.options.gates import Gate
+from controller_manager.runtime.descriptor import Descriptor, lacks_authority
 from controller_manager.runtime.permissions import RECORD_EVENTS, Permission, allow
 
-from . import options
+CLUSTER_TRUST_BUNDLE: Final = Gate("ClusterTrustBundle", default=False)
+"""API servers serve ClusterTrustBundles, which workloads can mount."""
+
 
 CONTROLLER = Descriptor(
     name="kube-apiserver-serving-clustertrustbundle-publisher-controller",
-    load=".reconciler:TrustBundleReconciler",
+    load=".controller:TrustBundleReconciler",
     requires=(SERVING_TRUST_BUNDLES,),
-    requires_gates=(options.CLUSTER_TRUST_BUNDLE,),
+    requires_gates=(CLUSTER_TRUST_BUNDLE,),
     lacks=lacks_authority,
     permissions=(
         Permission(

@@ -1,7 +1,7 @@
 """certificatesigningrequest-signing-controller: signs approved requests."""
 
 from controller_manager.api.certificates.v1 import SIGNING_REQUESTS
-from controller_manager.control.certificates.permissions import (
+from controller_manager.control.certificates.certificate_controller import (
     PERMISSIONS,
     SERVICE_ACCOUNT,
 )
@@ -21,7 +21,7 @@ def _lacks(config: Config, _: str) -> str:
 CONTROLLER = Descriptor(
     name="certificatesigningrequest-signing-controller",
     aliases=("csrsigning",),
-    load=".reconciler:SigningReconciler",
+    load=".controller:SigningReconciler",
     requires=(SIGNING_REQUESTS,),
     options=SigningOptions,
     lacks=_lacks,

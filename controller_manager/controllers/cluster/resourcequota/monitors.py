@@ -26,14 +26,18 @@ from controller_manager.control.all_resources import (
     SupersededVersions,
     definitions_handler,
 )
-from controller_manager.control.quota.amounts import NOTHING, Amounts
 from controller_manager.control.quota.device_claims import pod_of, stands_for
 from controller_manager.control.quota.evaluators import (
     Evaluator,
     count_evaluator,
     device_claim_evaluator,
 )
-from controller_manager.control.quota.names import is_counted, names_of_count
+from controller_manager.control.quota.resources import (
+    NOTHING,
+    Amounts,
+    is_counted,
+    names_of_count,
+)
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.dispatch import Handler, Registration
 from controller_manager.informers.indexes import Index

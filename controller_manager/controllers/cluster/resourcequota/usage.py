@@ -10,7 +10,8 @@ from typing import Any, Final, Protocol
 from controller_manager.api.core.resources import ResourceQuota, ResourceQuotaStatus
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.quantity import ZERO, Quantity, QuantityError
-from controller_manager.control.quota.amounts import (
+from controller_manager.control.quota.evaluators import Evaluator
+from controller_manager.control.quota.resources import (
     NOTHING,
     Amounts,
     added,
@@ -18,7 +19,6 @@ from controller_manager.control.quota.amounts import (
     masked,
     printed,
 )
-from controller_manager.control.quota.evaluators import Evaluator
 from controller_manager.control.quota.scopes import Requirement, requirements_of
 from controller_manager.informers.dispatch import Registration
 from controller_manager.informers.indexes import BY_NAMESPACE

@@ -4,16 +4,30 @@ from controller_manager.api.admissionregistration.v1 import (
     VALIDATING_ADMISSION_POLICIES,
 )
 from controller_manager.informers.reads import Reads
+from controller_manager.options.controller_options import ControllerOptions, option
+from controller_manager.options.flag import concurrency
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
-from . import options
+
+class PolicyStatusOptions(ControllerOptions):
+    """The number of workers."""
+
+    concurrent_syncs: int = option(
+        concurrency(
+            "concurrent-validating-admission-policy-status-syncs",
+            5,
+            "ValidatingAdmissionPolicyStatusController.ConcurrentPolicySyncs",
+            "admission policies",
+        )
+    )
+
 
 CONTROLLER = Descriptor(
     name="validatingadmissionpolicy-status-controller",
-    load=".reconciler:PolicyStatusReconciler",
+    load=".controller:PolicyStatusReconciler",
     requires=(VALIDATING_ADMISSION_POLICIES,),
-    options=options.PolicyStatusOptions,
+    options=PolicyStatusOptions,
     reads=(
         Reads(
             VALIDATING_ADMISSION_POLICIES,

@@ -13,7 +13,7 @@ CLUSTER_INFO: Final = "cluster-info"
 CONTROLLER = Descriptor(
     name="bootstrap-signer-controller",
     aliases=("bootstrapsigner",),
-    load=".reconciler:BootstrapSignerReconciler",
+    load=".controller:BootstrapSignerReconciler",
     requires=(CONFIG_MAPS, SECRETS),
     permissions=(
         *within(NAMESPACE, allow(SECRETS, "get", "list", "watch")),

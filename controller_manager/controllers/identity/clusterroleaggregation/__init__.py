@@ -7,7 +7,7 @@ from controller_manager.runtime.permissions import allow
 CONTROLLER = Descriptor(
     name="clusterrole-aggregation-controller",
     aliases=("clusterrole-aggregation",),
-    load=".reconciler:ClusterRoleAggregationReconciler",
+    load=".controller:ClusterRoleAggregationReconciler",
     requires=(CLUSTER_ROLES,),
     permissions=(
         allow(CLUSTER_ROLES, "escalate", "get", "list", "patch", "update", "watch"),

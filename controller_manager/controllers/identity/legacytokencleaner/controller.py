@@ -41,8 +41,7 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import Done, Outcome, SyncError
 
-from . import TRACKING
-from .options import LegacyTokenCleanerOptions
+from . import TRACKING, LegacyTokenCleanerOptions
 
 LAST_USED: Final = "kubernetes.io/legacy-token-last-used"
 INVALID_SINCE: Final = "kubernetes.io/legacy-token-invalid-since"

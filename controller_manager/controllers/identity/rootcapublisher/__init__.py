@@ -1,14 +1,13 @@
 """root-ca-certificate-publisher-controller: publishes the CA in every namespace."""
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES
-from controller_manager.control.root_authority import lacks_authority
-from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.descriptor import Descriptor, lacks_authority
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
 CONTROLLER = Descriptor(
     name="root-ca-certificate-publisher-controller",
     aliases=("root-ca-cert-publisher",),
-    load=".reconciler:RootCAReconciler",
+    load=".controller:RootCAReconciler",
     requires=(NAMESPACES, CONFIG_MAPS),
     # Without an authority upstream publishes an empty one over a good one.
     lacks=lacks_authority,

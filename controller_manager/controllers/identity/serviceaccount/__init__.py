@@ -7,7 +7,7 @@ from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 CONTROLLER = Descriptor(
     name="serviceaccount-controller",
     aliases=("serviceaccount",),
-    load=".reconciler:ServiceAccountReconciler",
+    load=".controller:ServiceAccountReconciler",
     requires=(NAMESPACES, SERVICE_ACCOUNTS),
     permissions=(allow(SERVICE_ACCOUNTS, "create"), *RECORD_EVENTS),
     service_account="service-account-controller",

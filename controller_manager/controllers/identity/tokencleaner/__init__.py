@@ -7,7 +7,7 @@ from controller_manager.runtime.permissions import RECORD_EVENTS, allow, within
 CONTROLLER = Descriptor(
     name="token-cleaner-controller",
     aliases=("tokencleaner",),
-    load=".reconciler:TokenCleanerReconciler",
+    load=".controller:TokenCleanerReconciler",
     requires=(SECRETS,),
     permissions=within(
         NAMESPACE,

@@ -24,7 +24,6 @@ from controller_manager.client.rest.errors import (
     is_about,
     is_namespace_terminating,
 )
-from controller_manager.control.endpoints.live import live
 from controller_manager.control.endpoints.pods import (
     POD_INDEXES,
     SERVICE_INDEXES,
@@ -34,6 +33,7 @@ from controller_manager.control.endpoints.pods import (
     selects_pods,
 )
 from controller_manager.control.endpoints.trigger_time import TriggerTimes
+from controller_manager.control.owner_reads import live
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome

@@ -43,7 +43,7 @@ from controller_manager.control.endpoints.slices import (
     service_key_of,
 )
 from controller_manager.control.endpoints.trigger_time import TriggerTimes
-from controller_manager.control.pods_by_node import PODS_BY_NODE
+from controller_manager.control.pod_indexes import PODS_BY_NODE
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.observability.exposition import PlainCounter

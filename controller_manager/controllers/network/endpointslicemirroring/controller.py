@@ -30,7 +30,6 @@ from controller_manager.api.meta import (
 )
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.errors import gravest
-from controller_manager.control.endpoints.live import live
 from controller_manager.control.endpoints.slice_writes import (
     SliceMetrics,
     SliceTotals,
@@ -42,6 +41,7 @@ from controller_manager.control.endpoints.slices import (
     BY_SERVICE,
     service_key_of,
 )
+from controller_manager.control.owner_reads import live
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError

@@ -21,7 +21,7 @@ from controller_manager.client.rest.errors import (
     ProtocolError,
     TransportError,
 )
-from controller_manager.control.pods_by_node import PODS_BY_NODE
+from controller_manager.control.pod_indexes import PODS_BY_NODE
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext

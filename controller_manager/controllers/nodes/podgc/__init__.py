@@ -3,15 +3,31 @@
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.control.gates import OBSERVED_GENERATION
 from controller_manager.informers.reads import Reads
+from controller_manager.options.controller_options import ControllerOptions, option
+from controller_manager.options.flag import Flag
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow
 
-from .options import PodGCOptions
+
+class PodGCOptions(ControllerOptions):
+    """The number of terminated pods that are kept; 0 or less keeps all of them."""
+
+    terminated_pod_threshold: int = option(
+        Flag(
+            "terminated-pod-gc-threshold",
+            "int32",
+            "12500",
+            "The number of terminated pods above which the oldest are deleted; 0 or "
+            "less deletes none.",
+            "PodGCController.TerminatedPodGCThreshold",
+        )
+    )
+
 
 CONTROLLER = Descriptor(
     name="pod-garbage-collector-controller",
     aliases=("podgc",),
-    load=".reconciler:init_pod_garbage_collector_controller",
+    load=".controller:init_pod_garbage_collector_controller",
     requires=(PODS, NODES),
     evicts_as="DeletionByPodGC",
     reads=(

@@ -12,7 +12,7 @@ from controller_manager.client.events.recorder import NORMAL
 from controller_manager.client.rest.errors import NotFound, is_about
 from controller_manager.control.gates import COMPARISON_OPERATORS
 from controller_manager.control.pod_evictor import EvictionMetrics, PodEvictor
-from controller_manager.control.pods_by_node import PODS_BY_NODE
+from controller_manager.control.pod_indexes import PODS_BY_NODE
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext

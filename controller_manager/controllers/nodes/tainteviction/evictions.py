@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.scheduling import NO_EXECUTE, Taint, Toleration
 from controller_manager.api.core.v1 import Node
-from controller_manager.control.scheduling.taints import tolerates
+from controller_manager.control.scheduling import tolerates
 
 Taints = tuple[Taint, ...]
 

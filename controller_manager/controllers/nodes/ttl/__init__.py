@@ -8,7 +8,7 @@ from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 CONTROLLER = Descriptor(
     name="ttl-controller",
     aliases=("ttl",),
-    load=".reconciler:TTLReconciler",
+    load=".controller:TTLReconciler",
     requires=(NODES,),
     reads=(Reads(NODES, f"metadata.annotations[{NODE_TTL}]"),),
     permissions=(allow(NODES, "list", "patch", "update", "watch"), *RECORD_EVENTS),

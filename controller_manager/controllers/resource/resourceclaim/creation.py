@@ -25,7 +25,7 @@ from controller_manager.client.rest.errors import (
     is_about,
     may_be_applied,
 )
-from controller_manager.control.takeover import Takeover
+from controller_manager.control.expectations import Takeover
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
 

@@ -1,20 +1,25 @@
 """resourcepoolstatusrequest-controller: reports the available devices of pools."""
 
+from typing import Final
+
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, RESOURCE_SLICES
 from controller_manager.api.dynamicresources.v1alpha3 import (
     RESOURCE_POOL_STATUS_REQUESTS,
 )
 from controller_manager.informers.reads import Reads
+from controller_manager.options.gates import Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
-from . import options
+POOL_STATUS: Final = Gate("DRAResourcePoolStatus", "ALPHA", default=False)
+"""An API server has requests for the status of pools."""
+
 
 CONTROLLER = Descriptor(
     name="resourcepoolstatusrequest-controller",
-    load=".reconciler:PoolStatusReconciler",
+    load=".controller:PoolStatusReconciler",
     requires=(RESOURCE_POOL_STATUS_REQUESTS, RESOURCE_SLICES, RESOURCE_CLAIMS),
-    requires_gates=(options.POOL_STATUS,),
+    requires_gates=(POOL_STATUS,),
     reads=(
         Reads(
             RESOURCE_SLICES,

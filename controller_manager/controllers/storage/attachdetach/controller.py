@@ -33,7 +33,7 @@ from controller_manager.client.rest.errors import (
     gravest,
     may_be_applied,
 )
-from controller_manager.control.storage_operations import StorageOperationMetrics
+from controller_manager.control.volumes import StorageOperationMetrics
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext

@@ -20,8 +20,8 @@ from controller_manager.control.csi_migration import (
     csi_volume,
     inline_csi_volume,
 )
-from controller_manager.control.disk_names import FC, ISCSI, disk_name
-from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_name
+from controller_manager.control.pod_indexes import PODS_BY_CLAIM, claim_name
+from controller_manager.control.volumes import FC, ISCSI, disk_name
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import KubeObject, is_controlled_by, is_deleting
 from controller_manager.api.pods import has_stopped
-from controller_manager.control.pods_by_claim import claim_name, claim_names
+from controller_manager.control.pod_indexes import claim_name, claim_names
 from controller_manager.control.protection import SharedLists, Waiting, listed
 from controller_manager.runtime.context import ControllerContext
 

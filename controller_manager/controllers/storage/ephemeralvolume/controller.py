@@ -27,7 +27,7 @@ from controller_manager.client.rest.errors import (
     TransportError,
     is_namespace_terminating,
 )
-from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_name
+from controller_manager.control.pod_indexes import PODS_BY_CLAIM, claim_name
 from controller_manager.informers.changes import DependsOn
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError

@@ -15,7 +15,7 @@ from controller_manager.api.pods import is_terminal
 from controller_manager.api.storage.v1 import CSI_DRIVERS, CSIDriver
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.control.csi_migration import UntranslatableError
-from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_name
+from controller_manager.control.pod_indexes import PODS_BY_CLAIM, claim_name
 from controller_manager.informers.changes import DependsOn
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome

@@ -19,7 +19,7 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.control.csi_migration import csi_volume, inline_csi_volume
-from controller_manager.control.disk_names import disk_name
+from controller_manager.control.volumes import disk_name
 
 Volume = tuple[str, str]
 """The driver of a volume, and its handle.

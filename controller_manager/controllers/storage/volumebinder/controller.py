@@ -32,7 +32,7 @@ from controller_manager.client.rest.errors import (
     TransportError,
 )
 from controller_manager.control.csi_migration import DRIVERS
-from controller_manager.control.pods_by_claim import PODS_BY_CLAIM
+from controller_manager.control.pod_indexes import PODS_BY_CLAIM
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext

@@ -21,7 +21,7 @@ from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.errors import APIError, is_conflict
 from controller_manager.control.csi_migration import plugin_of
-from controller_manager.control.storage_operations import StorageOperationMetrics
+from controller_manager.control.volumes import StorageOperationMetrics
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.cel.tokens import SyntaxProblem
+from controller_manager.control.cel.syntax import SyntaxProblem
 from controller_manager.devcluster.admission.expressions import Names
 from controller_manager.devcluster.cel.evaluation import Budget
 from controller_manager.devcluster.cel.values import EvaluationError, Value

@@ -7,17 +7,8 @@ stored, with these variables.
 from collections.abc import Mapping
 from typing import Final
 
+from controller_manager.control.cel import syntax
 from controller_manager.control.cel.checker import check
-from controller_manager.control.cel.messages import text_of
-from controller_manager.control.cel.syntax import (
-    Collection,
-    Identifier,
-    Indexing,
-    Literal,
-    Node,
-    Selection,
-)
-from controller_manager.control.cel.tokens import SyntaxProblem
 from controller_manager.control.cel.types import (
     BOOL,
     DYN,
@@ -118,7 +109,7 @@ def type_of(expression: str, names: Mapping[str, Type]) -> Type:
     """Return the type of an expression, "" if it is unknown or has errors."""
     try:
         return check(program_of(expression).node, names).type
-    except SyntaxProblem:
+    except syntax.SyntaxProblem:
         return DYN
 
 
@@ -129,12 +120,12 @@ def problem_of(expression: str, names: Mapping[str, Type], *wanted: str) -> str:
     """
     try:
         program = program_of(expression)
-    except SyntaxProblem as error:
+    except syntax.SyntaxProblem as error:
         return f"compilation failed: {error}"
     checked = check(program.node, names)
     problems = {*program.problems(frozenset(names)), *checked.problems}
     if problems:
-        return f"compilation failed: {text_of(expression, sorted(problems))}"
+        return f"compilation failed: {syntax.text_of(expression, sorted(problems))}"
     found = _shown_type(program.node, checked.type)
     if not wanted or not found or found in wanted:
         return ""
@@ -143,39 +134,43 @@ def problem_of(expression: str, names: Mapping[str, Type], *wanted: str) -> str:
     return f"must evaluate to one of [{' '.join(wanted)}] but got {found}"
 
 
-def _shown_type(node: Node, found: Type) -> str:
+def _shown_type(node: syntax.Node, found: Type) -> str:
     """Return the type of a node as messages show it, "" if it is not known."""
     if isinstance(found, Scalar):
         return found.name
-    if isinstance(node, Literal) and node.type == "null_type":
+    if isinstance(node, syntax.Literal) and node.type == "null_type":
         return "null_type"
-    if isinstance(node, Collection):
+    if isinstance(node, syntax.Collection):
         return _shown_collection(node)
-    if isinstance(node, Selection | Indexing | Identifier) and _is_untyped(node):
+    if isinstance(
+        node, syntax.Selection | syntax.Indexing | syntax.Identifier
+    ) and _is_untyped(node):
         return "dyn"
     return ""
 
 
-def _shown_collection(node: Collection) -> str:
+def _shown_collection(node: syntax.Collection) -> str:
     """Return the type of a message, or of a list whose items are messages."""
     if node.kind == "message":
         return node.type
     if node.kind == "map":
         return "map"
     types = {
-        each.type if isinstance(each, Collection) and each.kind == "message" else ""
+        each.type
+        if isinstance(each, syntax.Collection) and each.kind == "message"
+        else ""
         for each in node.parts
     }
     return f"list({types.pop()})" if len(types) == 1 and "" not in types else ""
 
 
-def _is_untyped(node: Node) -> bool:
+def _is_untyped(node: syntax.Node) -> bool:
     """Tell whether a node is a part of an object, of which the compiler knows nothing.
 
     Optional selections are left out: their type is an optional one.
     """
-    while isinstance(node, Selection | Indexing):
+    while isinstance(node, syntax.Selection | syntax.Indexing):
         if node.is_optional:
             return False
         node = node.operand
-    return isinstance(node, Identifier) and node.name in _UNTYPED
+    return isinstance(node, syntax.Identifier) and node.name in _UNTYPED

@@ -6,7 +6,7 @@ from typing import Final
 from controller_manager.api.core.resources import HUGE_PAGES_PREFIX
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, parse_quantity
-from controller_manager.control.quota.names import is_extended, is_native
+from controller_manager.control.quota.resources import is_extended, is_native
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_qualified_name,
 )

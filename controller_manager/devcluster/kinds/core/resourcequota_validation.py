@@ -4,7 +4,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.quota.names import LIMITS, REQUESTS, limits_huge_pages
+from controller_manager.control.quota.resources import (
+    LIMITS,
+    REQUESTS,
+    limits_huge_pages,
+)
 from controller_manager.devcluster.kinds.field_values import (
     IMMUTABLE,
     is_whole,

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from controller_manager.api.core.scheduling import NO_EXECUTE, NO_SCHEDULE
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.scheduling.taints import untolerated
+from controller_manager.control.scheduling import untolerated
 
 from .affinity_terms import Labels
 from .node_infos import NodeInfo, NodeInfos, PodInfo, collide

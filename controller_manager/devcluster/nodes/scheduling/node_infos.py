@@ -14,7 +14,7 @@ from msgspec import Struct
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.control.quota.pod_resources import pod_requests
+from controller_manager.control.quota.pods import pod_requests
 from controller_manager.devcluster.server.storage.storage import Key
 
 from .affinity_terms import Term, terms_of

@@ -15,7 +15,7 @@ from controller_manager.api.core.scheduling import (
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.api.selectors import Requirement
-from controller_manager.control.scheduling.taints import untolerated
+from controller_manager.control.scheduling import untolerated
 
 UNSCHEDULABLE: Final = "node(s) were unschedulable"
 TAINTED: Final = "node(s) had untolerated taint(s)"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.scheduling.taints import tolerates
+from controller_manager.control.scheduling import tolerates
 
 from .affinity_terms import Labels, Term, preferences_of
 from .fit import Fit

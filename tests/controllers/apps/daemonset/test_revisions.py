@@ -15,8 +15,7 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import ObjectMeta, OwnerReference, controller_reference
 from controller_manager.client.rest.client import DeleteOptions
-from controller_manager.control.history.names import data_hash
-from controller_manager.control.history.template import template_data
+from controller_manager.control.controller_history import data_hash, template_data
 from controller_manager.controllers.apps.daemonset.nodes import target_of
 from tests.clusters import Cluster
 from tests.controllers.apps.daemonset.fixtures import Operator, config, running

@@ -10,7 +10,7 @@ from controller_manager.api.apps.v1 import ControllerRevision, StatefulSet
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import ObjectMeta, PartialObject
-from controller_manager.control.history.template import template_data
+from controller_manager.control.controller_history import template_data
 from controller_manager.controllers.apps.statefulset.failures import start_failures
 from controller_manager.controllers.apps.statefulset.replicas import (
     Replicas,

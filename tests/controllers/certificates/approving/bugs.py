@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from controller_manager.controllers.certificates.approving import reconciler
-from controller_manager.controllers.certificates.approving.reconciler import (
+from controller_manager.controllers.certificates.approving import controller
+from controller_manager.controllers.certificates.approving.controller import (
     ApprovingReconciler,
 )
 from tests.simulation.planted import Bug
@@ -16,8 +16,8 @@ async def _skip_the_review(*_: object) -> bool:
     return True
 
 
-def _give_the_right_to_any_request(*_: Any) -> Iterator[reconciler.Right]:
-    yield reconciler.OTHER
+def _give_the_right_to_any_request(*_: Any) -> Iterator[controller.Right]:
+    yield controller.OTHER
 
 
 BUGS: Final[Mapping[str, Bug]] = {
@@ -25,9 +25,9 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, ApprovingReconciler, "_has", _skip_the_review, _SCENARIO
     ),
     "approve requests for any signer": Bug(
-        0, reconciler, "rights", _give_the_right_to_any_request, _SCENARIO
+        0, controller, "rights", _give_the_right_to_any_request, _SCENARIO
     ),
     "approve no request": Bug(
-        0, reconciler, "_is_undecided", lambda _: False, _SCENARIO
+        0, controller, "_is_undecided", lambda _: False, _SCENARIO
     ),
 }

@@ -4,7 +4,7 @@ import pytest
 
 from controller_manager.api.certificates.v1 import CertificateSigningRequestSpec
 from controller_manager.control.certificates.request import parse_request
-from controller_manager.controllers.certificates.approving.reconciler import rights
+from controller_manager.controllers.certificates.approving.controller import rights
 from tests.controllers.certificates.approving.decisions import CASES, Case
 from tests.controllers.certificates.authorities import request_for
 

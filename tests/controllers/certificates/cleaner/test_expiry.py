@@ -14,7 +14,7 @@ from controller_manager.api.certificates.v1 import (
 )
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.times import format_time
-from controller_manager.controllers.certificates.cleaner.reconciler import expires_at
+from controller_manager.controllers.certificates.cleaner.controller import expires_at
 from tests.controllers.certificates.authorities import certificate_for
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -8,7 +8,7 @@ from controller_manager.api.certificates.v1beta1 import (
     SERVING_TRUST_BUNDLES,
     ClusterTrustBundle,
 )
-from controller_manager.controllers.certificates.clustertrustbundlepublisher.reconciler import (  # noqa: E501 - its name
+from controller_manager.controllers.certificates.clustertrustbundlepublisher.controller import (  # noqa: E501 - a long path
     TrustBundleReconciler,
 )
 from controller_manager.runtime.outcome import DONE, Outcome

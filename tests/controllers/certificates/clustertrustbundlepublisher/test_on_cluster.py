@@ -12,7 +12,7 @@ from controller_manager.api.certificates.v1beta1 import (
     ClusterTrustBundleSpec,
 )
 from controller_manager.client.rest.client import PatchType
-from controller_manager.controllers.certificates.clustertrustbundlepublisher.reconciler import (  # noqa: E501 - its name
+from controller_manager.controllers.certificates.clustertrustbundlepublisher.controller import (  # noqa: E501 - a long path
     bundle_name,
 )
 from controller_manager.options.gates import FeatureGates

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.certificates.v1beta1 import KUBE_APISERVER_SERVING
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.certificates.clustertrustbundlepublisher.reconciler import (  # noqa: E501 - its name
+from controller_manager.controllers.certificates.clustertrustbundlepublisher.controller import (  # noqa: E501 - a long path
     bundle_name,
 )
 from tests.clusters import ROOT_CA

@@ -7,7 +7,7 @@ from typing import Any, Final
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.server_clock import ServerClock
 from controller_manager.controllers.certificates.podcertificaterequestcleaner import (
-    reconciler,
+    controller,
 )
 from controller_manager.runtime.outcome import DONE, Outcome
 from tests.simulation.planted import Bug
@@ -26,13 +26,13 @@ def _never_again(_: float) -> Outcome:
 
 BUGS: Final[Mapping[str, Bug]] = {
     "delete requests of pods a minute early": Bug(
-        0, reconciler, "_AGE", timedelta(minutes=14), _OLD
+        0, controller, "_AGE", timedelta(minutes=14), _OLD
     ),
     "believe the clock of the machine": Bug(
         0, ServerClock, "now", lambda clock: clock._clock.now(), _OLD
     ),
-    "set no timer for requests of pods": Bug(0, reconciler, "Done", _never_again, _OLD),
+    "set no timer for requests of pods": Bug(0, controller, "Done", _never_again, _OLD),
     "delete whatever has the name": Bug(
-        0, reconciler, "DeleteOptions", _without_preconditions, _REPLACED
+        0, controller, "DeleteOptions", _without_preconditions, _REPLACED
     ),
 }

@@ -6,9 +6,9 @@ from typing import Final
 from cryptography import x509
 
 from controller_manager.api.certificates.v1 import CertificateSigningRequest
-from controller_manager.control.certificates.conditions import has_failed
+from controller_manager.control.certificates.certificate_controller import has_failed
 from controller_manager.control.certificates.request import ParsedRequest
-from controller_manager.controllers.certificates.signing import reconciler
+from controller_manager.controllers.certificates.signing import controller
 from tests.simulation.planted import Bug
 
 _SCENARIO: Final = "requests-are-decided"
@@ -39,22 +39,22 @@ def _forget_the_subject(_: x509.Name) -> x509.Name:
 BUGS: Final[Mapping[str, Bug]] = {
     "sign what nobody approved": Bug(
         0,
-        reconciler,
+        controller,
         "is_approved",
         lambda request: not has_failed(request),
         _SCENARIO,
     ),
     "sign what was denied": Bug(
-        0, reconciler, "is_approved", _approve_by_any_condition, _SCENARIO
+        0, controller, "is_approved", _approve_by_any_condition, _SCENARIO
     ),
     "refuse no request": Bug(
-        0, reconciler, "refusal_reason", _refuse_nothing, _SCENARIO
+        0, controller, "refusal_reason", _refuse_nothing, _SCENARIO
     ),
     "issue for other purposes": Bug(
-        0, reconciler, "extended_key_usage", _add_a_purpose, _SCENARIO
+        0, controller, "extended_key_usage", _add_a_purpose, _SCENARIO
     ),
-    "issue for nobody": Bug(0, reconciler, "_subject", _forget_the_subject, _SCENARIO),
+    "issue for nobody": Bug(0, controller, "_subject", _forget_the_subject, _SCENARIO),
     "sign nothing": Bug(
-        0, reconciler, "_waits_for_signature", lambda _: False, _SCENARIO
+        0, controller, "_waits_for_signature", lambda _: False, _SCENARIO
     ),
 }

@@ -16,13 +16,16 @@ from controller_manager.control.certificates.request import (
     InvalidRequest,
     parse_request,
 )
-from controller_manager.controllers.certificates.signing.authority import Authority, Key
-from controller_manager.controllers.certificates.signing.reconciler import (
+from controller_manager.controllers.certificates.signing.authority import (
+    Authority,
+    Key,
+    UnknownUsages,
+)
+from controller_manager.controllers.certificates.signing.controller import (
     CannotSign,
     issue,
     lifetime,
 )
-from controller_manager.controllers.certificates.signing.usages import UnknownUsages
 from tests.controllers.certificates.authorities import (
     BEGINS,
     CLIENT_USAGES,

@@ -3,7 +3,7 @@
 import pytest
 
 from controller_manager.control.certificates.request import parse_request
-from controller_manager.controllers.certificates.signing.reconciler import (
+from controller_manager.controllers.certificates.signing.controller import (
     refusal_reason,
 )
 from tests.controllers.certificates.authorities import request_for

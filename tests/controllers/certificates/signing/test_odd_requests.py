@@ -13,7 +13,7 @@ from controller_manager.control.certificates.request import (
     parse_request,
 )
 from controller_manager.controllers.certificates.signing.authority import Authority
-from controller_manager.controllers.certificates.signing.reconciler import (
+from controller_manager.controllers.certificates.signing.controller import (
     issue,
     refusal_reason,
 )

@@ -16,7 +16,7 @@ from controller_manager.control.certificates.request import (
     InvalidRequest,
     parse_request,
 )
-from controller_manager.controllers.certificates.signing.reconciler import (
+from controller_manager.controllers.certificates.signing.controller import (
     CannotSign,
     issue,
     refusal_reason,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from controller_manager.api.core.resources import ResourceQuota, ResourceQuotaStatus
-from controller_manager.control.quota import pods, services
-from controller_manager.control.quota.amounts import Amounts, amounts, printed
-from controller_manager.control.quota.services import NODE_PORTS
+from controller_manager.control.quota import evaluators, pods
+from controller_manager.control.quota.evaluators import NODE_PORTS
+from controller_manager.control.quota.resources import Amounts, amounts, printed
 from controller_manager.controllers.cluster.resourcequota import usage
 from controller_manager.controllers.cluster.resourcequota.controller import (
     QuotaController,
@@ -14,7 +14,7 @@ from controller_manager.controllers.cluster.resourcequota.controller import (
 from controller_manager.controllers.cluster.resourcequota.usage import Tally
 from tests.simulation.planted import Bug
 
-_service_usage = services.service_usage
+_service_usage = evaluators.service_usage
 
 
 def _nothing(*_: Any) -> None:
@@ -50,7 +50,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "write a status that is there": Bug(1, usage, "status_to_write", _always_write),
     "charge all services for node ports": Bug(
-        1, services, "service_usage", _for_any_type
+        1, evaluators, "service_usage", _for_any_type
     ),
     "count deleted objects": Bug(2, Tally, "gone", _nothing),
     "take back the charge of admitted objects": Bug(

@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.control.quota.amounts import Amounts, printed
 from controller_manager.control.quota.evaluators import pod_evaluator
 from controller_manager.control.quota.pods import pod_usage
+from controller_manager.control.quota.resources import Amounts, printed
 from controller_manager.controllers.cluster.resourcequota.usage import CachedObjects
 from controller_manager.informers.pods.transform import PodTransform
 from controller_manager.informers.store import Store

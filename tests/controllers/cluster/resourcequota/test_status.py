@@ -11,7 +11,7 @@ from controller_manager.api.core.resources import (
 )
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.quantity import QuantityError
-from controller_manager.control.quota.amounts import amounts
+from controller_manager.control.quota.resources import amounts
 from controller_manager.controllers.cluster.resourcequota.usage import (
     is_settled,
     limits_differ,

@@ -12,9 +12,9 @@ from controller_manager.api.core.resources import ResourceQuotaSpec
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import PartialMetadata, PartialObject
-from controller_manager.control.quota.amounts import NOTHING, Amounts, added
 from controller_manager.control.quota.evaluators import count_evaluator, pod_evaluator
 from controller_manager.control.quota.pods import pod_usage
+from controller_manager.control.quota.resources import NOTHING, Amounts, added
 from controller_manager.control.quota.scopes import pod_meets, requirements_of
 from controller_manager.controllers.cluster.resourcequota.usage import (
     CachedObjects,

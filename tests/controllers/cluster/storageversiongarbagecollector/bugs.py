@@ -5,9 +5,9 @@ from typing import Final
 
 from controller_manager.api.apiserverinternal.v1alpha1 import ServerStorageVersion
 from controller_manager.controllers.cluster.storageversiongarbagecollector import (
-    reconciler,
+    controller,
 )
-from controller_manager.controllers.cluster.storageversiongarbagecollector.reconciler import (  # noqa: E501 - a long name
+from controller_manager.controllers.cluster.storageversiongarbagecollector.controller import (  # noqa: E501 - a long path
     StorageVersionReconciler,
 )
 from tests.simulation.planted import Bug
@@ -37,5 +37,5 @@ BUGS: Final[Mapping[str, Bug]] = {
         StorageVersionReconciler.watches[:1],
         "storage-version-of-a-lost-server",
     ),
-    "take one version for that of all": Bug(2, reconciler, "_common_version", _first),
+    "take one version for that of all": Bug(2, controller, "_common_version", _first),
 }

@@ -11,7 +11,7 @@ from controller_manager.api.apiserverinternal.v1alpha1 import (
 )
 from controller_manager.api.conditions import Condition
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.controllers.cluster.storageversiongarbagecollector.reconciler import (  # noqa: E501 - a long name
+from controller_manager.controllers.cluster.storageversiongarbagecollector.controller import (  # noqa: E501 - a long name
     servers_of,
     status_without,
 )

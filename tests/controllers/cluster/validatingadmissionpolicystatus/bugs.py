@@ -8,10 +8,9 @@ from controller_manager.api.admissionregistration.v1 import (
     ValidatingAdmissionPolicySpec,
 )
 from controller_manager.controllers.cluster.validatingadmissionpolicystatus import (
-    kinds,
     type_checking,
 )
-from controller_manager.controllers.cluster.validatingadmissionpolicystatus.reconciler import (  # noqa: E501 - one name
+from controller_manager.controllers.cluster.validatingadmissionpolicystatus.controller import (  # noqa: E501 - a long path
     PolicyStatusReconciler,
 )
 from controller_manager.runtime.outcome import DONE, Outcome
@@ -27,7 +26,7 @@ def _warn_of_nothing(
     yield from ()
 
 
-def _check_no_kind(*_: Any) -> list[kinds.GroupVersionKind]:
+def _check_no_kind(*_: Any) -> list[type_checking.GroupVersionKind]:
     return []
 
 
@@ -42,7 +41,7 @@ BUGS: Final[Mapping[str, Bug]] = {
     "warn of nothing": Bug(
         0, type_checking, "warnings_of", _warn_of_nothing, _SCENARIO
     ),
-    "find no kind": Bug(0, kinds, "kinds_to_check", _check_no_kind, _SCENARIO),
+    "find no kind": Bug(0, type_checking, "kinds_to_check", _check_no_kind, _SCENARIO),
     "check only the first generation": Bug(
         0, PolicyStatusReconciler, "reconcile", _check_once, _SCENARIO
     ),

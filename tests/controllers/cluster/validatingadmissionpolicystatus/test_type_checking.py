@@ -15,7 +15,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.discovery.resources import ServedResource
 from controller_manager.control.cel.types import INT, STRING, object_of
 from controller_manager.controllers.cluster.validatingadmissionpolicystatus import (
-    kinds,
     type_checking,
 )
 from tests.controllers.cluster.validatingadmissionpolicystatus.builders import (
@@ -79,19 +78,19 @@ def policy(rules: list[JSON]) -> ValidatingAdmissionPolicy:
 def test_a_policy_is_about_the_kinds_that_it_names(name: str) -> None:
     """As upstream's mapper finds them, in order."""
     rules, expected = KINDS[name]
-    found = kinds.kinds_to_check(policy(rules), SERVED)
+    found = type_checking.kinds_to_check(policy(rules), SERVED)
     assert [str(each) for each in found] == expected
 
 
 def test_a_policy_without_rules_is_about_nothing() -> None:
     """Nor has one without parameters a kind of them."""
     empty = ValidatingAdmissionPolicy()
-    assert kinds.kinds_to_check(empty, SERVED) == []
-    assert kinds.params_kind(empty) is None
-    assert list(kinds._named(ResourceRule())) == []
+    assert type_checking.kinds_to_check(empty, SERVED) == []
+    assert type_checking.params_kind(empty) is None
+    assert list(type_checking._named(ResourceRule())) == []
     spec = ValidatingAdmissionPolicySpec(param_kind=ParamKind("v1", "ConfigMap"))
     core = ValidatingAdmissionPolicy(spec=spec)
-    assert kinds.params_kind(core) == ("", "v1", "ConfigMap")
+    assert type_checking.params_kind(core) == ("", "v1", "ConfigMap")
 
 
 FOO = object_of({"foo": STRING})

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
-from controller_manager.controllers.identity.bootstrapsigner import reconciler
+from controller_manager.controllers.identity.bootstrapsigner import controller
 from tests.simulation.planted import Bug
 
-_signed = reconciler.signed
+_signed = controller.signed
 
 
 def _never_again(
@@ -29,9 +29,9 @@ def _never_removed(
 
 BUGS: Final[Mapping[str, Bug]] = {
     "sign cluster-info once": Bug(
-        0, reconciler, "signed", _never_again, "signature-of-another-text"
+        0, controller, "signed", _never_again, "signature-of-another-text"
     ),
     "keep signatures of expired tokens": Bug(
-        0, reconciler, "signed", _never_removed, "signature-of-a-token-that-ends"
+        0, controller, "signed", _never_removed, "signature-of-a-token-that-ends"
     ),
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import convert
 
 from controller_manager.api.core.secrets import Secret
-from controller_manager.controllers.identity.bootstrapsigner.reconciler import (
+from controller_manager.controllers.identity.bootstrapsigner.controller import (
     PREFIX,
     signed,
     signing_tokens,

@@ -6,7 +6,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time
-from controller_manager.controllers.identity.bootstrapsigner.reconciler import (
+from controller_manager.controllers.identity.bootstrapsigner.controller import (
     PREFIX,
     detached_signature,
 )

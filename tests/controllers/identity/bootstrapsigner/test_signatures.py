@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.secrets import BOOTSTRAP_TOKEN, Secret, encoded
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.controllers.identity.bootstrapsigner.reconciler import (
+from controller_manager.controllers.identity.bootstrapsigner.controller import (
     detached_signature,
     signed,
     signing_tokens,

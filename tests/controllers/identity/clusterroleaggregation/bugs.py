@@ -4,17 +4,14 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from controller_manager.api.rbac.v1 import ClusterRole, PolicyRule
-from controller_manager.controllers.identity.clusterroleaggregation import (
-    aggregation,
-    reconciler,
-)
-from controller_manager.controllers.identity.clusterroleaggregation.reconciler import (
+from controller_manager.controllers.identity.clusterroleaggregation import controller
+from controller_manager.controllers.identity.clusterroleaggregation.controller import (
     ClusterRoleAggregationReconciler,
 )
 from tests.simulation.planted import Bug
 
-_aggregated_rules = aggregation.aggregated_rules
-_has_rules = aggregation.has_rules
+_aggregated_rules = controller.aggregated_rules
+_has_rules = controller.has_rules
 _SCENARIO: Final = "roles-come-and-go"
 
 
@@ -42,13 +39,13 @@ def _keep_the_last(role: ClusterRole, rules: tuple[PolicyRule, ...]) -> bool:
 
 BUGS: Final[Mapping[str, Bug]] = {
     "aggregate rules in any order": Bug(
-        0, reconciler, "aggregated_rules", _reverse_the_order, _SCENARIO
+        0, controller, "aggregated_rules", _reverse_the_order, _SCENARIO
     ),
     "aggregate a role's own rules": Bug(
-        0, reconciler, "aggregated_rules", _aggregate_its_own_rules, _SCENARIO
+        0, controller, "aggregated_rules", _aggregate_its_own_rules, _SCENARIO
     ),
     "keep the rules of the last source": Bug(
-        0, reconciler, "has_rules", _keep_the_last, _SCENARIO
+        0, controller, "has_rules", _keep_the_last, _SCENARIO
     ),
     "miss changes of other roles": Bug(
         0,

@@ -11,13 +11,11 @@ from controller_manager.api.selectors import (
     LabelSelectorRequirement,
     compile_selector,
 )
-from controller_manager.controllers.identity.clusterroleaggregation.aggregation import (
-    aggregated_rules,
-    has_rules,
-)
-from controller_manager.controllers.identity.clusterroleaggregation.reconciler import (
+from controller_manager.controllers.identity.clusterroleaggregation.controller import (
     ANY,
     BY_WANTED_LABEL,
+    aggregated_rules,
+    has_rules,
     label_entries,
     selector_entries,
 )

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from controller_manager.api.core.secrets import ACCOUNT_NAME, SECRETS
 from controller_manager.api.meta import labels_of
-from controller_manager.controllers.identity.legacytokencleaner import TRACKING
-from controller_manager.controllers.identity.legacytokencleaner.options import (
+from controller_manager.controllers.identity.legacytokencleaner import (
+    TRACKING,
     LegacyTokenCleanerOptions,
 )
 from controller_manager.options.config import Config

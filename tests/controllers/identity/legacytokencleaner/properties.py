@@ -7,12 +7,12 @@ from datetime import timedelta
 from controller_manager.api.core.secrets import ACCOUNT_NAME, SERVICE_ACCOUNT_TOKEN
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_day, parse_time
+from controller_manager.controllers.identity.legacytokencleaner import (
+    LegacyTokenCleanerOptions,
+)
 from controller_manager.controllers.identity.legacytokencleaner.controller import (
     INVALID_SINCE,
     LAST_USED,
-)
-from controller_manager.controllers.identity.legacytokencleaner.options import (
-    LegacyTokenCleanerOptions,
 )
 from controller_manager.options.config import Config
 from tests.controllers.identity.legacytokencleaner.workload import (

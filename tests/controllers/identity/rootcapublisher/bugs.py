@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller_manager.api.core.v1 import ConfigMap
-from controller_manager.controllers.identity.rootcapublisher import reconciler
-from controller_manager.controllers.identity.rootcapublisher.reconciler import (
+from controller_manager.controllers.identity.rootcapublisher import controller
+from controller_manager.controllers.identity.rootcapublisher.controller import (
     RootCAReconciler,
 )
 from tests.simulation.planted import Bug
@@ -28,6 +28,6 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, RootCAReconciler, "watches", RootCAReconciler.watches[:1], _SCENARIO
     ),
     "publish nothing in new namespaces": Bug(
-        0, reconciler, "is_active", lambda _: False, _SCENARIO
+        0, controller, "is_active", lambda _: False, _SCENARIO
     ),
 }

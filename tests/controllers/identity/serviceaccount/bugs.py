@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller_manager.controllers.identity.serviceaccount import reconciler
-from controller_manager.controllers.identity.serviceaccount.reconciler import (
+from controller_manager.controllers.identity.serviceaccount import controller
+from controller_manager.controllers.identity.serviceaccount.controller import (
     ServiceAccountReconciler,
 )
 from tests.simulation.planted import Bug
@@ -25,6 +25,6 @@ BUGS: Final[Mapping[str, Bug]] = {
         _SCENARIO,
     ),
     "give new namespaces no account": Bug(
-        0, reconciler, "is_active", lambda _: False, _SCENARIO
+        0, controller, "is_active", lambda _: False, _SCENARIO
     ),
 }

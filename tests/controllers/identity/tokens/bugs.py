@@ -7,10 +7,8 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.secrets import Secret, encoded
 from controller_manager.api.core.v1 import ServiceAccount
-from controller_manager.controllers.identity.tokens import reconciler, secrets
-from controller_manager.controllers.identity.tokens.reconciler import (
-    TokensReconciler,
-)
+from controller_manager.controllers.identity.tokens import controller, secrets
+from controller_manager.controllers.identity.tokens.controller import TokensReconciler
 from tests.simulation.planted import Bug
 
 _completed = secrets.completed
@@ -47,7 +45,7 @@ _ACCOUNTS_ADDED = replace(TokensReconciler.watches[1], on=("add",))
 
 BUGS: Final[Mapping[str, Bug]] = {
     "give a token to any account of the name": Bug(
-        0, reconciler, "is_for", _is_for_the_name, "token-of-a-replaced-account"
+        0, controller, "is_for", _is_for_the_name, "token-of-a-replaced-account"
     ),
     "miss that an account is gone": Bug(
         0,
@@ -70,6 +68,6 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, TokensReconciler, "deleted", _forget_the_list, "token-that-is-deleted"
     ),
     "sign anew with each repair": Bug(
-        0, reconciler, "completed", _sign_again, "token-that-is-spoiled"
+        0, controller, "completed", _sign_again, "token-that-is-spoiled"
     ),
 }

@@ -11,7 +11,7 @@ from controller_manager.api.core.secrets import (
     Secret,
 )
 from controller_manager.client.rest.client import PatchType
-from controller_manager.controllers.identity.tokens.options import TokensOptions
+from controller_manager.controllers.identity.tokens import TokensOptions
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, make_config
 from tests.controllers.identity.tokens.keys import key_file

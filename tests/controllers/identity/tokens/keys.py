@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from controller_manager.controllers.identity.tokens.reconciler import PrivateKey
+from controller_manager.controllers.identity.tokens.controller import PrivateKey
 
 
 @cache

@@ -12,8 +12,8 @@ from controller_manager.api.core.secrets import (
     SERVICE_ACCOUNT_TOKEN,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.identity.tokens.options import TokensOptions
-from controller_manager.controllers.identity.tokens.reconciler import UID_CLAIM
+from controller_manager.controllers.identity.tokens import TokensOptions
+from controller_manager.controllers.identity.tokens.controller import UID_CLAIM
 from controller_manager.options.config import Config
 from tests.controllers.identity.tokens.keys import elliptic_key, key_file
 from tests.controllers.identity.tokens.workload import ROBOTS, TokenUsers, is_filled

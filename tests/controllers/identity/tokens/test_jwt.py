@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 from controller_manager.api.core.v1 import ServiceAccount
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.control.key_id import key_id
-from controller_manager.controllers.identity.tokens.reconciler import (
+from controller_manager.controllers.identity.tokens.controller import (
     KeyFileError,
     PrivateKey,
     TokenSigner,

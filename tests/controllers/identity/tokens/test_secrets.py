@@ -12,7 +12,7 @@ from controller_manager.api.core.secrets import (
 )
 from controller_manager.api.core.v1 import ObjectReference, ServiceAccount
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.controllers.identity.tokens.reconciler import TokenSigner
+from controller_manager.controllers.identity.tokens.controller import TokenSigner
 from controller_manager.controllers.identity.tokens.secrets import (
     account_uid,
     completed,

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from controller_manager.controllers.nodes.podgc import reconciler
-from controller_manager.controllers.nodes.podgc.reconciler import PodGarbageCollector
+from controller_manager.controllers.nodes.podgc import controller
+from controller_manager.controllers.nodes.podgc.controller import PodGarbageCollector
 from tests.simulation.planted import Bug
 
 
@@ -21,9 +21,9 @@ BUGS: Final[Mapping[str, Bug]] = {
         "node-that-the-cache-lacks",
     ),
     "collect pods without a quarantine": Bug(
-        0, reconciler, "_QUARANTINE", 0.0, "node-is-back-within-its-quarantine"
+        0, controller, "_QUARANTINE", 0.0, "node-is-back-within-its-quarantine"
     ),
     "collect no pod": Bug(
-        0, reconciler, "missing_nodes", lambda *_: (), "pod-of-a-node-that-is-gone"
+        0, controller, "missing_nodes", lambda *_: (), "pod-of-a-node-that-is-gone"
     ),
 }

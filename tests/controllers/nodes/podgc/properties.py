@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from controller_manager.controllers.nodes.podgc.options import PodGCOptions
+from controller_manager.controllers.nodes.podgc import PodGCOptions
 from controller_manager.options.config import Config
 from tests.simulation.changes import only
 from tests.simulation.properties import AllowedWrite, Properties

@@ -8,7 +8,7 @@ from controller_manager.api.core.v1 import (
     Node,
     Pod,
 )
-from controller_manager.controllers.nodes.podgc.reconciler import (
+from controller_manager.controllers.nodes.podgc.controller import (
     may_be_collected,
     missing_nodes,
     terminated_above_threshold,

@@ -12,8 +12,8 @@ from controller_manager.api.core.v1 import (
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.controllers.nodes.podgc.options import PodGCOptions
-from controller_manager.controllers.nodes.podgc.reconciler import PodGarbageCollector
+from controller_manager.controllers.nodes.podgc import PodGCOptions
+from controller_manager.controllers.nodes.podgc.controller import PodGarbageCollector
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.runtime.controller import WorkerGroup
 from controller_manager.runtime.outcome import DONE

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller_manager.api.core.v1 import Node
-from controller_manager.controllers.nodes.ttl import reconciler
-from controller_manager.controllers.nodes.ttl.reconciler import STEPS, TTLReconciler
+from controller_manager.controllers.nodes.ttl import controller
+from controller_manager.controllers.nodes.ttl.controller import STEPS, TTLReconciler
 from controller_manager.runtime.outcome import DONE, Outcome
 from tests.simulation.planted import Bug
 
@@ -32,6 +32,6 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, TTLReconciler, "watches", TTLReconciler.watches[:1], _MANY
     ),
     "change the TTL to and fro": Bug(
-        0, reconciler, "step_for", _without_overlap, _MANY
+        0, controller, "step_for", _without_overlap, _MANY
     ),
 }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_manager.controllers.nodes.ttl.reconciler import STEPS, step_for
+from controller_manager.controllers.nodes.ttl.controller import STEPS, step_for
 
 
 @pytest.mark.parametrize(

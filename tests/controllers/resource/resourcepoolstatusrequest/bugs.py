@@ -6,7 +6,7 @@ from typing import Final
 
 from controller_manager.api.dynamicresources.v1 import ResourceSlice
 from controller_manager.controllers.resource.resourcepoolstatusrequest import status
-from controller_manager.controllers.resource.resourcepoolstatusrequest.reconciler import (  # noqa: E501 - a long name
+from controller_manager.controllers.resource.resourcepoolstatusrequest.controller import (  # noqa: E501 - a long path
     PoolStatusReconciler,
 )
 from tests.simulation.planted import Bug

@@ -15,7 +15,7 @@ from controller_manager.api.dynamicresources.v1alpha3 import (
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.controllers.resource.resourcepoolstatusrequest.metrics import (
+from controller_manager.controllers.resource.resourcepoolstatusrequest.controller import (  # noqa: E501 - a long path
     PoolStatusMetrics,
 )
 from controller_manager.options.gates import FeatureGates

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from controller_manager.control.protection import LiveUse
-from controller_manager.controllers.scheduling.podgroupprotection.reconciler import (
+from controller_manager.controllers.scheduling.podgroupprotection.controller import (
     PodGroupProtectionReconciler,
 )
 from tests.simulation.planted import Bug

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.scheduling.podgroupprotection.reconciler import (
+from controller_manager.controllers.scheduling.podgroupprotection.controller import (
     FINALIZER,
 )
 from controller_manager.options.config import Config

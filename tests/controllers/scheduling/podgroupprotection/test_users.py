@@ -9,7 +9,7 @@ from controller_manager.api.core.v1 import (
     PodSpec,
     PodStatus,
 )
-from controller_manager.controllers.scheduling.podgroupprotection.reconciler import (
+from controller_manager.controllers.scheduling.podgroupprotection.controller import (
     BY_GROUP,
     group_of,
     used_by,

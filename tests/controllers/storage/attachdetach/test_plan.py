@@ -14,7 +14,7 @@ from controller_manager.api.storage.v1 import (
     AttachmentStatus,
 )
 from controller_manager.control.csi_migration import CSIVolume
-from controller_manager.control.disk_names import disk_name
+from controller_manager.control.volumes import disk_name
 from controller_manager.controllers.storage.attachdetach import AttachDetachOptions
 from controller_manager.controllers.storage.attachdetach.plan import (
     ForcedDetach,

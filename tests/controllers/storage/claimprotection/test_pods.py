@@ -14,7 +14,7 @@ from controller_manager.api.core.v1 import (
     PodVolume,
 )
 from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
-from controller_manager.control.pods_by_claim import PODS_BY_CLAIM, claim_names
+from controller_manager.control.pod_indexes import PODS_BY_CLAIM, claim_names
 from controller_manager.controllers.storage.claimprotection.pods import uses
 
 DELETED = "2026-01-01T00:00:00Z"

@@ -13,7 +13,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.control.storage_operations import StorageOperationMetrics
+from controller_manager.control.volumes import StorageOperationMetrics
 from controller_manager.controllers.storage.volumeexpander import controller
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config

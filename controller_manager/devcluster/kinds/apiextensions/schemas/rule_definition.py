@@ -6,8 +6,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.checker import check
-from controller_manager.control.cel.messages import text_of
-from controller_manager.control.cel.tokens import SyntaxProblem
+from controller_manager.control.cel.syntax import SyntaxProblem, text_of
 from controller_manager.control.cel.types import Optional, Scalar, Type
 from controller_manager.devcluster.cel.program import Program
 from controller_manager.devcluster.server.apimachinery.statuses import (

@@ -12,29 +12,18 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import parse_day
+from controller_manager.control.cel import types
 from controller_manager.control.cel.schemas import SCALARS
-from controller_manager.control.cel.types import (
-    BYTES,
-    DURATION,
-    DYN,
-    STRING,
-    TIMESTAMP,
-    ListOf,
-    MapOf,
-    Type,
-    escaped,
-    object_of,
-)
 from controller_manager.devcluster.cel.library.standard import duration_of, timestamp_of
 from controller_manager.devcluster.cel.values import EvaluationError
 
 from .keywords import EMBEDDED, INT_OR_STRING, items_of, properties_of, schema_of_others
 
-_FORMATS: Final[Mapping[str, Type]] = {
-    "byte": BYTES,
-    "date": TIMESTAMP,
-    "date-time": TIMESTAMP,
-    "duration": DURATION,
+_FORMATS: Final[Mapping[str, types.Type]] = {
+    "byte": types.BYTES,
+    "date": types.TIMESTAMP,
+    "date-time": types.TIMESTAMP,
+    "duration": types.DURATION,
 }
 _TEXT: Final[JSON] = {"type": "string"}
 _META: Final[JSON] = {
@@ -54,28 +43,28 @@ def fields_of(schema: JSON, *, is_resource: bool) -> JSON:
     return {**known, **_META} if is_resource or schema.get(EMBEDDED) else known
 
 
-def declared_type(schema: JSON, *, is_resource: bool = False) -> Type:
+def declared_type(schema: JSON, *, is_resource: bool = False) -> types.Type:
     """Return the CEL type of the values that a schema describes."""
     if schema.get(INT_OR_STRING):
-        return DYN
+        return types.DYN
     match schema.get("type"):
         case "array" if (items := items_of(schema)) is not None:
-            return ListOf(declared_type(items))
+            return types.ListOf(declared_type(items))
         case "object" if (others := schema_of_others(schema)) is not None:
-            return MapOf(declared_type(others))
+            return types.MapOf(declared_type(others))
         case "object" if fields := fields_of(schema, is_resource=is_resource):
-            return object_of(
+            return types.object_of(
                 {
                     name: declared_type(each)
                     for found, each in fields.items()
-                    if (name := escaped(found)) is not None
+                    if (name := types.escaped(found)) is not None
                 }
             )
         case "string":
-            return _FORMATS.get(schema.get("format", ""), STRING)
+            return _FORMATS.get(schema.get("format", ""), types.STRING)
         case str(type_):
-            return SCALARS.get(type_, DYN)
-    return DYN
+            return SCALARS.get(type_, types.DYN)
+    return types.DYN
 
 
 def rule_value(value: Any, schema: JSON, *, is_resource: bool = False) -> Any:
@@ -105,7 +94,7 @@ def _object(value: JSON, schema: JSON, *, is_resource: bool) -> JSON:
     return {
         name: rule_value(value[found], each)
         for found, each in fields.items()
-        if found in value and (name := escaped(found)) is not None
+        if found in value and (name := types.escaped(found)) is not None
     }
 
 

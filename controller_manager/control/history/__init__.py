@@ -1,1 +1,0 @@
-"""Controller revisions: the history of stateful sets and daemon sets."""

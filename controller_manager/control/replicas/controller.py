@@ -1,0 +1,401 @@
+"""Keeps a number of pods for replica sets and replication controllers (replica_set.go).
+
+Upstream also uses its replica set controller for replication controllers, through
+adapters that convert each object. Here both types are used directly. The metrics have
+upstream's names.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import ClassVar, Final, TypeVar
+
+import msgspec
+from prometheus_client import CollectorRegistry, Histogram
+
+from controller_manager.api.apps.v1 import (
+    REPLICASETS,
+    ReplicaSet,
+    desired_replicas,
+    selector_of,
+)
+from controller_manager.api.core.v1 import PODS, Pod, ReplicationController
+from controller_manager.api.meta import (
+    controller_of,
+    controller_reference,
+    is_deleting,
+    key_of,
+    labels_of,
+)
+from controller_manager.api.pods import is_active, is_terminating, next_availability
+from controller_manager.api.resource import AnyResource
+from controller_manager.api.selectors import Selector, SelectorError, compile_selector
+from controller_manager.client.events.recorder import WARNING
+from controller_manager.client.rest.errors import (
+    APIError,
+    Conflict,
+    NotFound,
+    TransportError,
+    gravest,
+    is_about,
+    is_namespace_terminating,
+    may_be_applied,
+)
+from controller_manager.control.controller_ref_manager import Claimer
+from controller_manager.control.expectations import (
+    Expectations,
+    StaleSyncs,
+    State,
+    Takeover,
+)
+from controller_manager.control.failed_at_once import NO_LIMIT, FailuresAtOnce
+from controller_manager.control.owner_reads import OwnerReads
+from controller_manager.control.pod_control import (
+    PodControl,
+    pod_from_template,
+    slow_start,
+)
+from controller_manager.informers.indexes import BY_CONTROLLER
+from controller_manager.informers.lister import Lister
+from controller_manager.runtime.context import ControllerContext
+from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, failure_of
+from controller_manager.runtime.reconciler import Reconciler
+
+from .ranking import age_ratios, choose_pods_to_delete
+from .status import OwnerStatus, calculate_status, differs_in_substance
+
+BURST_REPLICAS: Final = 500
+"""The most pods that one sync creates or deletes."""
+
+
+def burst(active: int, wanted: int) -> int:
+    """Return how many pods to create now; to delete, if the number is negative."""
+    return max(-BURST_REPLICAS, min(wanted - active, BURST_REPLICAS))
+
+
+_AGE_RATIO: Final = (0.25, 0.5, 1, 2, 4, 8)
+
+
+class ReplicaSetMetrics:
+    """The ``replicaset_controller_*`` metrics."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Register the collectors."""
+        self.age_ratio = Histogram(
+            "replicaset_controller_sorting_deletion_age_ratio",
+            "Ratio of a deleted pod's age to that of the youngest ready pod",
+            buckets=_AGE_RATIO,
+            registry=registry,
+        )
+        self.stale_syncs = StaleSyncs(
+            registry, "replicaset_controller", REPLICASETS, PODS
+        )
+
+
+_UNSEEN_RECHECK: Final = 5.0
+"""Seconds until the next sync while the cache does not show all writes."""
+
+
+OwnerT = TypeVar("OwnerT", ReplicaSet, ReplicationController)
+
+
+class ReplicasReconciler(Reconciler[OwnerT]):
+    """Creates and deletes pods until each owner has the number that it wants.
+
+    A subclass names the resource of the owners in `watches` and sets the attributes
+    below.
+    """
+
+    noun: ClassVar[str]
+    """The word for one owner in messages."""
+
+    counts_terminating = False
+    """True if statuses have the number of terminating pods."""
+
+    uses_deletion_costs = True
+    """True if the annotation pod-deletion-cost counts."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._resource = self.resource
+        self._owners = context.lister(self._resource, BY_CONTROLLER)
+        self._pods: Lister[Pod] = self.lister(PODS)
+        self._metrics = context.metrics.of(ReplicaSetMetrics)
+        self._expectations = Expectations(context.clock)
+        self._reads = OwnerReads(
+            context.client, self._resource, self._owners, context.consistency
+        )
+        self._takeover = Takeover(
+            context.server_clock,
+            elected=context.config.generic.leader_election.leader_elect,
+        )
+        self._failures = FailuresAtOnce(context.clock)
+        self._server_clock = context.server_clock
+        self._pod_control = PodControl(context.client, context.recorder, self._resource)
+
+    # Handlers, and the state that they keep.
+
+    def starting(self) -> None:
+        """Note that this process begins to lead."""
+        self._takeover.start_leading()
+        self._reads.start_leading()
+
+    def deleted(self, obj: OwnerT) -> None:
+        """Drop the state of an owner, so that a new one of its name starts afresh."""
+        self.forget(key_of(obj))
+        self._reads.forget(obj)
+
+    def forget(self, key: str) -> None:
+        """Drop the expectations of a key whose owner is gone."""
+        self._expectations.forget(key)
+        self._failures.forget(key)
+        self._takeover.forget(key)
+
+    def dependent_added(self, key: str, obj: Pod) -> None:  # noqa: ARG002 - any pod
+        """Expect one creation fewer."""
+        self._expectations.creations_settled(key)
+
+    def dependent_gone(self, key: str, obj: Pod) -> None:
+        """Stop expecting the deletion of this pod."""
+        self._expectations.deletion_settled(key, obj.metadata.uid)
+        self._failures.gone(key, obj)
+
+    def is_known_gone(self, obj: OwnerT) -> bool:
+        """Tell whether a response of the API server showed that this owner is gone."""
+        return self._reads.is_known_gone(obj)
+
+    def stale(self, resource: AnyResource) -> None:
+        """Count a sync that waits for a cache, if upstream's gate is enabled."""
+        if self.reads_own_writes:
+            self._metrics.stale_syncs.count(resource)
+
+    # The sync.
+
+    async def reconcile(self, owner: OwnerT) -> Outcome:
+        """Create or delete pods of the owner, and write its status."""
+        key = key_of(owner)
+        if self.reads_own_writes:
+            self._expectations.cache_caught_up(key)
+        selector = self._usable_selector(owner)
+        if selector is None:
+            return DONE
+        expected = self._expectations.state(key)
+        if expected is State.UNKNOWN:
+            return await self._read_api_server(key, owner, selector)
+        owned = self._pods.controlled_by(owner)
+        active = await self._claim(owner, selector, owned)
+        failure: Exception | None = None
+        acted, allowed = False, NO_LIMIT
+        if expected is State.FULFILLED and not is_deleting(owner):
+            if self._may_repeat_former_leader(owner, active):
+                return await self._read_api_server(
+                    key, owner, selector, is_takeover=True
+                )
+            if len(active) < desired_replicas(owner) or key in self._failures:
+                now = self._server_clock.now()
+                allowed = self._failures.allowance(owner, owned, now)
+            acted, failure = await self._manage(key, owner, active, allowed.most)
+        terminating = [
+            pod
+            for pod in owned
+            if is_terminating(pod) and selector.matches(labels_of(pod))
+        ]
+        now = self.clock.now()
+        status = calculate_status(
+            owner,
+            active,
+            terminating if self.counts_terminating else None,
+            failure,
+            now,
+        )
+        min_ready_seconds = owner.spec.min_ready_seconds
+        waits = (next_availability(active, min_ready_seconds, now), allowed.seconds)
+        next_change = min((each for each in waits if each is not None), default=None)
+        ending = self._end(owner, status, failure, acted=acted)
+        failed = await failure_of(ending, next_change)
+        return failed or Done(self._requeue_after(key, next_change))
+
+    async def _end(
+        self,
+        owner: OwnerT,
+        status: OwnerStatus,
+        failure: Exception | None,
+        *,
+        acted: bool,
+    ) -> None:
+        """Write the status; then raise the failure of a write to pods."""
+        await self._report(owner, status, acted=acted and failure is None)
+        if failure is not None:
+            raise failure
+
+    def _requeue_after(self, key: str, next_change: float | None) -> float | None:
+        """Return the seconds until the next sync, or `None` if an event causes it.
+
+        While a write of this sync is not visible, the next sync must not depend on an
+        event: a pod can be created and deleted while the watch is broken.
+        """
+        if self._expectations.state(key) is State.FULFILLED:
+            return next_change
+        if next_change is None:
+            return _UNSEEN_RECHECK
+        return min(_UNSEEN_RECHECK, next_change)
+
+    def _usable_selector(self, owner: OwnerT) -> Selector | None:
+        """Return the selector; warn, and return `None`, if it selects no pods."""
+        try:
+            selector = compile_selector(selector_of(owner))
+        except SelectorError as error:
+            problem = str(error)
+        else:
+            template_labels = owner.spec.template.metadata.labels or {}
+            if selector.is_empty or selector.nothing:
+                problem = "a non-empty selector is required"
+            elif not selector.matches(template_labels):
+                problem = "the selector does not match the labels of the pod template"
+            else:
+                return selector
+        self.recorder.event(
+            self._resource,
+            owner,
+            WARNING,
+            "InvalidSelector",
+            f"This {self.noun} cannot be processed: {problem}",
+        )
+        return None
+
+    def _may_repeat_former_leader(self, owner: OwnerT, active: Sequence[Pod]) -> bool:
+        """Tell whether a former leader may have made the planned changes already."""
+        wanted = desired_replicas(owner)
+        return len(active) != wanted and self._takeover.must_recheck(owner)
+
+    async def _read_api_server(
+        self, key: str, owner: OwnerT, selector: Selector, *, is_takeover: bool = False
+    ) -> Outcome:
+        """Wait until the caches show all writes, before the next writes.
+
+        This is needed if a write got no response, was not visible for five minutes, or
+        may have been made by the former leader.
+        """
+        await self._reads.wait_for_all_caches(owner, selector, is_takeover=is_takeover)
+        self._expectations.forget(key)
+        self._takeover.rechecked(key)
+        self.logger.v(2).info(
+            "The cache may be stale, so the pods are read from the API server"
+        )
+        return Requeue(0.0, "the cache may be stale")
+
+    async def _claim(
+        self,
+        owner: OwnerT,
+        selector: Selector,
+        owned: Sequence[Pod],
+    ) -> list[Pod]:
+        orphans: Sequence[Pod] = self._pods.orphans(owner.metadata.namespace, selector)
+        claimer = Claimer(self.client, self._resource, PODS)
+        active = [pod for pod in (*owned, *orphans) if is_active(pod)]
+        return await claimer.claim(owner, selector, active)
+
+    async def _manage(
+        self, key: str, owner: OwnerT, active: Sequence[Pod], most: int | None
+    ) -> tuple[bool, Exception | None]:
+        """Create or delete pods; return whether this was tried, and the failure.
+
+        `most` limits the creations, `None` does not.
+        """
+        count = burst(len(active), desired_replicas(owner))
+        if count < 0:
+            return True, await self._delete(key, owner, active, -count)
+        if most is not None:
+            count = min(count, most)
+        if count:
+            return True, await self._create(key, owner, count)
+        return False, None
+
+    async def _create(self, key: str, owner: OwnerT, count: int) -> Exception | None:
+        self.logger.v(2).info("Too few replicas", creating=count)
+        reference = controller_reference(
+            owner, self._resource.api_version, self._resource.kind
+        )
+        body = pod_from_template(owner.spec.template, owner, reference)
+
+        async def create_one() -> None:
+            try:
+                await self._pod_control.create(owner, body)
+            except Exception as error:
+                if may_be_applied(error):
+                    self._expectations.outcome_unknown(key)
+                else:
+                    self._expectations.creations_settled(key)
+                raise
+
+        self._expectations.expect_creations(key, count)
+        started, failure = await slow_start(count, create_one)
+        # The cache will never show creations that were not tried.
+        self._expectations.creations_settled(key, count - started)
+        if failure is not None and is_namespace_terminating(failure):
+            return None  # no error: no object can be created in that namespace
+        return failure
+
+    async def _delete(
+        self, key: str, owner: OwnerT, active: Sequence[Pod], count: int
+    ) -> Exception | None:
+        now = self.clock.now()
+        related = self._related_pods(owner)
+        chosen = choose_pods_to_delete(
+            active, related, count, now, use_deletion_costs=self.uses_deletion_costs
+        )
+        for ratio in age_ratios(active, chosen, now):
+            self._metrics.age_ratio.observe(ratio)
+        self.logger.v(2).info("Too many replicas", deleting=count)
+
+        async def delete_one(pod: Pod) -> None:
+            try:
+                await self._pod_control.delete(owner, pod)
+            except NotFound:
+                self._expectations.deletion_settled(key, pod.metadata.uid)
+            except (APIError, TransportError):
+                # Deleting the same pod twice does no harm, so the outcome of this
+                # deletion need not be known.
+                self._expectations.deletion_settled(key, pod.metadata.uid)
+                raise
+
+        self._expectations.expect_deletions(key, {pod.metadata.uid for pod in chosen})
+        results = await asyncio.gather(
+            *(delete_one(pod) for pod in chosen), return_exceptions=True
+        )
+        return gravest(each for each in results if isinstance(each, Exception))
+
+    def _related_pods(self, owner: OwnerT) -> list[Pod]:
+        """Return the pods of all owners that have the same controller as `owner`."""
+        reference = controller_of(owner)
+        if reference is None:
+            return []
+        return [
+            pod
+            for sibling in self._owners.controlled_by_uid(reference.uid)
+            for pod in self._pods.controlled_by(sibling)
+        ]
+
+    async def _report(self, owner: OwnerT, status: OwnerStatus, *, acted: bool) -> None:
+        """Write the status if it has changed.
+
+        A status that is written right after pods were created or deleted is soon out of
+        date: the sync that sees these pods writes another status. So after such writes
+        (`acted`) a new observedGeneration alone is not written. This saves one write
+        for each scaling.
+        """
+        old = owner.status
+        if acted and not differs_in_substance(old, status):
+            return
+        if msgspec.structs.replace(old, conditions=old.conditions or None) == status:
+            return
+        reported = msgspec.structs.replace(owner, status=status)
+        try:
+            await self.client.update_for_metadata(self._resource, reported, "status")
+        except NotFound as error:
+            if not is_about(error, owner.metadata.name):
+                raise
+            self._reads.mark_gone(owner)
+            return
+        except Conflict:
+            await self._reads.wait_for_cache(owner)
+            raise

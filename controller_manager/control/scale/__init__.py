@@ -1,1 +1,0 @@
-"""The scale subresource of any kind that has one."""

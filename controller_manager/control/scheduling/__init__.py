@@ -1,1 +1,0 @@
-"""The rules by which kube-scheduler decides whether a pod may run on a node."""

@@ -1,1 +1,0 @@
-"""Tests of what the controllers of certificate requests share."""
