@@ -10,21 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from . import syntax
-from .types import (
-    DYN,
-    INT,
-    STRING,
-    Dynamic,
-    ListOf,
-    MapOf,
-    Object,
-    Optional,
-    Scalar,
-    Type,
-    is_defined,
-    result_of,
-)
+from . import syntax, types
 
 _ONE_VARIABLE: Final = {
     "all": (2,),
@@ -49,13 +35,13 @@ _TWO_VARIABLES: Final = {
 class Checked(Struct, frozen=True):
     """The type of an expression, and its errors."""
 
-    type: Type
+    type: types.Type
     problems: tuple[syntax.Problem, ...]
 
 
 def check(
     node: syntax.Node,
-    variables: Mapping[str, Type],
+    variables: Mapping[str, types.Type],
     undeclared: frozenset[str] = frozenset(),
 ) -> Checked:
     """Return the type of an expression, and its certain errors.
@@ -68,7 +54,7 @@ def check(
     try:
         found = checker.type_of(node, variables)
     except RecursionError:
-        return Checked(DYN, ())
+        return Checked(types.DYN, ())
     return Checked(found, tuple(sorted(set(checker.problems))))
 
 
@@ -77,11 +63,11 @@ class _Checker:
         self._undeclared = undeclared
         self.problems: list[syntax.Problem] = []
 
-    def type_of(self, node: syntax.Node, names: Mapping[str, Type]) -> Type:
+    def type_of(self, node: syntax.Node, names: Mapping[str, types.Type]) -> types.Type:
         """Return the type of a node, and note its problems."""
         match node:
             case syntax.Literal(type=name):
-                return DYN if name == "null_type" else Scalar(name)
+                return types.DYN if name == "null_type" else types.Scalar(name)
             case syntax.Identifier():
                 return self._identifier(node, names)
             case syntax.Selection():
@@ -94,59 +80,70 @@ class _Checker:
                 return self._operation(node, names)
             case syntax.Collection(parts=parts):
                 self._each(parts, names)
-                return DYN
+                return types.DYN
 
     def _each(
-        self, nodes: tuple[syntax.Node, ...], names: Mapping[str, Type]
-    ) -> list[Type]:
+        self, nodes: tuple[syntax.Node, ...], names: Mapping[str, types.Type]
+    ) -> list[types.Type]:
         return [self.type_of(each, names) for each in nodes]
 
-    def _problem(self, at: int, message: str) -> Type:
+    def _problem(self, at: int, message: str) -> types.Type:
         self.problems.append(syntax.Problem(at, message))
-        return DYN
+        return types.DYN
 
-    def _identifier(self, node: syntax.Identifier, names: Mapping[str, Type]) -> Type:
+    def _identifier(
+        self, node: syntax.Identifier, names: Mapping[str, types.Type]
+    ) -> types.Type:
         if node.name not in names and node.name in self._undeclared:
             message = f"undeclared reference to '{node.name}' (in container '')"
             return self._problem(node.at, message)
-        return names.get(node.name, DYN)
+        return names.get(node.name, types.DYN)
 
     def _selection(
-        self, node: syntax.Selection, names: Mapping[str, Type], at: int | None = None
-    ) -> Type:
+        self,
+        node: syntax.Selection,
+        names: Mapping[str, types.Type],
+        at: int | None = None,
+    ) -> types.Type:
         """Return the type of a field; `at` is another offset for an error."""
         operand = self.type_of(node.operand, names)
-        is_optional = node.is_optional or isinstance(operand, Optional)
-        if isinstance(operand, Optional):
+        is_optional = node.is_optional or isinstance(operand, types.Optional)
+        if isinstance(operand, types.Optional):
             operand = operand.value
         found = self._field(node, operand, node.at if at is None else at)
-        return Optional(found) if is_optional else found
+        return types.Optional(found) if is_optional else found
 
-    def _field(self, node: syntax.Selection, operand: Type, at: int) -> Type:
+    def _field(
+        self, node: syntax.Selection, operand: types.Type, at: int
+    ) -> types.Type:
         match operand:
-            case Object(field=field) if not node.is_quoted:
+            case types.Object(field=field) if not node.is_quoted:
                 found = field(node.field)
                 if found is None:
                     return self._problem(at, f"undefined field '{node.field}'")
                 return found
-            case MapOf(value=value):
+            case types.MapOf(value=value):
                 return value
-            case Scalar(name=name):
+            case types.Scalar(name=name):
                 message = f"type '{name}' does not support field selection"
                 return self._problem(at, message)
-        return DYN
+        return types.DYN
 
-    def _indexing(self, node: syntax.Indexing, names: Mapping[str, Type]) -> Type:
+    def _indexing(
+        self, node: syntax.Indexing, names: Mapping[str, types.Type]
+    ) -> types.Type:
         operand = self.type_of(node.operand, names)
         self.type_of(node.index, names)
         match operand:
-            case ListOf(item=item):
+            case types.ListOf(item=item):
                 return item
-            case MapOf(value=value):
+            case types.MapOf(value=value):
                 return value
-        return DYN
+        return types.DYN
 
-    def _operation(self, node: syntax.Operation, names: Mapping[str, Type]) -> Type:
+    def _operation(
+        self, node: syntax.Operation, names: Mapping[str, types.Type]
+    ) -> types.Type:
         """Return the type of an operation; the operators of a chain one by one.
 
         It does not recurse, as an expression may join hundreds of parts with ``||``.
@@ -160,17 +157,19 @@ class _Checker:
             found = self._result(each, [found, *others])
         return found
 
-    def _result(self, node: syntax.Operation, operands: list[Type]) -> Type:
-        if is_defined(node.operator, operands):
-            return result_of(node.operator, operands)
-        shown = ", ".join(each.name for each in operands if isinstance(each, Scalar))
+    def _result(self, node: syntax.Operation, operands: list[types.Type]) -> types.Type:
+        if types.is_defined(node.operator, operands):
+            return types.result_of(node.operator, operands)
+        shown = ", ".join(
+            each.name for each in operands if isinstance(each, types.Scalar)
+        )
         name = f"_{node.operator}_" if len(operands) > 1 else f"{node.operator}_"
         message = f"found no matching overload for '{name}' applied to '({shown})'"
         return self._problem(node.at, message)
 
     # Calls
 
-    def _call(self, node: syntax.Call, names: Mapping[str, Type]) -> Type:
+    def _call(self, node: syntax.Call, names: Mapping[str, types.Type]) -> types.Type:
         if node.target is None:
             return self._global_call(node, names)
         target = self.type_of(node.target, names)
@@ -181,55 +180,69 @@ class _Checker:
         if node.function == "bind" and node.target == _CEL:
             return self._bind(node, names)
         if node.function in ("optMap", "optFlatMap"):
-            return self._macro(node, DYN, names, 1)
+            return self._macro(node, types.DYN, names, 1)
         self._each(node.arguments, names)
-        return DYN
+        return types.DYN
 
-    def _global_call(self, node: syntax.Call, names: Mapping[str, Type]) -> Type:
+    def _global_call(
+        self, node: syntax.Call, names: Mapping[str, types.Type]
+    ) -> types.Type:
         match node.function, node.arguments:
             case "has", (syntax.Selection() as selection,):
                 self._selection(selection, names, node.at)
-                return Scalar("bool")
+                return types.Scalar("bool")
         self._each(node.arguments, names)
-        return DYN
+        return types.DYN
 
     def _macro(
-        self, node: syntax.Call, target: Type, names: Mapping[str, Type], count: int
-    ) -> Type:
+        self,
+        node: syntax.Call,
+        target: types.Type,
+        names: Mapping[str, types.Type],
+        count: int,
+    ) -> types.Type:
         """Check the arguments of a macro with the variables that it declares."""
         variables = node.arguments[:count]
         if not all(isinstance(each, syntax.Identifier) for each in variables):
-            return DYN
+            return types.DYN
         declared = [
             each.name for each in variables if isinstance(each, syntax.Identifier)
         ]
-        types = _element_types(target, count)
-        inner = {**names, **dict(zip(declared, types, strict=True))}
+        elements = _element_types(target, count)
+        inner = {**names, **dict(zip(declared, elements, strict=True))}
         found = self._each(node.arguments[count:], inner)
         if node.function in ("all", "exists", "exists_one", "existsOne"):
-            return Scalar("bool")
+            return types.Scalar("bool")
         if node.function == "filter":
             # Of a map, the keys that are filtered are a list.
-            return ListOf(STRING) if isinstance(target, MapOf) else target
-        return ListOf(found[-1]) if node.function in ("map", "transformList") else DYN
+            return (
+                types.ListOf(types.STRING)
+                if isinstance(target, types.MapOf)
+                else target
+            )
+        return (
+            types.ListOf(found[-1])
+            if node.function in ("map", "transformList")
+            else types.DYN
+        )
 
-    def _bind(self, node: syntax.Call, names: Mapping[str, Type]) -> Type:
+    def _bind(self, node: syntax.Call, names: Mapping[str, types.Type]) -> types.Type:
         match node.arguments:
             case (syntax.Identifier(name=name), value, body):
                 return self.type_of(body, {**names, name: self.type_of(value, names)})
         self._each(node.arguments, names)
-        return DYN
+        return types.DYN
 
 
 _CEL: Final = syntax.Identifier(0, "cel")
 
 
-def _element_types(target: Type, count: int) -> list[Type]:
+def _element_types(target: types.Type, count: int) -> list[types.Type]:
     """Return the types of the variables that go over a list or a map."""
     match target:
-        case ListOf(item=item):
-            return [item] if count == 1 else [INT, item]
-        case MapOf(value=value):
-            return [STRING] if count == 1 else [STRING, value]
-        case Dynamic() | Scalar() | Object() | Optional():
-            return [DYN] * count
+        case types.ListOf(item=item):
+            return [item] if count == 1 else [types.INT, item]
+        case types.MapOf(value=value):
+            return [types.STRING] if count == 1 else [types.STRING, value]
+        case types.Dynamic() | types.Scalar() | types.Object() | types.Optional():
+            return [types.DYN] * count

@@ -1,1 +1,52 @@
-"""Rules that the controllers of certificate signing requests share."""
+"""What the three controllers of signing requests share (certificate_controller.go).
+
+The role of their service account, their delays, and the condition Failed.
+"""
+
+from typing import Final
+
+from controller_manager.api.authorization.v1 import SUBJECT_ACCESS_REVIEWS
+from controller_manager.api.certificates.v1 import (
+    FAILED,
+    KUBELET_CLIENT,
+    SIGNER_NAMES,
+    SIGNING_REQUESTS,
+    CertificateSigningRequest,
+)
+from controller_manager.runtime.permissions import RECORD_EVENTS, Permission, allow
+from controller_manager.workqueue.ratelimiters import ExponentialBackoff
+
+SERVICE_ACCOUNT: Final = "certificate-controller"
+
+_SIGNERS: Final = "signers"
+
+PERMISSIONS: Final = (
+    allow(SIGNING_REQUESTS, "delete", "get", "list", "watch"),
+    allow(SIGNING_REQUESTS, "update", subresource="approval"),
+    allow(SIGNING_REQUESTS, "update", subresource="status"),
+    Permission(SIGNING_REQUESTS.group, _SIGNERS, ("approve",), (KUBELET_CLIENT,)),
+    Permission(SIGNING_REQUESTS.group, _SIGNERS, ("sign",), SIGNER_NAMES),
+    allow(SUBJECT_ACCESS_REVIEWS, "create"),
+    *RECORD_EVENTS,
+)
+"""The permissions of upstream's bootstrap policy."""
+
+
+def has_failed(request: CertificateSigningRequest) -> bool:
+    """Tell whether a signer has refused a request."""
+    return any(
+        each.type == FAILED and each.status in ("", "True")
+        for each in request.status.conditions or ()
+    )
+
+
+FIRST_DELAY: Final = 0.2
+"""Seconds before a failed request is tried again; the delay doubles."""
+
+
+def request_backoff() -> ExponentialBackoff:
+    """Return delays of 0.2 s, 0.4 s, 0.8 s … and two minutes at most.
+
+    Upstream waits up to 1,000 s.
+    """
+    return ExponentialBackoff(FIRST_DELAY)

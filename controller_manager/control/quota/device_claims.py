@@ -18,18 +18,10 @@ from controller_manager.api.dynamicresources.v1 import (
 from controller_manager.api.meta import controller_of
 from controller_manager.api.quantity import ZERO, Quantity
 
-from .resources import (
-    DEVICE_CLASS_PREFIX,
-    NOTHING,
-    REQUESTS,
-    Amounts,
-    added,
-    count_name,
-    limits_extended,
-)
+from . import resources
 
 _BY_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
-_COUNT: Final = count_name("resourceclaims", GROUP)
+_COUNT: Final = resources.count_name("resourceclaims", GROUP)
 _ONE: Final = Quantity.of(1)
 
 _MOST_DEVICES: Final = 32
@@ -45,21 +37,23 @@ def tracks(name: str, extended_resources: Mapping[str, str] | None) -> bool:
     """
     if name == _COUNT or name.endswith(_BY_CLASS):
         return True
-    if not limits_extended(name):
+    if not resources.limits_extended(name):
         return False
     if extended_resources is None:
         return True
-    resource = name.removeprefix(REQUESTS)
-    if resource.startswith(DEVICE_CLASS_PREFIX):
-        return resource.removeprefix(DEVICE_CLASS_PREFIX) in extended_resources
+    resource = name.removeprefix(resources.REQUESTS)
+    if resource.startswith(resources.DEVICE_CLASS_PREFIX):
+        return (
+            resource.removeprefix(resources.DEVICE_CLASS_PREFIX) in extended_resources
+        )
     return resource in extended_resources.values()
 
 
 def resource_claim_usage(
     claim: ResourceClaim,
-    extended_resources: Mapping[str, str] = NOTHING,  # type: ignore[assignment]
-    charged_to_pod: Amounts = NOTHING,
-) -> Amounts:
+    extended_resources: Mapping[str, str] = resources.NOTHING,  # type: ignore[assignment]
+    charged_to_pod: resources.Amounts = resources.NOTHING,
+) -> resources.Amounts:
     """Return the usage of a claim, by device class and by extended resource.
 
     If the scheduler made the claim for the extended resources of a pod,
@@ -68,16 +62,16 @@ def resource_claim_usage(
     usage: dict[str, Quantity] = {_COUNT: _ONE}
     devices = claim.spec.devices
     for request in (devices.requests if devices is not None else None) or ():
-        usage = added(usage, _requested(request))
+        usage = resources.added(usage, _requested(request))
     return usage | _extended(usage, extended_resources, charged_to_pod)
 
 
-def _requested(request: DeviceRequest) -> Amounts:
+def _requested(request: DeviceRequest) -> resources.Amounts:
     """Return the devices of a request; the largest alternative of each class counts."""
     if not request.first_available:
         wanted = request.exactly
         if wanted is None:
-            return NOTHING
+            return resources.NOTHING
         return {wanted.device_class_name + _BY_CLASS: _devices(wanted)}
     most: dict[str, Quantity] = {}
     for each in request.first_available:
@@ -94,7 +88,9 @@ def _devices(wanted: DeviceCount) -> Quantity:
 
 
 def _extended(
-    usage: Amounts, extended_resources: Mapping[str, str], charged_to_pod: Amounts
+    usage: resources.Amounts,
+    extended_resources: Mapping[str, str],
+    charged_to_pod: resources.Amounts,
 ) -> dict[str, Quantity]:
     """Return the extended resources that the devices stand for."""
     charged: dict[str, Quantity] = {}
@@ -102,9 +98,11 @@ def _extended(
         device_class = name.removesuffix(_BY_CLASS)
         if device_class in ("", name):
             continue
-        charged[REQUESTS + DEVICE_CLASS_PREFIX + device_class] = number
+        charged[resources.REQUESTS + resources.DEVICE_CLASS_PREFIX + device_class] = (
+            number
+        )
         if resource := extended_resources.get(device_class):
-            charged[REQUESTS + resource] = number
+            charged[resources.REQUESTS + resource] = number
     rest = {
         name: each - charged_to_pod.get(name, ZERO) for name, each in charged.items()
     }

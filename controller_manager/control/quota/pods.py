@@ -28,43 +28,38 @@ from controller_manager.api.core.v1 import (
 from controller_manager.api.quantity import Quantity
 from controller_manager.api.times import parse_time, seconds_after
 
-from .resources import (
-    LIMITS,
-    NOTHING,
-    PODS,
-    REQUESTS,
-    Amounts,
-    added,
-    amounts,
-    count_name,
-    is_extended,
-    larger,
-    limits_extended,
-    limits_huge_pages,
-)
+from . import resources
 from .scopes import has_deadline
 
 _ONE: Final = Quantity.of(1)
-_COUNT: Final = count_name("pods", "")
+_COUNT: Final = resources.count_name("pods", "")
 _ENDED: Final = ("Failed", "Succeeded")
 _COMPUTE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
-_OBJECT_ONLY: Final[Amounts] = {_COUNT: _ONE}
+_OBJECT_ONLY: Final[resources.Amounts] = {_COUNT: _ONE}
 """The usage of a pod that has ended."""
 
 _REQUIRED: Final = frozenset(
-    prefix + name for prefix in ("", REQUESTS, LIMITS) for name in (CPU, MEMORY)
+    prefix + name
+    for prefix in ("", resources.REQUESTS, resources.LIMITS)
+    for name in (CPU, MEMORY)
 )
 """The resources that each container must specify if a quota limits them."""
 
-_TRACKED: Final = {_COUNT, PODS}.union(
-    prefix + name for prefix in ("", REQUESTS, LIMITS) for name in _COMPUTE
+_TRACKED: Final = {_COUNT, resources.PODS}.union(
+    prefix + name
+    for prefix in ("", resources.REQUESTS, resources.LIMITS)
+    for name in _COMPUTE
 )
 
 
 def tracks(name: str) -> bool:
     """Tell whether pods are charged for a resource (MatchingResources)."""
-    return name in _TRACKED or limits_huge_pages(name) or limits_extended(name)
+    return (
+        name in _TRACKED
+        or resources.limits_huge_pages(name)
+        or resources.limits_extended(name)
+    )
 
 
 def is_charged(pod: Pod, now: datetime) -> bool:
@@ -82,7 +77,7 @@ def is_charged(pod: Pod, now: datetime) -> bool:
     return now <= seconds_after(parse_time(deleted), grace)
 
 
-def pod_usage(pod: Pod, now: datetime, *, pod_level: bool) -> Amounts:
+def pod_usage(pod: Pod, now: datetime, *, pod_level: bool) -> resources.Amounts:
     """Return the usage of a pod at a time (PodUsageFunc).
 
     `pod_level` is the gate PodLevelResources: the pod's own `spec.resources` count.
@@ -95,17 +90,19 @@ def pod_usage(pod: Pod, now: datetime, *, pod_level: bool) -> Amounts:
     return {_COUNT: _ONE, **_compute(requests, limits)}
 
 
-def _compute(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
+def _compute(
+    requests: resources.Amounts, limits: resources.Amounts
+) -> dict[str, Quantity]:
     """Name requests and limits as quotas do (podComputeUsageHelper)."""
-    usage = {PODS: _ONE}
+    usage = {resources.PODS: _ONE}
     for name, request in requests.items():
         if name in _COMPUTE or name.startswith(HUGE_PAGES_PREFIX):
-            usage[name] = usage[REQUESTS + name] = request
-        elif is_extended(name):
-            usage[REQUESTS + name] = request
+            usage[name] = usage[resources.REQUESTS + name] = request
+        elif resources.is_extended(name):
+            usage[resources.REQUESTS + name] = request
     for name in _COMPUTE:
         if name in limits:
-            usage[LIMITS + name] = limits[name]
+            usage[resources.LIMITS + name] = limits[name]
     return usage
 
 
@@ -144,8 +141,10 @@ def missing_statements(pod: Pod, limited: Iterable[str], *, pod_level: bool) -> 
         *(pod.spec.init_containers or ()),
     )
     for container in containers:
-        resources = container.resources
-        stated = _compute(amounts(resources.requests), amounts(resources.limits))
+        asked = container.resources
+        stated = _compute(
+            resources.amounts(asked.requests), resources.amounts(asked.limits)
+        )
         for name in required.difference(stated):
             missing.setdefault(name, set()).add(container.name)
     each = (
@@ -165,9 +164,9 @@ _Of = Callable[[_AnyContainer], _Texts]
 
 def has_pod_level_resources(pod: Pod) -> bool:
     """Tell whether a pod states cpu, memory or huge pages for itself as a whole."""
-    resources = pod.spec.resources
-    return resources is not None and any(
-        map(_fits_a_pod, (*(resources.requests or ()), *(resources.limits or ())))
+    asked = pod.spec.resources
+    return asked is not None and any(
+        map(_fits_a_pod, (*(asked.requests or ()), *(asked.limits or ())))
     )
 
 
@@ -189,7 +188,7 @@ def pod_requests(pod: Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
     total = _most(pod, _Containers(pod).requests())
     if pod_level and pod.spec.resources is not None:
         total |= _pod_level(pod.spec.resources.requests)
-    return added(total, amounts(pod.spec.overhead))
+    return resources.added(total, resources.amounts(pod.spec.overhead))
 
 
 def pod_limits(pod: Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
@@ -201,7 +200,7 @@ def pod_limits(pod: Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
     total = _most(pod, _Containers(pod).limits())
     if pod_level and pod.spec.resources is not None:
         total |= _pod_level(pod.spec.resources.limits)
-    overhead = amounts(pod.spec.overhead)
+    overhead = resources.amounts(pod.spec.overhead)
     return {
         name: limit + overhead[name] if name in overhead and limit.nanos else limit
         for name, limit in total.items()
@@ -210,7 +209,11 @@ def pod_limits(pod: Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
 
 def _pod_level(stated: _Texts) -> dict[str, Quantity]:
     """Return those of a pod's own resources that may stand at the level of pods."""
-    return {name: each for name, each in amounts(stated).items() if _fits_a_pod(name)}
+    return {
+        name: each
+        for name, each in resources.amounts(stated).items()
+        if _fits_a_pod(name)
+    }
 
 
 def is_resize_infeasible(pod: Pod) -> bool:
@@ -292,22 +295,22 @@ def _wanted_limits(container: _AnyContainer) -> _Texts:
 
 
 def _most(pod: Pod, counted: list[_Of]) -> dict[str, Quantity]:
-    return larger(_together(pod, resources_of) for resources_of in counted)
+    return resources.larger(_together(pod, resources_of) for resources_of in counted)
 
 
 def _together(pod: Pod, resources_of: _Of) -> dict[str, Quantity]:
     """Return the most that all containers of a pod need at one time."""
     total: dict[str, Quantity] = {}
     for container in pod.spec.containers or ():
-        total = added(total, amounts(resources_of(container)))
-    sidecars: Amounts = NOTHING
-    starting: Amounts = NOTHING
+        total = resources.added(total, resources.amounts(resources_of(container)))
+    sidecars: resources.Amounts = resources.NOTHING
+    starting: resources.Amounts = resources.NOTHING
     for init in pod.spec.init_containers or ():
-        needed = amounts(resources_of(init))
+        needed = resources.amounts(resources_of(init))
         if init.restart_policy == _ALWAYS:
-            total = added(total, needed)
-            sidecars = added(sidecars, needed)
-            starting = larger([starting, sidecars])
+            total = resources.added(total, needed)
+            sidecars = resources.added(sidecars, needed)
+            starting = resources.larger([starting, sidecars])
         else:
-            starting = larger([starting, added(needed, sidecars)])
-    return larger([total, starting])
+            starting = resources.larger([starting, resources.added(needed, sidecars)])
+    return resources.larger([total, starting])

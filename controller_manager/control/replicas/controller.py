@@ -186,27 +186,22 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         failure: Exception | None = None
         acted, allowed = False, NO_LIMIT
         if expected is State.FULFILLED and not is_deleting(owner):
-            if self._may_repeat_former_leader(owner, active):
+            surplus = len(active) - desired_replicas(owner)
+            if surplus and self._takeover.must_recheck(owner):
+                # A former leader may have made the planned changes already.
                 return await self._read_api_server(
                     key, owner, selector, is_takeover=True
                 )
-            if len(active) < desired_replicas(owner) or key in self._failures:
-                now = self._server_clock.now()
-                allowed = self._failures.allowance(owner, owned, now)
+            if surplus < 0 or key in self._failures:
+                server_now = self._server_clock.now()
+                allowed = self._failures.allowance(owner, owned, server_now)
             acted, failure = await self._manage(key, owner, active, allowed.most)
-        terminating = [
-            pod
-            for pod in owned
-            if is_terminating(pod) and selector.matches(labels_of(pod))
-        ]
+        terminating: list[Pod] | None = None
+        if self.counts_terminating:
+            matching = (each for each in owned if selector.matches(labels_of(each)))
+            terminating = [each for each in matching if is_terminating(each)]
         now = self.clock.now()
-        status = calculate_status(
-            owner,
-            active,
-            terminating if self.counts_terminating else None,
-            failure,
-            now,
-        )
+        status = calculate_status(owner, active, terminating, failure, now)
         min_ready_seconds = owner.spec.min_ready_seconds
         waits = (next_availability(active, min_ready_seconds, now), allowed.seconds)
         next_change = min((each for each in waits if each is not None), default=None)
@@ -261,11 +256,6 @@ class ReplicasReconciler(Reconciler[OwnerT]):
             f"This {self.noun} cannot be processed: {problem}",
         )
         return None
-
-    def _may_repeat_former_leader(self, owner: OwnerT, active: Sequence[Pod]) -> bool:
-        """Tell whether a former leader may have made the planned changes already."""
-        wanted = desired_replicas(owner)
-        return len(active) != wanted and self._takeover.must_recheck(owner)
 
     async def _read_api_server(
         self, key: str, owner: OwnerT, selector: Selector, *, is_takeover: bool = False

@@ -2,10 +2,7 @@
 
 from controller_manager.api.authorization.v1 import SUBJECT_ACCESS_REVIEWS
 from controller_manager.api.certificates.v1 import SIGNING_REQUESTS
-from controller_manager.control.certificates.certificate_controller import (
-    PERMISSIONS,
-    SERVICE_ACCOUNT,
-)
+from controller_manager.control.certificates import PERMISSIONS, SERVICE_ACCOUNT
 from controller_manager.runtime.descriptor import Descriptor
 
 CONTROLLER = Descriptor(

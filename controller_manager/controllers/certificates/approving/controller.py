@@ -15,6 +15,7 @@ from controller_manager.api.authorization.v1 import (
 )
 from controller_manager.api.certificates.v1 import (
     APPROVED,
+    DENIED,
     KUBELET_CLIENT,
     SIGNING_REQUESTS,
     CertificateSigningRequest,
@@ -23,11 +24,7 @@ from controller_manager.api.certificates.v1 import (
 )
 from controller_manager.api.meta import key_of
 from controller_manager.client.rest.errors import NotFound
-from controller_manager.control.certificates.certificate_controller import (
-    is_decided,
-    refusal_backoff,
-    request_backoff,
-)
+from controller_manager.control.certificates import FIRST_DELAY, request_backoff
 from controller_manager.control.certificates.request import (
     InvalidRequest,
     ParsedRequest,
@@ -38,7 +35,13 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
-from controller_manager.workqueue.ratelimiters import Backoff
+from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
+
+_LONGEST_REFUSAL: Final = 1000.0
+"""Upstream's longest delay, in seconds, of a request that its user may not make.
+
+The request stays until the cleaner deletes it after a day.
+"""
 
 
 class Right(Struct, frozen=True):
@@ -81,7 +84,10 @@ REASON: Final = "AutoApproved"
 
 
 def _is_undecided(request: CertificateSigningRequest) -> bool:
-    return not request.status.certificate and not is_decided(request)
+    decisions = (APPROVED, DENIED)
+    return not request.status.certificate and not any(
+        each.type in decisions for each in request.status.conditions or ()
+    )
 
 
 class ApprovingReconciler(Reconciler[CertificateSigningRequest]):
@@ -96,7 +102,7 @@ class ApprovingReconciler(Reconciler[CertificateSigningRequest]):
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
-        self._refusals = refusal_backoff()
+        self._refusals = ExponentialBackoff(FIRST_DELAY, _LONGEST_REFUSAL)
 
     def backoff(self) -> Backoff:
         """Return the delays between retries."""

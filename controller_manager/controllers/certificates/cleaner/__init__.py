@@ -1,10 +1,7 @@
 """certificatesigningrequest-cleaner-controller: deletes old requests."""
 
 from controller_manager.api.certificates.v1 import SIGNING_REQUESTS
-from controller_manager.control.certificates.certificate_controller import (
-    PERMISSIONS,
-    SERVICE_ACCOUNT,
-)
+from controller_manager.control.certificates import PERMISSIONS, SERVICE_ACCOUNT
 from controller_manager.runtime.descriptor import Descriptor
 
 CONTROLLER = Descriptor(

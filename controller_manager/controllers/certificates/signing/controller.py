@@ -20,6 +20,8 @@ from cryptography.x509.oid import ExtensionOID, NameOID
 from msgspec.structs import replace
 
 from controller_manager.api.certificates.v1 import (
+    APPROVED,
+    DENIED,
     FAILED,
     KUBE_APISERVER_CLIENT,
     KUBELET_CLIENT,
@@ -31,12 +33,7 @@ from controller_manager.api.certificates.v1 import (
 )
 from controller_manager.api.times import format_time
 from controller_manager.client.rest.errors import NotFound
-from controller_manager.control.certificates import pem
-from controller_manager.control.certificates.certificate_controller import (
-    has_failed,
-    is_approved,
-    request_backoff,
-)
+from controller_manager.control.certificates import has_failed, pem, request_backoff
 from controller_manager.control.certificates.request import (
     AlternativeNames,
     InvalidRequest,
@@ -270,6 +267,12 @@ def _validate_client(usages: Sequence[str]) -> str | None:
 
 
 REASON: Final = "SignerValidationFailure"
+
+
+def is_approved(request: CertificateSigningRequest) -> bool:
+    """Tell whether a request is approved and not denied."""
+    found = {each.type for each in request.status.conditions or ()}
+    return APPROVED in found and DENIED not in found
 
 
 def _waits_for_signature(request: CertificateSigningRequest) -> bool:

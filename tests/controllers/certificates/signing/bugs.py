@@ -6,7 +6,7 @@ from typing import Final
 from cryptography import x509
 
 from controller_manager.api.certificates.v1 import CertificateSigningRequest
-from controller_manager.control.certificates.certificate_controller import has_failed
+from controller_manager.control.certificates import has_failed
 from controller_manager.control.certificates.request import ParsedRequest
 from controller_manager.controllers.certificates.signing import controller
 from tests.simulation.planted import Bug
