@@ -58,7 +58,7 @@ def test_the_page_followed_in_a_copy_of_the_tree_gives_a_controller(
     The page's own test, the simulation and the linter are satisfied.
     """
     files = dict(IN_TREE.files)
-    assert len(files) == 5
+    assert len(files) == 4
     shown = 0
     position = 0
     for found in SCRIPT.finditer(IN_TREE.text):

@@ -1,14 +1,42 @@
 """shared-config-controller: copies one config map into every namespace."""
 
+import re
+from typing import Final
+
 from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES
+from controller_manager.options.controller_options import ControllerOptions, option
+from controller_manager.options.flag import Flag
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
-from shared_config.options import SharedConfigOptions
+
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def _namespace(value: str) -> str:
+    """Return the faults of the name of a namespace, empty for none."""
+    if _NAMESPACE.fullmatch(value):
+        return ""
+    return f"must be the name of a namespace, it is {value!r}"
+
+
+class SharedConfigOptions(ControllerOptions):
+    """Where the config map is that is copied."""
+
+    source_namespace: str = option(
+        Flag(
+            "shared-config-namespace",
+            "string",
+            "kube-system",
+            "The namespace whose config map shared-config is copied into all others.",
+            check=_namespace,
+        )
+    )
+
 
 CONTROLLER = Descriptor(
     name="shared-config-controller",
     aliases=("shared-config",),
-    load="shared_config.reconciler:SharedConfigReconciler",
+    load="shared_config.controller:SharedConfigReconciler",
     requires=(NAMESPACES, CONFIG_MAPS),
     options=SharedConfigOptions,
     permissions=(allow(CONFIG_MAPS, "create", "update"), *RECORD_EVENTS),

@@ -15,8 +15,8 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
+from shared_config import SharedConfigOptions
 from shared_config.metrics import SharedConfigMetrics
-from shared_config.options import SharedConfigOptions
 
 NAME: Final = "shared-config"
 COPY: Final = "shared-config.example.com/copy"
