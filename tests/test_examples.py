@@ -114,7 +114,7 @@ def test_an_installed_example_runs_on_the_development_cluster(
     } <= set(metrics)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_simulation_finds_nothing_wrong_with_the_installed_example(
     installed: Path,
 ) -> None:

@@ -39,7 +39,7 @@ def test_a_measured_manager_has_no_variable_of_the_tests(
     assert seen & {STRICT_READS, "PYTHONDONTWRITEBYTECODE"} == set()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_rollout_is_measured_beside_another_manager(tmp_path: Path) -> None:
     """Here the other manager is this one again; every write is counted."""
     path = tmp_path / "figures.json"
@@ -68,7 +68,7 @@ def test_a_rollout_is_measured_beside_another_manager(tmp_path: Path) -> None:
     assert "ratio" in outcome.output
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("arguments", "requests"),
     [
@@ -97,7 +97,7 @@ def test_workloads_are_brought_to_completion(
     assert {name: figures[name] for name in requests} == requests
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_volumes_that_are_attached_already_cost_no_write(tmp_path: Path) -> None:
     """They are found in the attachments and in the nodes' statuses."""
     path = tmp_path / "figures.json"
@@ -111,7 +111,7 @@ def test_volumes_that_are_attached_already_cost_no_write(tmp_path: Path) -> None
     assert figures["attachments: CPU, s"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_nodes_that_are_alive_cost_no_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +129,7 @@ def test_nodes_that_are_alive_cost_no_write(
     assert figures["heartbeats: CPU a second, ms"] >= 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_contender_that_cannot_run_is_one_clear_line() -> None:
     """The line names it, with the last line of its output."""
     command = f"{sys.executable} -c 'import sys; sys.exit(\"no luck\")' {{kubeconfig}}"
@@ -149,7 +149,7 @@ def test_a_contender_must_say_where_the_kubeconfig_goes() -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_cost_against_size_is_drawn(tmp_path: Path) -> None:
     """As a picture that a browser shows."""
     path = tmp_path / "cost.svg"
@@ -178,7 +178,7 @@ def _settled(directory: Path) -> dict[str, float]:
     return figures
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_each_settled_replica_set_is_looked_at(tmp_path: Path) -> None:
     """Nothing is written, because each has all its pods."""
     figures = _settled(tmp_path)
@@ -192,7 +192,7 @@ def test_each_settled_replica_set_is_looked_at(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_without_the_metric_the_slowest_answer_stands_for_the_longest_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

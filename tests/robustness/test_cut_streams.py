@@ -21,7 +21,7 @@ from tests.robustness.objects import (
 from tests.robustness.proxy import CuttingProxy
 from tests.robustness.situation import on_uvloop, seconds_until, until_time
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 IDLE = 12.0
 SEEN = 1.0

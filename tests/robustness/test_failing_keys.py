@@ -12,7 +12,7 @@ from tests.robustness.daemon import manager_of
 from tests.robustness.objects import replica_sets, workload
 from tests.robustness.situation import on_uvloop, seconds_until, until_time
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 KEYS = 400
 FIRST_TRIES = 80.0

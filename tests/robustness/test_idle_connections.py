@@ -13,7 +13,7 @@ from tests.robustness.daemon import Daemon, manager_of
 from tests.robustness.objects import deployments, workload
 from tests.robustness.situation import on_uvloop, seconds_until, until_time
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 FILES = 256
 CONNECTIONS = 750

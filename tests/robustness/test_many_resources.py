@@ -11,7 +11,7 @@ from tests.robustness.daemon import manager_of
 from tests.robustness.objects import owned
 from tests.robustness.situation import on_uvloop, seconds_until, until_time
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 RESOURCES = 220
 GROUP = "robustness.example.com"

@@ -11,7 +11,7 @@ from tests.robustness.daemon import manager_of
 from tests.robustness.objects import deployments, replica_sets, workload
 from tests.robustness.situation import on_uvloop, seconds_until, until_time
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly
 
 SLOW = 10.0
 PATIENCE = 60.0

@@ -109,7 +109,7 @@ def test_runs_are_written_in_order_with_three_digits(tmp_path: Path) -> None:
     assert read_runs(path) == [Run("b", 1, {"x": 123000.0}), Run("b", 2, {"x": 1.23})]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_manager_finds_nothing_to_do_on_a_cluster_of_copies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

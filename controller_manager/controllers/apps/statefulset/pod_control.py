@@ -5,6 +5,7 @@ copy that was just read.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -39,6 +40,13 @@ from . import identity
 from .identity import ClaimChanges
 from .ordering import PodWork
 from .replicas import Revisions
+
+_REASONS: Final = {
+    "Create": ("SuccessfulCreate", "FailedCreate"),
+    "Update": ("SuccessfulUpdate", "FailedUpdate"),
+    "Delete": ("SuccessfulDelete", "FailedDelete"),
+}
+"""The reasons of the events about a pod."""
 
 
 class NameInUse(SyncError):
@@ -309,10 +317,11 @@ class StatefulPodControl:
     def _pod_event(self, verb: str, pod: str, error: Exception | None = None) -> None:
         """Record that a pod was created, updated or deleted, or the failure of it."""
         about = f"{verb} Pod {pod} in StatefulSet {self._set.metadata.name}"
+        successful, failed = _REASONS[verb]
         if error is None:
-            self._event(NORMAL, f"Successful{verb}", f"{about} successful")
+            self._event(NORMAL, successful, f"{about} successful")
         else:
-            self._event(WARNING, f"Failed{verb}", f"{about} failed error: {error}")
+            self._event(WARNING, failed, f"{about} failed error: {error}")
 
     def _event(self, event_type: str, reason: str, message: str) -> None:
         self._recorder.event(STATEFUL_SETS, self._set, event_type, reason, message)

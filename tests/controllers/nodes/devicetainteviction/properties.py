@@ -35,7 +35,7 @@ class DeviceTaintEvictionProperties(Properties):
     """It evicts pods whose devices are tainted, at the times of the taints."""
 
     controller = "device-taint-eviction-controller"
-    bounded = (".claims.generations",)
+    bounded = (".claims.generations", "device-taint-eviction-controller.last")
     """Pools that have slices: a pool is no object, and goes with its last slice."""
     may_write = (
         AllowedWrite(("delete",), "pods"),
