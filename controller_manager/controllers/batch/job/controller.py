@@ -38,7 +38,7 @@ from controller_manager.runtime.outcome import (
     SyncError,
 )
 from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.watches import For, Owns
+from controller_manager.runtime.watches import For, Handles, Owns
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
 
 from . import MUTABLE_DIRECTIVES, READS_OWN_WRITES, JobOptions
@@ -108,6 +108,7 @@ class JobReconciler(Reconciler[Job]):
     watches = (
         For(JOBS, update_delay=_batched_unless_changed),
         Owns(PODS, delay=BATCH_PERIOD),
+        Handles(JOBS, lambda self: Handler(on_add=self._added)),
     )
     queue_name = "job"
 
@@ -137,7 +138,6 @@ class JobReconciler(Reconciler[Job]):
         self._finished: dict[str, str] = {}
         """The uid of each job whose end was written, until the cache shows it."""
         self.orphans = OrphanPods(context, self._metrics)
-        context.informers.informer(JOBS).add_handler(Handler(on_add=self._added))
 
     # Handlers, and the state that they keep.
 
