@@ -52,7 +52,6 @@ class Expectations:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Take the clock; start with no expectations."""
         self._clock = clock
         self._expected: dict[str, _Expected] = {}
 

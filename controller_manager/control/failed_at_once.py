@@ -94,7 +94,6 @@ class FailuresAtOnce:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Take the clock; begin without failures."""
         self._clock = clock
         self._failures: dict[str, _Failures] = {}
         self._gone: dict[str, dict[str, Pod]] = {}

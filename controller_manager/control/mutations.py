@@ -63,7 +63,6 @@ class Mutations:
     """The owners whose last new child was changed by admission, by key."""
 
     def __init__(self, clock: Clock) -> None:
-        """Take the clock; start without any."""
         self._clock = clock
         self._known: dict[str, _Known] = {}
         self._backoff = ExponentialBackoff(FIRST_DELAY, LONGEST_DELAY)

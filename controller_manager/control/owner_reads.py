@@ -64,7 +64,6 @@ class TakeoverLists:
     """
 
     def __init__(self, client: Client) -> None:
-        """Take the client; list nothing yet."""
         self._client = client
         self._asked: dict[str, int] = {}
         self._lists: dict[str, StoredPods] = {}

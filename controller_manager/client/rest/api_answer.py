@@ -89,7 +89,6 @@ class Endings:
     """The streams that end in the background, because their callers do not wait."""
 
     def __init__(self) -> None:
-        """Take the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -125,7 +125,6 @@ class SizedBody:
     __slots__ = ("_left", "is_whole")
 
     def __init__(self, size: int) -> None:
-        """Take the number of bytes."""
         self._left = size
         self.is_whole = size == 0
 

@@ -32,7 +32,6 @@ class Pool:
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take the running loop."""
         self._loop = loop
         self._idle: list[Connection] = []
         """The connection that was used last is at the end, and used first."""

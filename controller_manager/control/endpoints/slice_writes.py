@@ -102,7 +102,6 @@ class SliceWriteError(Exception):
     """A slice was not written; the message names it, and `cause` is the failure."""
 
     def __init__(self, message: str, cause: Exception) -> None:
-        """Take the message, without the failure, and the failure."""
         super().__init__(f"{message}: {cause}")
         self.cause = cause
 

@@ -166,7 +166,6 @@ class PodEventDecoder(EventDecoder[Pod]):
     """
 
     def __init__(self, specs: SharedSpecs) -> None:
-        """Take the specs that pods share."""
         super().__init__(Pod)
         self._specs = specs
         self._mark = os.urandom(8).hex()

@@ -59,7 +59,6 @@ class FailedPodBackoff:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Take the clock; begin without failures."""
         self._clock = clock
         self._failures: dict[str, _Failures] = {}
 

@@ -200,7 +200,6 @@ class GoneJobs:
     """
 
     def __init__(self, client: Client) -> None:
-        """Take the client; know of no job."""
         self._client = client
         self._uids: dict[str, None] = {}
         self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

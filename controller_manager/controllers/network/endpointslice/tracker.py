@@ -116,7 +116,6 @@ class ServiceTracker:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Take the clock; start empty."""
         self._clock = clock
         self._services: dict[str, TrackedService] = {}
 

@@ -92,7 +92,6 @@ class Counts:
     """
 
     def __init__(self, metrics: VolumeBinderMetrics) -> None:
-        """Take the gauges; start with nothing counted."""
         self._metrics = metrics
         self._of_object: dict[tuple[str, str], tuple[Series, ...]] = {}
         self._counts: dict[Series, int] = {}

@@ -112,7 +112,6 @@ class FieldType:
         map_: MapType | None = None,
         list_: ListType | None = None,
     ) -> None:
-        """Take the forms that a value may have."""
         self.scalar = scalar
         self.map = map_
         self.list = list_
