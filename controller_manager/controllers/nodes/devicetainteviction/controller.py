@@ -31,6 +31,7 @@ from controller_manager.client.events.recorder import NORMAL
 from controller_manager.client.rest.errors import Conflict, NotFound, is_about
 from controller_manager.control.pod_evictor import EvictionMetrics, PodEvictor
 from controller_manager.informers.changes import DependsOn
+from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
@@ -115,7 +116,10 @@ class DeviceTaintEviction:
         """The number of pods that each rule has evicted, by its uid."""
         self._last: dict[str, int] = {}
         """The last generation of each pool at its last change."""
-        informers = context.informers
+        self._watch(context.informers, with_rules=has_rules)
+
+    def _watch(self, informers: ControllerInformers, *, with_rules: bool) -> None:
+        """Add the handlers of pods, claims, slices and rules."""
         informers.informer(PODS).add_handler(
             Handler(
                 on_add=self._pod_added,
@@ -142,7 +146,7 @@ class DeviceTaintEviction:
                 on_delete=self._pool_changed,
             )
         )
-        if has_rules:
+        if with_rules:
             informers.informer(DEVICE_TAINT_RULES).add_handler(
                 Handler(
                     on_add=self._rule_changed,

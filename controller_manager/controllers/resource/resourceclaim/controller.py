@@ -30,6 +30,7 @@ from controller_manager.client.rest.errors import (
 )
 from controller_manager.control.recent_set import RecentSet
 from controller_manager.informers.changes import DependsOn
+from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.consistency import requeue_for
@@ -105,7 +106,10 @@ class ResourceClaimController:
             "claim": (self._claims, self._sync_claim),
         }
         """The lister and the sync of each kind of keys."""
-        informers = context.informers
+        self._watch(context.informers)
+
+    def _watch(self, informers: ControllerInformers) -> None:
+        """Add the handlers of pods, groups, claims and templates."""
         informers.informer(PODS).add_handler(
             Handler(
                 on_add=self._pod_changed,
