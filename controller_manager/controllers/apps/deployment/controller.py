@@ -6,6 +6,7 @@ rolling.go, recreate.go, rollback.go).
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
@@ -364,7 +365,7 @@ class DeploymentReconciler(Reconciler[Deployment]):
         if has_deadline(deployment):
             draft = with_mutation(draft, mutation.message, now)
         waiting_for = f"a new replica set with its template: {mutation.message}"
-        status = self._calculate(rollout, draft)
+        status = self._calculate(rollout, draft, now)
         return await self._report(
             replace(draft, status=status),
             (waiting(DEPLOYMENTS, deployment, waiting_for),),
@@ -488,7 +489,7 @@ class DeploymentReconciler(Reconciler[Deployment]):
         """
         deployment, now = rollout.deployment, self.clock.now()
         draft = draft_of(rollout, now)
-        status = rollout_status(rollout, self._calculate(rollout, draft), now)
+        status = rollout_status(rollout, self._calculate(rollout, draft, now), now)
         is_done = cleans_up and is_complete(deployment, deployment.status)
         return await self._report(
             replace(draft, status=status),
@@ -502,13 +503,14 @@ class DeploymentReconciler(Reconciler[Deployment]):
         self, rollout: Rollout, draft: Deployment, surplus: Sequence[ReplicaSet] = ()
     ) -> Outcome:
         """Report without the condition Progressing (syncDeploymentStatus)."""
-        status = self._calculate(rollout, draft)
+        status = self._calculate(rollout, draft, self.clock.now())
         reasons = rollout_reasons(rollout, status)
         return await self._report(replace(draft, status=status), reasons, surplus)
 
-    def _calculate(self, rollout: Rollout, draft: Deployment) -> DeploymentStatus:
-        conditions = draft.status.conditions or ()
-        now, counts = self.clock.now(), self._counts_terminating
+    def _calculate(
+        self, rollout: Rollout, draft: Deployment, now: datetime
+    ) -> DeploymentStatus:
+        conditions, counts = draft.status.conditions or (), self._counts_terminating
         return calculate_status(rollout, conditions, now, terminating=counts)
 
     async def _report(
@@ -541,8 +543,6 @@ class DeploymentReconciler(Reconciler[Deployment]):
 
         failed = await failure_of(write(), requeue_after)
         return failed or Done(requeue_after, reasons)
-
-    # Single writes.
 
     async def _write_status(self, deployment: Deployment) -> None:
         await self.client.update_for_metadata(DEPLOYMENTS, deployment, "status")
