@@ -12,13 +12,16 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
-from controller_manager.devcluster.nodes.scheduling.predicates import NodeFacts
+from controller_manager.devcluster.nodes.scheduling.predicates import (
+    NodeFacts,
+    matches_terms,
+)
 from controller_manager.devcluster.server.storage.storage import Change, Key
 
 from .driver import ON_DEMAND, SELECTED_NODE, annotation
 from .pod_claims import claim_name, claims_of, is_bound, is_made_for
 from .storage_objects import StorageObjects
-from .volume_fit import capacity_of, fits_node, is_free, reference_to, satisfies
+from .volume_fit import capacity_of, is_free, reference_to, satisfies
 
 _UNBOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
 _OTHER_NODES: Final = "node(s) didn't match PersistentVolume's node affinity"
@@ -98,7 +101,7 @@ class VolumeBinding:
             volume = self._storage.volume(claim["spec"]["volumeName"])
             if volume is None:
                 return _GONE
-            if not fits_node(volume, node):
+            if not _fits_node(volume, node):
                 return _OTHER_NODES
         return _NO_VOLUMES if self._choose(pod, node) is None else ""
 
@@ -216,7 +219,7 @@ class VolumeBinding:
             for each in self._volumes_of(claim)
             if each["metadata"]["name"] not in taken
             and satisfies(each, claim)
-            and fits_node(each, node)
+            and _fits_node(each, node)
         ]
         return min(
             fitting,
@@ -250,3 +253,8 @@ def _is_for(volume: JSON, claim: JSON) -> bool:
 
 def _class_name(volume: JSON) -> str:
     return str(volume["spec"].get("storageClassName", ""))
+
+
+def _fits_node(volume: JSON, node: NodeFacts) -> bool:
+    required = (volume["spec"].get("nodeAffinity") or {}).get("required")
+    return not required or matches_terms(required.get("nodeSelectorTerms", []), node)

@@ -1,14 +1,10 @@
-"""Tests whether a volume satisfies a claim, and can be used on a node."""
+"""Tests whether a volume satisfies a claim."""
 
 import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, parse_quantity
 from controller_manager.api.selectors import LabelSelector, compile_selector
-from controller_manager.devcluster.nodes.scheduling.predicates import (
-    NodeFacts,
-    matches_terms,
-)
 
 
 def is_free(volume: JSON) -> bool:
@@ -31,12 +27,6 @@ def satisfies(volume: JSON, claim: JSON) -> bool:
         and set(request.get("accessModes", ())) <= set(spec.get("accessModes", ()))
         and capacity_of(volume) >= parse_quantity(request_of(claim))
     )
-
-
-def fits_node(volume: JSON, node: NodeFacts) -> bool:
-    """Tell whether a volume can be used on a node."""
-    required = (volume["spec"].get("nodeAffinity") or {}).get("required")
-    return not required or matches_terms(required.get("nodeSelectorTerms", []), node)
 
 
 def _is_reserved_for(reference: JSON | None, claim: JSON) -> bool:
