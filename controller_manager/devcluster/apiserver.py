@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
 
 from controller_manager.client.rest.transport import Request
 from controller_manager.clock import Clock
+from controller_manager.devcluster.metrics.apis import metrics_apis
 from controller_manager.observability.logs import Logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.registry import Registry
@@ -46,7 +47,6 @@ from .kinds.rbac.authorizer import RBACAuthorizer
 from .kinds.rbac.escalation import EscalationCheck
 from .kinds.rbac.reconciliation import reconcile
 from .kinds.scheduling.priorityclass import add_system_classes
-from .metrics.apis import metrics_apis
 from .server.genericapiserver import GenericAPIServer
 from .server.http.document import Document
 from .server.http.request_info import attributes_of_request

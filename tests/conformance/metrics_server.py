@@ -22,9 +22,10 @@ from controller_manager.clock import SystemClock
 from controller_manager.devcluster.metrics.answers import (
     RESOURCE_METRICS,
     VERSIONS,
+    Settings,
     answer,
+    parse_settings,
 )
-from controller_manager.devcluster.metrics.settings import Settings, parse_settings
 from controller_manager.serving.certificates import self_signed
 from controller_manager.serving.server import listen
 from tests.conformance.access import MERGE, NOT_FOUND, Access

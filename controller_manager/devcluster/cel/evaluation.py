@@ -1,16 +1,12 @@
-"""Computes the value of an expression (interpreter of cel-go).
+"""Computes the value of an expression, with its macros (interpreter of cel-go)."""
 
-Errors of operands count only where their value is needed: ``true || error`` is true,
-and ``[1, 2].exists(x, x == 1 || error)`` too.
-"""
-
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Protocol
 
 from controller_manager.control.cel import syntax
+from controller_manager.control.cel.syntax import Call, Identifier, Node
+from controller_manager.devcluster.cel.library.checks import expect
 
-from .arithmetic import OPERATORS, negative
-from .costs import steps_of_call, steps_of_operator
 from .library import (
     authorization,
     lists,
@@ -20,10 +16,9 @@ from .library import (
     standard,
     strings,
 )
-from .library.checks import expect
-from .macros import MACROS, Scope
 from .values import (
     NOTHING,
+    OPERATORS,
     EvaluationError,
     Maybe,
     Message,
@@ -31,8 +26,243 @@ from .values import (
     Value,
     is_key,
     is_number,
+    negative,
     no_overload,
 )
+
+# The additional steps of functions and operators on large values.
+
+_CHARACTERS: Final = 16
+"""The number of characters that cost one step."""
+
+_ITEMS: Final = 4
+"""The number of items of a list, or entries of a map, that cost one step."""
+
+_AT_ONCE: Final = frozenset(
+    (
+        "charAt",
+        "dyn",
+        "endsWith",
+        "hasValue",
+        "optional.of",
+        "or",
+        "orValue",
+        "size",
+        "startsWith",
+        "type",
+        "value",
+    )
+)
+"""Functions that take the same time for values of each size."""
+
+_PATTERNS: Final = frozenset(("find", "findAll", "matches"))
+_DEEP: Final = frozenset(("format", "indexOf", "lastIndexOf", "string"))
+"""Functions that read the items of items."""
+
+
+def steps_of_call(function: str, arguments: Sequence[Value], most: int) -> int:
+    """Return the steps of a call, or any number from `most` on if there are more.
+
+    The target of a method is its first argument. Values of wrong types cost nothing:
+    the function refuses them.
+    """
+    if function in _AT_ONCE:
+        return 0
+    match function, arguments:
+        case _, (str() as text, str() as pattern) if function in _PATTERNS:
+            return len(text) * len(pattern) // _CHARACTERS
+        case "replace", (str() as text, str() as old, str() as new, *_):
+            made = text.count(old) * len(new)
+            return (len(text) + made) // _CHARACTERS
+        case "join", (list() as items, *separator):
+            made = sum(len(each) for each in items if isinstance(each, str))
+            made += sum(len(each) for each in separator) * len(items)
+            return (len(items) + made) // _CHARACTERS
+        case _, (list() as one, list() as other) if function.startswith("sets."):
+            return size_of(one, most) * (size_of(other, most) + 1)
+    if function in _DEEP:
+        return sum(size_of(each, most) for each in arguments)
+    return sum(_length(each) for each in arguments)
+
+
+def steps_of_operator(operator: str, one: Value, other: Value, most: int) -> int:
+    """Return the steps of an operator with two operands."""
+    match operator:
+        case "+":
+            return _length(one) + _length(other)
+        case "==" | "!=":
+            return min(size_of(one, most), size_of(other, most))
+        case "in" if isinstance(other, list):
+            return size_of(other, most)
+    return 0
+
+
+def size_of(value: Value, most: int) -> int:
+    """Return the steps that a full read of a value takes, `most` at most.
+
+    A value may contain the same part many times.
+    """
+    if not isinstance(value, list | dict):
+        return _length(value)
+    count, waiting = 0, [value]
+    while waiting and count < most:
+        found = waiting.pop()
+        parts = found.values() if isinstance(found, dict) else found
+        waiting.extend(each for each in parts if isinstance(each, list | dict))
+        texts = sum(len(each) for each in parts if isinstance(each, str | bytes))
+        count += 1 + len(found) // _ITEMS + texts // _CHARACTERS
+    return min(count, most)
+
+
+def _length(value: Value) -> int:
+    if isinstance(value, str | bytes):
+        return len(value) // _CHARACTERS
+    return len(value) // _ITEMS if isinstance(value, list | dict) else 0
+
+
+# Macros: calls whose arguments are evaluated again and again (parser/macro.go).
+
+Scope = Mapping[str, Value]
+"""The values of names."""
+
+
+class Evaluates(Protocol):
+    """Evaluates nodes."""
+
+    def value(self, node: Node, names: Scope) -> Value:
+        """Return the value of a node; raises EvaluationError."""
+
+    def joined(self, parts: Iterable[tuple[Node, Scope]], *, ends: bool) -> bool:
+        """Join conditions: one that is `ends` decides."""
+
+
+Macro = Callable[[Evaluates, Call, Scope], Value]
+
+
+def variables_of(node: Call, count: int) -> list[str] | None:
+    """Return the variables that a macro declares, `None` if they are no names."""
+    first = node.arguments[:count]
+    names = [each.name for each in first if isinstance(each, Identifier)]
+    return names if len(names) == count else None
+
+
+def _scopes(evaluator: Evaluates, node: Call, names: Scope, count: int) -> list[Scope]:
+    """Return the values of names for each item of a list, or each entry of a map."""
+    variables = variables_of(node, count)
+    assert node.target is not None  # noqa: S101 - only methods are macros
+    target = evaluator.value(node.target, names)
+    if variables is None or not isinstance(target, list | dict):
+        raise no_overload()
+    if count == 1:
+        return [{**names, variables[0]: each} for each in target]
+    pairs = target.items() if isinstance(target, dict) else enumerate(target)
+    return [{**names, variables[0]: one, variables[1]: other} for one, other in pairs]
+
+
+def _joined(count: int, *, ends: bool) -> Macro:
+    def macro(evaluator: Evaluates, node: Call, names: Scope) -> bool:
+        scopes = _scopes(evaluator, node, names, count)
+        condition = node.arguments[count]
+        return evaluator.joined(((condition, each) for each in scopes), ends=ends)
+
+    return macro
+
+
+def _exists_one(count: int) -> Macro:
+    def macro(evaluator: Evaluates, node: Call, names: Scope) -> bool:
+        scopes = _scopes(evaluator, node, names, count)
+        return len(_fitting(evaluator, node.arguments[count], scopes)) == 1
+
+    return macro
+
+
+def _fitting(
+    evaluator: Evaluates, condition: Node, scopes: Iterable[Scope]
+) -> list[Scope]:
+    return [each for each in scopes if expect(evaluator.value(condition, each), bool)]
+
+
+def _filter(evaluator: Evaluates, node: Call, names: Scope) -> list[Value]:
+    scopes = _scopes(evaluator, node, names, 1)
+    (name,) = variables_of(node, 1) or ("",)
+    return [each[name] for each in _fitting(evaluator, node.arguments[1], scopes)]
+
+
+def _map(count: int, *, filters: bool) -> Macro:
+    def macro(evaluator: Evaluates, node: Call, names: Scope) -> list[Value]:
+        scopes = _scopes(evaluator, node, names, count)
+        if filters:
+            scopes = _fitting(evaluator, node.arguments[count], scopes)
+        return [evaluator.value(node.arguments[-1], each) for each in scopes]
+
+    return macro
+
+
+def _map_of(*, filters: bool, makes_entries: bool) -> Macro:
+    def macro(evaluator: Evaluates, node: Call, names: Scope) -> dict[Value, Value]:
+        scopes = _scopes(evaluator, node, names, 2)
+        key, _ = variables_of(node, 2) or ("", "")
+        if filters:
+            scopes = _fitting(evaluator, node.arguments[2], scopes)
+        found: dict[Value, Value] = {}
+        for each in scopes:
+            value = evaluator.value(node.arguments[-1], each)
+            entries = expect(value, dict) if makes_entries else {each[key]: value}
+            if any(name in found for name in entries):
+                msg = "insert failed: key already exists"
+                raise EvaluationError(msg)
+            found.update(entries)
+        return found
+
+    return macro
+
+
+def _bind(evaluator: Evaluates, node: Call, names: Scope) -> Value:
+    (name,) = variables_of(node, 1) or ("",)
+    value = evaluator.value(node.arguments[1], names)
+    return evaluator.value(node.arguments[2], {**names, name: value})
+
+
+def _opt_map(*, is_flat: bool) -> Macro:
+    def macro(evaluator: Evaluates, node: Call, names: Scope) -> Maybe:
+        assert node.target is not None  # noqa: S101 - only methods are macros
+        found = expect(evaluator.value(node.target, names), Maybe)
+        if not found.values:
+            return NOTHING
+        (name,) = variables_of(node, 1) or ("",)
+        inner = {**names, name: found.values[0]}
+        value = evaluator.value(node.arguments[1], inner)
+        return expect(value, Maybe) if is_flat else Maybe((value,))
+
+    return macro
+
+
+MACROS: Final[Mapping[tuple[str, int], Macro]] = {
+    ("all", 2): _joined(1, ends=False),
+    ("all", 3): _joined(2, ends=False),
+    ("bind", 3): _bind,
+    ("exists", 2): _joined(1, ends=True),
+    ("exists", 3): _joined(2, ends=True),
+    ("existsOne", 2): _exists_one(1),
+    ("existsOne", 3): _exists_one(2),
+    ("exists_one", 2): _exists_one(1),
+    ("exists_one", 3): _exists_one(2),
+    ("filter", 2): _filter,
+    ("map", 2): _map(1, filters=False),
+    ("map", 3): _map(1, filters=True),
+    ("optFlatMap", 2): _opt_map(is_flat=True),
+    ("optMap", 2): _opt_map(is_flat=False),
+    ("transformList", 3): _map(2, filters=False),
+    ("transformList", 4): _map(2, filters=True),
+    ("transformMap", 3): _map_of(filters=False, makes_entries=False),
+    ("transformMap", 4): _map_of(filters=True, makes_entries=False),
+    ("transformMapEntry", 3): _map_of(filters=False, makes_entries=True),
+    ("transformMapEntry", 4): _map_of(filters=True, makes_entries=True),
+}
+"""The macros, by name and by the number of arguments."""
+
+
+# Computes the value of an expression (interpreter of cel-go).
 
 GLOBALS: Final = {
     **standard.GLOBALS,

@@ -6,10 +6,18 @@ from typing import Final
 from controller_manager.control.cel import syntax
 from controller_manager.control.cel.parser import parse
 
-from .evaluation import GLOBALS, METHODS, TYPE_NAMES, Budget, Evaluator, qualified_name
-from .literals import literal_value
-from .macros import MACROS, Scope, variables_of
-from .values import EvaluationError, Value
+from .evaluation import (
+    GLOBALS,
+    MACROS,
+    METHODS,
+    TYPE_NAMES,
+    Budget,
+    Evaluator,
+    Scope,
+    qualified_name,
+    variables_of,
+)
+from .values import EvaluationError, Value, literal_value
 
 _CONSTANTS: Final = ("true", "false", "null")
 

@@ -1,9 +1,11 @@
-"""Values, as expressions compute with them.
+"""Values of expressions, their literals, and the operators with two operands.
 
-An int is an `int`, a double a `float`, a list a `list`, a map a `dict`, a timestamp a
-`datetime`, a duration a `timedelta`, null is `None`. The others have types here.
+Upstream: common/types of cel-go, and the lexer rules of CEL.g4.
 """
 
+import math
+import re
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 from typing import Any, Final
@@ -12,6 +14,9 @@ from urllib.parse import SplitResult
 from msgspec import Struct
 
 from controller_manager.api.quantity import Quantity
+from controller_manager.control.cel.syntax import SyntaxProblem, Token
+
+# Values, as expressions compute with them.
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Interface | IPv6Interface
@@ -128,3 +133,222 @@ def contains(values: Value, wanted: Value) -> bool:
 def is_key(value: Value) -> bool:
     """Tell whether a value can be the key of a map."""
     return isinstance(value, str | int | float)
+
+
+# The values of constants in an expression (the lexer rules of CEL.g4).
+
+_LEAST_TRIPLE: Final = 6
+"""The length of a text with three quotes on each side, and nothing between."""
+_BYTES: Final = 256
+
+_ESCAPES: Final = {
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+}
+_ESCAPED: Final = re.compile(
+    r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})"
+    r"|([abfnrtv])|([\\'\"`?]))|\\|[^\\]+",
+    re.DOTALL,
+)
+
+
+def literal_value(token: Token) -> Value:
+    """Return the value of a constant; raises SyntaxProblem."""
+    match token.kind:
+        case "int":
+            return _bounded(int(token.text, 0), MOST_INT)
+        case "uint":
+            return UInt(_bounded(int(token.text[:-1], 0), MOST_UINT))
+        case "double":
+            return float(token.text)
+        case "string":
+            return _text(token.text)
+        case "bytes":
+            return _bytes(token.text[1:])
+    return {"true": True, "false": False, "null": None}[token.text]
+
+
+def _bounded(number: int, most: int) -> int:
+    # The number after a minus sign may be one more.
+    if number > most + 1:
+        msg = f"the number {number} is too large"
+        raise SyntaxProblem(msg)
+    return number
+
+
+def _unquoted(text: str) -> tuple[str, bool]:
+    """Return what stands in quotes, and whether it has no escapes."""
+    is_raw = text[0] in "rR"
+    text = text[1:] if is_raw else text
+    width = 3 if text[:3] in ('"""', "'" * 3) and len(text) >= _LEAST_TRIPLE else 1
+    return text[width:-width], is_raw
+
+
+def _text(text: str) -> str:
+    inner, is_raw = _unquoted(text)
+    if is_raw:
+        return inner
+    return "".join(
+        chr(code) if isinstance(code, int) else code for code in _unescaped(inner)
+    )
+
+
+def _bytes(text: str) -> bytes:
+    inner, is_raw = _unquoted(text)
+    parts = [inner] if is_raw else _unescaped(inner)
+    return b"".join(
+        bytes((part,)) if isinstance(part, int) and part < _BYTES else _encoded(part)
+        for part in parts
+    )
+
+
+def _encoded(part: str | int) -> bytes:
+    return (chr(part) if isinstance(part, int) else part).encode()
+
+
+def _unescaped(text: str) -> list[str | int]:
+    parts: list[str | int] = []
+    for found in _ESCAPED.finditer(text):
+        code = found[1] or found[2] or found[3]
+        if code:
+            parts.append(int(code, 16))
+        elif found[4]:
+            parts.append(int(found[4], 8))
+        elif found[5] or found[6]:
+            parts.append(_ESCAPES.get(found[5] or "", found[6] or ""))
+        elif found[0] == "\\":
+            msg = f"{text!r} has an escape that there is not"
+            raise SyntaxProblem(msg)
+        else:
+            parts.append(found[0])
+    return parts
+
+
+# Operators with two operands (common/types of cel-go).
+
+_ORDERED: Final = (str, bytes, bool, datetime, timedelta)
+
+
+def _checked(result: Value, like: Value) -> Value:
+    """Return a result in the type of its operands, if it fits; an overflow raises."""
+    if isinstance(like, UInt):
+        if not 0 <= result <= MOST_UINT:
+            msg = "unsigned integer overflow"
+            raise EvaluationError(msg)
+        return UInt(result)
+    return result if isinstance(like, float) else whole(result)
+
+
+def _same_numbers(one: Value, other: Value) -> bool:
+    return is_number(one) and type(one) is type(other)
+
+
+def add(one: Value, other: Value) -> Value:
+    """Add numbers or times; join texts, bytes or lists."""
+    if _same_numbers(one, other):
+        return _checked(int(one) + int(other) if _is_whole(one) else one + other, one)
+    match one, other:
+        case (str(), str()) | (bytes(), bytes()) | (list(), list()):
+            return one + other
+        case (
+            (datetime(), timedelta())
+            | (timedelta(), datetime())
+            | (timedelta(), timedelta())
+        ):
+            return one + other
+    raise no_overload()
+
+
+def _is_whole(value: Value) -> bool:
+    return isinstance(value, int)
+
+
+def _subtract(one: Value, other: Value) -> Value:
+    if _same_numbers(one, other):
+        return _checked(int(one) - int(other) if _is_whole(one) else one - other, one)
+    match one, other:
+        case (
+            (datetime(), datetime())
+            | (datetime(), timedelta())
+            | (timedelta(), timedelta())
+        ):
+            return one - other
+    raise no_overload()
+
+
+def _multiply(one: Value, other: Value) -> Value:
+    if _same_numbers(one, other):
+        return _checked(int(one) * int(other) if _is_whole(one) else one * other, one)
+    raise no_overload()
+
+
+def _divide(one: Value, other: Value) -> Value:
+    if not _same_numbers(one, other):
+        raise no_overload()
+    if isinstance(one, float):
+        if other:
+            return one / other
+        return math.nan if not one or math.isnan(one) else math.copysign(math.inf, one)
+    if not other:
+        msg = "division by zero"
+        raise EvaluationError(msg)
+    quotient = abs(int(one)) // abs(int(other))
+    return _checked(quotient if (one < 0) == (other < 0) else -quotient, one)
+
+
+def _modulo(one: Value, other: Value) -> Value:
+    if not _same_numbers(one, other) or isinstance(one, float):
+        raise no_overload()
+    if not other:
+        msg = "modulus by zero"
+        raise EvaluationError(msg)
+    rest = abs(int(one)) % abs(int(other))
+    return _checked(-rest if one < 0 else rest, one)
+
+
+def compare(one: Value, other: Value) -> int:
+    """Return -1, 0 or 1, as one value is less than the other, equal or greater."""
+    if is_number(one) and is_number(other):
+        return int(one > other) - int(one < other)
+    if type(one) is not type(other) or not isinstance(one, _ORDERED):
+        raise no_overload()
+    return int(one > other) - int(one < other)
+
+
+def _ordered(test: Callable[[int], bool]) -> Callable[[Value, Value], bool]:
+    def operator(one: Value, other: Value) -> bool:
+        order = compare(one, other)
+        has_nan = any(
+            isinstance(each, float) and math.isnan(each) for each in (one, other)
+        )
+        return not has_nan and test(order)
+
+    return operator
+
+
+OPERATORS: Final[Mapping[str, Callable[[Value, Value], Value]]] = {
+    "+": add,
+    "-": _subtract,
+    "*": _multiply,
+    "/": _divide,
+    "%": _modulo,
+    "==": are_equal,
+    "!=": lambda one, other: not are_equal(one, other),
+    "<": _ordered(lambda order: order < 0),
+    "<=": _ordered(lambda order: order <= 0),
+    ">": _ordered(lambda order: order > 0),
+    ">=": _ordered(lambda order: order >= 0),
+    "in": lambda one, other: contains(other, one),
+}
+
+
+def negative(value: Value) -> Value:
+    """Return a number with the other sign."""
+    if not is_number(value) or isinstance(value, UInt):
+        raise no_overload()
+    return -value if isinstance(value, float) else whole(-value)

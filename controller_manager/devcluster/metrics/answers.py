@@ -1,20 +1,246 @@
-"""The answers of the metrics APIs: a pure function from settings and pods.
+"""The settings of a namespace with all answers of the metrics APIs."""
 
-They have the parts of the answers of metrics-server, and of an adapter for custom and
-external metrics, that autoscalers and kubectl read.
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+import msgspec
+from msgspec import Struct
+
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.quantity import QuantityError
+from controller_manager.api.quantity import Quantity, QuantityError, parse_quantity
 from controller_manager.api.selectors import Selector, SelectorError, parse_selector
 from controller_manager.api.times import format_time
 
-from .quantities import share
-from .settings import Settings
+# The settings of a namespace with all answers of the metrics APIs.
+
+CONFIG_MAP: Final = "devcluster-metrics"
+"""The name of the ConfigMap with the settings."""
+
+KEY: Final = "answers"
+"""The key of its data, whose value is JSON."""
+
+Usage = dict[str, dict[str, str]]
+"""Quantities by container and resource."""
+
+
+class SettingsError(Exception):
+    """The settings of a namespace cannot be read; the message says why."""
+
+
+class ExternalValue(Struct, frozen=True, forbid_unknown_fields=True):
+    """One value of an external metric, and the labels that select it."""
+
+    value: str
+    labels: dict[str, str] = {}
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The answers of the metrics APIs in one namespace.
+
+    A quantity such as ``total:900m`` is divided among the pods that have the metric.
+    """
+
+    resource: dict[str, Usage | None] = {}
+    """The usage of pods by name; ``*`` stands for all others. A pod without an entry,
+    or with the usage null, has no metrics."""
+
+    window: str = "30s"
+    """The time over which the usage was measured."""
+
+    age: float = 0
+    """The seconds since the measurement."""
+
+    pods: dict[str, dict[str, str | None]] = {}
+    """Values of custom metrics by metric and pod; ``*`` stands for all other pods."""
+
+    objects: dict[str, dict[str, str]] = {}
+    """Values of custom metrics by object, such as ``services/web``, and metric."""
+
+    external: dict[str, list[ExternalValue]] = {}
+    """Values of external metrics by metric."""
+
+    fail: int = 0
+    """The status of all answers if they should fail."""
+
+
+def parse_settings(text: str) -> Settings:
+    """Return the settings that JSON describes; raises SettingsError."""
+    try:
+        return msgspec.json.decode(text, type=Settings)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise SettingsError(str(error)) from error
+
+
+# The quantities of a load: a quantity, or a share of a total.
+
+TOTAL: Final = "total:"
+"""The prefix of a quantity that is divided."""
+
+
+def share(text: str, count: int) -> str:
+    """Return a quantity unchanged, or the share of a total for one of `count`.
+
+    Shares are whole thousandths. Raises QuantityError.
+    """
+    amount = parse_quantity(text.removeprefix(TOTAL))
+    if not text.startswith(TOTAL):
+        return text
+    return f"{amount.milli_value // max(count, 1)}m"
+
+
+def summed(texts: list[str]) -> str:
+    """Return the sum of quantities."""
+    total = Quantity()
+    for text in texts:
+        total += parse_quantity(text)
+    return str(total)
+
+
+def is_load(text: str) -> bool:
+    """Tell whether a text is a quantity of at least 0, or a total of that kind."""
+    try:
+        return parse_quantity(text.removeprefix(TOTAL)) >= Quantity()
+    except QuantityError:
+        return False
+
+
+# The load of pods, from annotations.
+
+FindOwner = Callable[[JSON], JSON | None]
+"""Returns the controller of an object, `None` if there is none."""
+
+ANNOTATION: Final = "devcluster/"
+IDLE: Final = {"cpu": "1m", "memory": "8Mi"}
+"""The load of a container without annotations."""
+
+
+class _Load(NamedTuple):
+    """A load; the pods of the same workload share a total."""
+
+    text: str
+    sharers: tuple[str, ...] = ()
+
+
+_Loads = dict[str, dict[str, _Load]]
+"""Loads by container and resource."""
+
+
+class _Workloads:
+    """Finds the workloads of pods, each once."""
+
+    def __init__(self, find_owner: FindOwner) -> None:
+        self._find_owner = find_owner
+        self._known: dict[str, JSON | None] = {}
+
+    def of(self, pod: JSON) -> JSON | None:
+        """Return the outermost controller of a pod: its deployment, say."""
+        uid = _controller_uid(pod)
+        if uid not in self._known:
+            workload, owner = None, self._find_owner(pod) if uid else None
+            while owner is not None:
+                workload, owner = owner, self._find_owner(owner)
+            self._known[uid] = workload
+        return self._known[uid]
+
+
+def loads_of(
+    pods: Iterable[JSON],
+    find_owner: FindOwner,
+    everybody: Callable[[], Iterable[JSON]] | None = None,
+) -> dict[str, Usage]:
+    """Return the usage of running pods of one namespace, by name.
+
+    `everybody` returns all running pods of the namespace, among which totals are
+    shared; without it, these are the `pods`. Raises SettingsError for an annotation
+    that is no load.
+    """
+    listed, workloads = list(pods), _Workloads(find_owner)
+    found = {
+        pod["metadata"]["name"]: _loads_of(pod, workloads.of(pod)) for pod in listed
+    }
+    totals = {load.sharers for load in _each(found.values()) if load.sharers}
+    counts: Counter[tuple[str, ...]] = Counter()
+    if totals:
+        owners = {sharers[0] for sharers in totals}
+        for pod in listed if everybody is None else everybody():
+            workload = workloads.of(pod)
+            if _uid(workload) in owners:
+                counts.update(
+                    each.sharers for each in _each([_loads_of(pod, workload)])
+                )
+    return {
+        pod: {
+            container: {
+                resource: share(load.text, counts[load.sharers])
+                for resource, load in resources.items()
+            }
+            for container, resources in containers.items()
+        }
+        for pod, containers in found.items()
+    }
+
+
+def _each(loads: Iterable[_Loads]) -> Iterator[_Load]:
+    for containers in loads:
+        for resources in containers.values():
+            yield from resources.values()
+
+
+def _controller_uid(obj: JSON) -> str:
+    """Return the uid of the controller of an object, empty if it has none."""
+    for owner in obj["metadata"].get("ownerReferences", ()):
+        if owner.get("controller"):
+            return str(owner["uid"])
+    return ""
+
+
+def _uid(workload: JSON | None) -> str:
+    return str(workload["metadata"]["uid"]) if workload else ""
+
+
+def _loads_of(pod: JSON, workload: JSON | None) -> _Loads:
+    names = [each["name"] for each in pod["spec"]["containers"]]
+    sources = [each for each in (pod, workload) if each is not None]
+    of_whom = _uid(workload)
+    return {
+        name: {
+            resource: _load(sources, of_whom, resource, name, is_first=not number)
+            for resource in IDLE
+        }
+        for number, name in enumerate(names)
+    }
+
+
+def _load(
+    sources: list[JSON], of_whom: str, resource: str, container: str, *, is_first: bool
+) -> _Load:
+    keys = [f"{ANNOTATION}{resource}.{container}"]
+    if is_first:
+        keys.append(f"{ANNOTATION}{resource}")
+    for source in sources:
+        for key in keys:
+            text = (source["metadata"].get("annotations") or {}).get(key)
+            if text is not None:
+                _check(source, key, text.strip())
+                total = text.strip().startswith(TOTAL)
+                sharers = (of_whom, key, text.strip()) if total else ()
+                return _Load(text.strip(), sharers)
+    return _Load(IDLE[resource])
+
+
+def _check(source: JSON, key: str, text: str) -> None:
+    if not is_load(text):
+        name = source["metadata"]["name"]
+        msg = (
+            f"annotation {key} of {source.get('kind', 'Pod')} {name}: must be a "
+            f'quantity such as "200m", or "total:2" to share it, it is {text!r}'
+        )
+        raise SettingsError(msg)
+
+
+# The answers of the metrics APIs: a pure function from settings and pods.
 
 Answer = tuple[int, JSON]
 """The status and the body of an answer."""

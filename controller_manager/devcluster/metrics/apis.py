@@ -1,39 +1,123 @@
-"""Serves the metrics APIs from the objects that are stored."""
+"""The columns of metrics, as metrics-server has them (pkg/api/table.go)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from datetime import datetime
+from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import SelectorError, parse_selector
+from controller_manager.api.times import format_time
 from controller_manager.clock import Clock
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAPS
 from controller_manager.devcluster.kinds.core.node import KIND as NODES
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as PODS
 from controller_manager.devcluster.server.aggregation import AggregatedAPI
 from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
 from controller_manager.devcluster.server.storage.storage import Storage
 
 from .answers import (
+    CONFIG_MAP,
     CUSTOM_METRICS,
     EXTERNAL_METRICS,
+    KEY,
     RESOURCE_METRICS,
     VERSIONS,
     Answer,
+    Settings,
+    SettingsError,
     answer,
     failure,
+    loads_of,
     measured,
     metrics_list,
     not_found,
+    parse_settings,
+    summed,
 )
-from .loads import loads_of
-from .metrics_columns import MetricsStrategy
-from .node_metrics import node_metrics
-from .settings import CONFIG_MAP, KEY, Settings, SettingsError, parse_settings
+
+# The columns of metrics, as metrics-server has them (pkg/api/table.go).
+
+
+class MetricsStrategy(Strategy):
+    """Shows the usage of a node, or of a pod with all its containers."""
+
+    columns: ClassVar = (NAME, Column("cpu"), Column("memory"), Column("Window"))
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        del now
+        containers = obj.get("containers", [obj])
+        usages = [each["usage"] for each in containers]
+        return [
+            obj["metadata"]["name"],
+            *(
+                summed([each[name] for each in usages if name in each])
+                for name in ("cpu", "memory")
+            ),
+            obj["window"],
+        ]
+
+
+# The metrics of nodes: the sums of their pods' metrics.
+
+_RESOURCES: Final = ("cpu", "memory")
+_WINDOW: Final = "30s"
+
+
+def node_metrics(
+    nodes: Iterable[JSON],
+    pods: Iterable[JSON],
+    places: Mapping[tuple[str, str], str],
+    query: Mapping[str, str],
+    now: datetime,
+    name: str = "",
+) -> Answer:
+    """Return the metrics of nodes, or of the only one, called `name`.
+
+    `pods` are PodMetrics, `places` are the nodes of pods by namespace and name.
+    """
+    try:
+        selector = parse_selector(query.get("labelSelector", ""))
+    except SelectorError as error:
+        return failure(400, str(error))
+    usages: dict[str, list[JSON]] = {}
+    for pod in pods:
+        metadata = pod["metadata"]
+        node = places.get((metadata["namespace"], metadata["name"]), "")
+        usages.setdefault(node, []).extend(each["usage"] for each in pod["containers"])
+    items = [
+        _metrics_of(node, usages.get(node["metadata"]["name"], []), now)
+        for node in nodes
+        if selector.matches(node["metadata"].get("labels") or {})
+    ]
+    if not name:
+        return 200, metrics_list(RESOURCE_METRICS, "NodeMetricsList", items)
+    version = f"{RESOURCE_METRICS}/{VERSIONS[RESOURCE_METRICS]}"
+    return 200, {"kind": "NodeMetrics", "apiVersion": version, **items[0]}
+
+
+def _metrics_of(node: JSON, usages: list[JSON], now: datetime) -> JSON:
+    metadata, time = node["metadata"], format_time(now)
+    known = {name: metadata[name] for name in ("name", "labels") if name in metadata}
+    return {
+        "metadata": {**known, "creationTimestamp": time},
+        "timestamp": time,
+        "window": _WINDOW,
+        "usage": {
+            resource: summed([each[resource] for each in usages if resource in each])
+            for resource in _RESOURCES
+        },
+    }
+
+
+# Serves the metrics APIs from the objects that are stored.
 
 FindKind = Callable[[str, str], Kind | None]
 """Returns the kind with an apiVersion and a name."""
 
-_WINDOW: Final = "1s"
+_POD_WINDOW: Final = "1s"
 """The time over which annotated loads count as measured.
 
 Autoscalers ignore the metrics of a pod that became ready within this time.
@@ -115,7 +199,7 @@ class MetricsAPI:
                 self._owner_of,
                 lambda: measured(self._pods(namespace)),
             )
-            return Settings(resource=dict(loads), window=_WINDOW)
+            return Settings(resource=dict(loads), window=_POD_WINDOW)
         text = stored.obj.get("data", {}).get(KEY, "")
         try:
             return parse_settings(text)

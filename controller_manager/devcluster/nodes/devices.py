@@ -18,11 +18,11 @@ from controller_manager.control.scheduling import untolerated
 from controller_manager.devcluster.kinds.resource.deviceclass import KIND as CLASS
 from controller_manager.devcluster.kinds.resource.resourceclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.resource.resourceslice import KIND as SLICE
+from controller_manager.devcluster.scheduler.predicates import NodeFacts, matches_terms
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.storage.storage import Key
 
 from .device_requests import Wanted, alternatives_of
-from .scheduling.predicates import NodeFacts, matches_terms
 
 _PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 _MAX_USERS: Final = 256

@@ -6,6 +6,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_micro_time
+from controller_manager.devcluster.csi.driver import csi_node, node_annotations
 from controller_manager.devcluster.kinds.coordination.lease import KIND as LEASE
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
@@ -14,7 +15,6 @@ from controller_manager.devcluster.server.apimachinery.statuses import Refusal
 from controller_manager.devcluster.server.registry.objects import Objects
 
 from .node_status import is_due, is_stopped, new_node, node_name, node_status
-from .volumes.driver import csi_node, node_annotations
 
 NODE_LEASES: Final = "kube-node-lease"
 

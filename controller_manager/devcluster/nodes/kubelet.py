@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.times import format_time, parse_time
+from controller_manager.devcluster.csi.mounts import Mounts, Sources
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.server.registry.objects import Objects
@@ -35,8 +36,6 @@ from .pod_status import Place, pod_status
 from .pod_steps import advanced, killed, stopping
 from .programs import Role, pull_seconds
 from .restored_pods import adopted_run, with_annotations_of
-from .volumes.mounts import Mounts
-from .volumes.sources import Sources
 
 
 class _Held(Struct, frozen=True):

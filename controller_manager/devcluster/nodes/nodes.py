@@ -7,6 +7,15 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
+from controller_manager.devcluster.csi.driver import (
+    Attacher,
+    StorageObjects,
+    claims_of,
+    csi_driver,
+    storage_classes,
+)
+from controller_manager.devcluster.csi.mounts import Mounts
+from controller_manager.devcluster.csi.provisioner import Provisioner, Resizer
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
 from controller_manager.devcluster.kinds.core.event import expire_events
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
@@ -25,6 +34,9 @@ from controller_manager.devcluster.kinds.storage.storageclass import KIND as CLA
 from controller_manager.devcluster.kinds.storage.volumeattachment import (
     KIND as ATTACHMENT,
 )
+from controller_manager.devcluster.scheduler.node_infos import NodeInfos
+from controller_manager.devcluster.scheduler.scheduler import Scheduler
+from controller_manager.devcluster.scheduler.volumes import VolumeBinding
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.http.document import Document
 from controller_manager.devcluster.server.registry.objects import Objects
@@ -44,16 +56,6 @@ from .pod_connections import CONNECTIONS, PodConnections
 from .pod_fit import PodFit
 from .pod_states import is_over
 from .pressure import Evictions
-from .scheduling.node_infos import NodeInfos
-from .scheduling.scheduler import Scheduler
-from .volumes.attacher import Attacher
-from .volumes.binding import VolumeBinding
-from .volumes.driver import csi_driver, storage_classes
-from .volumes.mounts import Mounts
-from .volumes.pod_claims import claims_of
-from .volumes.provisioner import Provisioner
-from .volumes.resizer import Resizer
-from .volumes.storage_objects import StorageObjects
 
 _EVENT_LIFETIME: Final = timedelta(hours=1)
 _HOUSEKEEPING: Final = 60.0

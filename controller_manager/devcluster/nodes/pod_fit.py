@@ -8,10 +8,13 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-
-from .scheduling.fit import TOO_MANY, shortages
-from .scheduling.node_infos import NodeInfo, NodeInfos, PodInfo
-from .scheduling.predicates import UNMATCHED, affinity_fits
+from controller_manager.devcluster.scheduler.filters import TOO_MANY, shortages
+from controller_manager.devcluster.scheduler.node_infos import (
+    NodeInfo,
+    NodeInfos,
+    PodInfo,
+)
+from controller_manager.devcluster.scheduler.predicates import UNMATCHED, affinity_fits
 
 _UNITS: Final = {"cpu": 10**6}
 """In billionths; the amounts of all other resources are shown as whole numbers."""

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.metrics.answers import answer
-from controller_manager.devcluster.metrics.settings import (
+from controller_manager.devcluster.metrics.answers import (
     SettingsError,
+    answer,
     parse_settings,
 )
 from tests.devcluster.metrics.pods import running

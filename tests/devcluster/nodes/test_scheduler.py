@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.scheduling import fit, scheduler
-from controller_manager.devcluster.nodes.scheduling.predicates import why_not
+from controller_manager.devcluster.scheduler import filters, scheduler
+from controller_manager.devcluster.scheduler.predicates import why_not
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import (
     CORE,
@@ -179,7 +179,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(node.name)
         return why_not(pod, node)
 
-    monkeypatch.setattr(fit, "why_not", counted)
+    monkeypatch.setattr(filters, "why_not", counted)
     monkeypatch.setattr(scheduler, "why_not", counted)
     return names
 

@@ -5,8 +5,7 @@ from typing import Any
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.expressions import evaluated
-from controller_manager.devcluster.cel.costs import size_of
-from controller_manager.devcluster.cel.evaluation import Budget
+from controller_manager.devcluster.cel.evaluation import Budget, size_of
 from controller_manager.devcluster.cel.values import EvaluationError, Message, Value
 from controller_manager.devcluster.server.apimachinery.json_patch import (
     PatchError,

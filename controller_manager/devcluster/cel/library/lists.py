@@ -5,11 +5,12 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Final
 
-from controller_manager.devcluster.cel.arithmetic import add, compare
 from controller_manager.devcluster.cel.values import (
     EvaluationError,
     Value,
+    add,
     are_equal,
+    compare,
     contains,
 )
 

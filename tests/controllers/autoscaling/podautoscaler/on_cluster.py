@@ -13,7 +13,7 @@ from controller_manager.api.times import format_time
 from controller_manager.controllers.autoscaling.podautoscaler import (
     AutoscalerOptions,
 )
-from controller_manager.devcluster.metrics.settings import CONFIG_MAP, KEY
+from controller_manager.devcluster.metrics.answers import CONFIG_MAP, KEY
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.options.config import Config

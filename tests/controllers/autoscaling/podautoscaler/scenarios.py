@@ -12,7 +12,7 @@ from controller_manager.client.rest.transport import (
     Stream,
     Transport,
 )
-from controller_manager.devcluster.metrics.settings import CONFIG_MAP, KEY
+from controller_manager.devcluster.metrics.answers import CONFIG_MAP, KEY
 from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     cpu,
     external,

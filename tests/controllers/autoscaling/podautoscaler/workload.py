@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.metrics.settings import CONFIG_MAP, KEY
+from controller_manager.devcluster.metrics.answers import CONFIG_MAP, KEY
 from tests.controllers.builders import deployment_json
 from tests.simulation.workload import Workload
 

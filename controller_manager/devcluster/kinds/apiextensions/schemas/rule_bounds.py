@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.types import escaped
-from controller_manager.devcluster.cel.sizes import Bounds
+from controller_manager.devcluster.cel.estimates import Bounds
 
 from .keywords import INT_OR_STRING, items_of
 from .rule_values import fields_of

@@ -9,11 +9,9 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.scheduling import tolerates
 
-from .affinity_terms import Labels, Term, preferences_of
-from .fit import Fit
+from .filters import SOFT, Fit, TopologySpread
 from .node_infos import NodeInfo, NodeInfos
-from .predicates import matches_preference, tolerations_of
-from .topology_spread import SOFT, TopologySpread
+from .predicates import Labels, Term, matches_preference, preferences_of, tolerations_of
 
 _PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -17,8 +17,7 @@ from controller_manager.api.quantity import parse_quantity
 from controller_manager.control.quota.pods import pod_requests
 from controller_manager.devcluster.server.storage.storage import Key
 
-from .affinity_terms import Term, terms_of
-from .predicates import NodeFacts
+from .predicates import NodeFacts, Term, terms_of
 
 Amounts = Mapping[str, int]
 """Amounts of resources, in billionths of their units."""

@@ -1,4 +1,4 @@
-"""The scheduler: binds each pod to a node that fits, or reports why none fits."""
+"""The pods that wait for a node, with an index by claim."""
 
 import asyncio
 from collections import Counter
@@ -8,29 +8,160 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.times import format_time
+from controller_manager.devcluster.csi.driver import claims_of
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.kinds.core.pod.binding import bind
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.nodes.devices import TOO_FEW, DeviceAllocation
 from controller_manager.devcluster.nodes.event_notes import normal
 from controller_manager.devcluster.nodes.events import SCHEDULER, Reporter
-from controller_manager.devcluster.nodes.volumes.binding import (
-    ONE_POD,
-    Binding,
-    VolumeBinding,
-)
-from controller_manager.devcluster.nodes.volumes.pod_claims import claims_of
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.storage.storage import Change, Key
 
-from .failure_handler import FailureHandler
-from .fit import Fit, Misfit
-from .fit_error import unschedulable
+from .filters import Fit, Misfit
 from .node_infos import NodeInfo, NodeInfos, PodInfo
 from .predicates import OTHER_NODE, NodeFacts, named_nodes, why_not
 from .preemption import NOT_HELPFUL, Preemption
 from .scores import best, prefers_nodes, repels
-from .waiting_pods import WaitingPods
+from .volumes import ONE_POD, Binding, VolumeBinding
+
+# The pods that wait for a node, with an index by claim.
+
+
+class WaitingPods:
+    """Remembers the waiting pods, their claims, and their nominated nodes."""
+
+    def __init__(self) -> None:
+        """Begin without pods."""
+        self._claims: dict[Key, tuple[Key, ...]] = {}
+        self._by_claim: dict[Key, dict[Key, None]] = {}
+        self._nominated: dict[Key, tuple[str, PodInfo]] = {}
+
+    def __contains__(self, key: object) -> bool:
+        """Tell whether a pod waits."""
+        return key in self._claims
+
+    def __len__(self) -> int:
+        """Return the number of pods that wait."""
+        return len(self._claims)
+
+    def __iter__(self) -> Iterator[Key]:
+        """Iterate over a snapshot, beginning with the pod that waits longest."""
+        return iter(list(self._claims))
+
+    def add(self, key: Key, claims: tuple[Key, ...]) -> None:
+        """Remember that a pod waits, and its claims."""
+        self._claims[key] = claims
+        for claim in claims:
+            self._by_claim.setdefault(claim, {})[key] = None
+
+    def discard(self, key: Key) -> None:
+        """Forget a pod that no longer waits."""
+        self._nominated.pop(key, None)
+        for claim in self._claims.pop(key, ()):
+            pods = self._by_claim.get(claim, {})
+            pods.pop(key, None)
+            if not pods:
+                self._by_claim.pop(claim, None)
+
+    def with_claim(self, claim: Key) -> Sequence[Key]:
+        """Return the waiting pods that use a claim."""
+        return list(self._by_claim.get(claim, ()))
+
+    def nominate(self, key: Key, node: str, pod: PodInfo) -> None:
+        """Nominate a node for a pod that waits until its victims are gone."""
+        self._nominated[key] = (node, pod)
+
+    def kept_for(self, node: str, pod: PodInfo) -> Iterator[PodInfo]:
+        """Yield other pods nominated for a node, of at least the priority of `pod`."""
+        for key, (name, other) in self._nominated.items():
+            if name == node and key != pod.key and other.priority >= pod.priority:
+                yield other
+
+
+# The scheduler's message about a pod that cannot be scheduled (framework.FitError).
+
+_NO_NODES: Final = "no nodes available to schedule pods"
+
+
+def unschedulable(
+    total: int, reasons: Mapping[str, int] | str, preemption: Mapping[str, int] | str
+) -> str:
+    """Return the message about a pod that none of `total` nodes fits.
+
+    `reasons` has the number of nodes for each reason, or the only reason. `preemption`
+    has the same for the preemption; it is empty if pods are evicted.
+    """
+    if not total:
+        return _NO_NODES
+    message = _explained(total, reasons)
+    if not preemption:
+        return message
+    if not isinstance(preemption, str):
+        preemption = _explained(total, preemption)
+    return f"{message} no new claims to deallocate, preemption: {preemption}"
+
+
+def _explained(total: int, reasons: Mapping[str, int] | str) -> str:
+    listed = reasons if isinstance(reasons, str) else ", ".join(_counted(reasons))
+    return f"0/{total} nodes are available: {listed}."
+
+
+def _counted(counts: Mapping[str, int]) -> Iterator[str]:
+    yield from sorted(f"{count} {reason}" for reason, count in counts.items())
+
+
+# Reports unscheduled pods, with a condition and an event.
+
+
+class FailureHandler:
+    """Writes the reason why a pod waits, if it is new."""
+
+    def __init__(self, objects: Objects, report: Reporter) -> None:
+        self._objects = objects
+        self._report = report
+
+    def write(self, pod: JSON, message: str, nominated: str | None = None) -> None:
+        """Write the condition and the event of a pod that waits.
+
+        `nominated` is the node whose pods are evicted for the pod, empty for none;
+        `None` keeps the present value.
+        """
+        status = pod.get("status", {})
+        conditions = status.get("conditions", [])
+        old: JSON = {}
+        for each in conditions:
+            if each["type"] == "PodScheduled":
+                old = each
+        was = status.get("nominatedNodeName", "")
+        nominated = was if nominated is None else nominated
+        if old.get("message") == message and nominated == was:
+            return
+        others = [each for each in conditions if each is not old]
+        new = {**status, "conditions": [*others, self._condition(pod, message, old)]}
+        new.pop("nominatedNodeName", None)
+        if nominated:
+            new["nominatedNodeName"] = nominated
+        metadata = pod["metadata"]
+        namespace, name = metadata["namespace"], metadata["name"]
+        shown = {**pod, "status": new}
+        self._objects.update(POD, namespace, name, shown, "status")
+        self._report.unschedulable(pod, message)
+
+    def _condition(self, pod: JSON, message: str, old: JSON) -> JSON:
+        since = old.get("lastTransitionTime") if old.get("status") == "False" else None
+        return {
+            "type": "PodScheduled",
+            "observedGeneration": pod["metadata"].get("generation", 1),
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": message,
+            "lastTransitionTime": since or format_time(self._objects.clock.now()),
+        }
+
+
+# The scheduler: binds each pod to a node that fits, or reports why none fits.
 
 _RETRY_DELAY: Final = 1.0
 """Seconds after which waiting pods are tried again when pods have left nodes."""
@@ -301,7 +432,7 @@ class Scheduler:
         found = [(each, fit.misfit(each)) for each in self._candidates(fit.pod)]
         misfits = [(node, misfit) for node, misfit in found if misfit is not None]
         total = len(self._infos.nodes)
-        reasons = _counted(misfits)
+        reasons = _count_reasons(misfits)
         if others := total - len(misfits):
             reasons[OTHER_NODE] += others
         if why := self._preemption.ineligible(fit.pod):
@@ -320,7 +451,7 @@ class Scheduler:
         self._failures.write(fit.pod, message, nominated=candidate.node)
 
 
-def _counted(misfits: Iterable[tuple[NodeInfo, Misfit]]) -> Counter[str]:
+def _count_reasons(misfits: Iterable[tuple[NodeInfo, Misfit]]) -> Counter[str]:
     """Return the number of nodes for each reason."""
     return Counter(reason for _, misfit in misfits for reason in misfit.reasons)
 

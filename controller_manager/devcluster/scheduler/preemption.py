@@ -21,9 +21,9 @@ from controller_manager.devcluster.server.apimachinery.statuses import Refusal
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion
 
-from .affinity_terms import compiled
-from .fit import Fit, Misfit
+from .filters import Fit, Misfit
 from .node_infos import NodeInfo, NodeInfos, PodInfo
+from .predicates import compiled
 
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"

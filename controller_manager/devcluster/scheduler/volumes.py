@@ -9,19 +9,26 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.csi.driver import (
+    ON_DEMAND,
+    SELECTED_NODE,
+    StorageObjects,
+    annotation,
+    capacity_of,
+    claim_name,
+    claims_of,
+    is_bound,
+    is_free,
+    is_made_for,
+    reference_to,
+    satisfies,
+)
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
-from controller_manager.devcluster.nodes.scheduling.predicates import (
-    NodeFacts,
-    matches_terms,
-)
 from controller_manager.devcluster.server.storage.storage import Change, Key
 
-from .driver import ON_DEMAND, SELECTED_NODE, annotation
-from .pod_claims import claim_name, claims_of, is_bound, is_made_for
-from .storage_objects import StorageObjects
-from .volume_fit import capacity_of, is_free, reference_to, satisfies
+from .predicates import NodeFacts, matches_terms
 
 _UNBOUND: Final = "pod has unbound immediate PersistentVolumeClaims"
 _OTHER_NODES: Final = "node(s) didn't match PersistentVolume's node affinity"

@@ -1,0 +1,1 @@
+"""The CSI driver of the development cluster: provisioner, attacher, resizer, mounts."""

@@ -1,0 +1,1 @@
+"""The scheduler of the development cluster: binds pods to nodes (kube-scheduler)."""

@@ -1,0 +1,354 @@
+"""The filter plugins of the scheduler: which nodes fit a pod, and why others do not."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from controller_manager.api.core.scheduling import NO_EXECUTE, NO_SCHEDULE
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.selectors import Selector
+from controller_manager.control.scheduling import untolerated
+
+from .node_infos import NodeInfo, NodeInfos, PodInfo, collide
+from .predicates import (
+    Labels,
+    NodeFacts,
+    Term,
+    affinity_fits,
+    selector_of,
+    terms_of,
+    tolerations_of,
+    why_not,
+)
+
+# The nodes that the topology spread constraints of a pod allow.
+
+UNEVEN: Final = "node(s) didn't match pod topology spread constraints"
+NO_LABEL: Final = f"{UNEVEN} (missing required label)"
+
+HARD: Final = "DoNotSchedule"
+SOFT: Final = "ScheduleAnyway"
+
+
+class _Spread(Struct, frozen=True):
+    """A constraint, and the number of pods in each domain."""
+
+    key: str
+    max_skew: int
+    counts: dict[str, int]
+    least: int
+    counts_itself: bool
+
+
+class TopologySpread:
+    """Finds the nodes that the constraints of one pod allow."""
+
+    def __init__(
+        self,
+        pod: JSON,
+        infos: NodeInfos,
+        is_eligible: Callable[[JSON, NodeInfo], bool],
+        kind: str = HARD,
+    ) -> None:
+        """Count the pods; `is_eligible` tells whether a constraint counts a node."""
+        self._spreads = [
+            _counted(pod, each, infos, is_eligible)
+            for each in pod["spec"].get("topologySpreadConstraints") or ()
+            if each.get("whenUnsatisfiable", HARD) == kind
+        ]
+
+    def why_not(self, node: NodeInfo) -> str:
+        """Return why a node does not fit, empty if it does."""
+        for each in self._spreads:
+            domain = node.facts.labels.get(each.key)
+            if domain is None:
+                return NO_LABEL
+            count = each.counts.get(domain, 0) + each.counts_itself
+            if count - each.least > each.max_skew:
+                return UNEVEN
+        return ""
+
+    def count(self, node: NodeInfo) -> int:
+        """Return the number of pods in the domains of a node."""
+        return sum(
+            each.counts.get(node.facts.labels.get(each.key, ""), 0)
+            for each in self._spreads
+        )
+
+
+def _counted(
+    pod: JSON,
+    constraint: JSON,
+    infos: NodeInfos,
+    is_eligible: Callable[[JSON, NodeInfo], bool],
+) -> _Spread:
+    key, selector = constraint["topologyKey"], selector_of(pod, constraint)
+    metadata = pod["metadata"]
+    counts: dict[str, int] = {}
+    eligible = set()
+    for name, node in infos.nodes.items():
+        domain = node.facts.labels.get(key)
+        if domain is not None and is_eligible(constraint, node):
+            counts.setdefault(domain, 0)
+            eligible.add(name)
+    for other in infos.pods_in(metadata["namespace"]):
+        found = infos.node_of(other.key)
+        if found is None or found.facts.name not in eligible or other.is_terminating:
+            continue
+        if selector.matches(other.labels):
+            counts[found.facts.labels[key]] += 1
+    too_few = len(counts) < (constraint.get("minDomains") or 1)
+    return _Spread(
+        key,
+        constraint.get("maxSkew", 1),
+        counts,
+        0 if too_few else min(counts.values(), default=0),
+        _selects(selector, metadata),
+    )
+
+
+def _selects(selector: Selector, metadata: JSON) -> bool:
+    return selector.matches(metadata.get("labels") or {})
+
+
+# The nodes that the affinity and the anti-affinity of pods allow.
+
+Place = tuple[str, str]
+"""A topology domain: a label that its nodes share."""
+
+NO_AFFINITY: Final = "node(s) didn't match pod affinity rules"
+ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
+REPELLED: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+
+class PodAffinity:
+    """Finds the nodes that the terms of one pod, and those of other pods, allow."""
+
+    def __init__(
+        self,
+        pod: JSON,
+        infos: NodeInfos,
+        labels_of: Callable[[str], Labels],
+    ) -> None:
+        """Look at the pods on nodes; `labels_of` knows those of namespaces."""
+        self._pod = pod
+        self._infos = infos
+        self._labels_of = labels_of
+        affinity = pod["spec"].get("affinity") or {}
+        self._wanted = terms_of(pod, affinity.get("podAffinity"))
+        self._unwanted = terms_of(pod, affinity.get("podAntiAffinity"))
+        self._attracting = self._places_of_all(self._wanted)
+        self._repelling = set[Place]()
+        for term in self._unwanted:
+            self._repelling |= self._places(term, self._selected([term]))
+        self._taken = self._taken_by_others()
+        self._is_first = not self._attracting and self._selects_itself()
+
+    def why_not(self, labels: Mapping[str, str]) -> str:
+        """Return why a node with these labels does not fit, empty if it does."""
+        for term in self._wanted:
+            place = (term.topology_key, labels.get(term.topology_key, ""))
+            if term.topology_key not in labels:
+                return NO_AFFINITY
+            if place not in self._attracting and not self._is_first:
+                return NO_AFFINITY
+        if self._repelling and not self._repelling.isdisjoint(labels.items()):
+            return ANTI_AFFINITY
+        if self._taken and not self._taken.isdisjoint(labels.items()):
+            return REPELLED
+        return ""
+
+    def _places_of_all(self, terms: tuple[Term, ...]) -> set[Place]:
+        """Return the domains of the pods that all terms select."""
+        pods = self._selected(terms) if terms else []
+        places: set[Place] = set()
+        for term in terms:
+            places |= self._places(term, pods)
+        return places
+
+    def _selected(self, terms: Iterable[Term]) -> list[PodInfo]:
+        """Return the pods that each of several terms selects."""
+        wanted = list(terms)
+        return [
+            pod
+            for namespace in self._infos.namespaces()
+            if all(each.includes(namespace, self._labels_of) for each in wanted)
+            for pod in self._infos.pods_in(namespace)
+            if all(each.selector.matches(pod.labels) for each in wanted)
+        ]
+
+    def _places(self, term: Term, pods: Iterable[PodInfo]) -> set[Place]:
+        places = set()
+        for pod in pods:
+            node = self._infos.node_of(pod.key)
+            if node is not None and term.topology_key in node.facts.labels:
+                places.add((term.topology_key, node.facts.labels[term.topology_key]))
+        return places
+
+    def _taken_by_others(self) -> set[Place]:
+        """Return the domains that other pods forbid for this pod."""
+        metadata = self._pod["metadata"]
+        labels = metadata.get("labels") or {}
+        places: set[Place] = set()
+        for other in self._infos.repellent():
+            for term in other.anti_affinity:
+                if term.selects(metadata["namespace"], labels, self._labels_of):
+                    places |= self._places(term, [other])
+        return places
+
+    def _selects_itself(self) -> bool:
+        """Tell whether the first pod of a group may start it."""
+        metadata = self._pod["metadata"]
+        labels = metadata.get("labels") or {}
+        return all(
+            each.selects(metadata["namespace"], labels, self._labels_of)
+            for each in self._wanted
+        )
+
+
+# The filter plugins of the scheduler: reasons why a node does not fit a pod.
+
+PORTS: Final = "node(s) didn't have free ports for the requested pod ports"
+TOO_MANY: Final = "Too many pods"
+_INSUFFICIENT: Final = "Insufficient "
+_FIRST: Final = ("cpu", "memory", "ephemeral-storage")
+"""The resources that messages name first, in this order."""
+
+_PODS: Final = "pods"
+_ONE: Final = 10**9
+
+
+class Misfit(Struct, frozen=True):
+    """The reasons why a node does not fit; `is_resolvable` if preemption can help."""
+
+    reasons: tuple[str, ...]
+    is_resolvable: bool = False
+
+
+class Plugin(Protocol):
+    """A filter plugin for the volumes or the devices of pods."""
+
+    def why_not(self, pod: JSON, node: NodeFacts) -> str:
+        """Return why a node does not fit a pod, empty if it does."""
+
+
+class Fit:
+    """Finds the reasons why nodes do not fit one pod."""
+
+    def __init__(
+        self,
+        pod: JSON,
+        infos: NodeInfos,
+        plugins: Sequence[tuple[Plugin, frozenset[str]]],
+        labels_of: Callable[[str], Labels],
+        nominated: Callable[[str, PodInfo], Iterable[PodInfo]],
+    ) -> None:
+        """Take the pod, and the nodes with their pods.
+
+        `plugins` come with the reasons of theirs that are gone if other pods are.
+        `nominated` returns the pods for which there is room to be kept on a node.
+        """
+        self.pod = pod
+        self.info = PodInfo.of(pod)
+        self._infos = infos
+        self._plugins = plugins
+        self._labels_of = labels_of
+        self._nominated = nominated
+        self._found: dict[str, Misfit | None] = {}
+
+    def refreshed(self) -> "Fit":
+        """Return a new object for the same pod, after other pods changed."""
+        return Fit(
+            self.pod, self._infos, self._plugins, self._labels_of, self._nominated
+        )
+
+    def misfit(self, node: NodeInfo) -> Misfit | None:
+        """Return why a node does not fit, `None` if it does; the result is cached."""
+        name = node.facts.name
+        if name not in self._found:
+            self._found[name] = self._misfit(node)
+        return self._found[name]
+
+    def _misfit(self, node: NodeInfo) -> Misfit | None:
+        if why := why_not(self.pod, node.facts):
+            return Misfit((why,))
+        others = list(self._nominated(node.facts.name, self.info))
+        if self.info.ports and self._collides(node, others):
+            return Misfit((PORTS,), is_resolvable=True)
+        if short := shortages(self.info, node, others):
+            return Misfit(short, is_resolvable=self._could_have(node))
+        for plugin, resolvable in self._plugins:
+            if why := plugin.why_not(self.pod, node.facts):
+                return Misfit((why,), is_resolvable=why in resolvable)
+        return self._misplaced(node)
+
+    def _misplaced(self, node: NodeInfo) -> Misfit | None:
+        """Return why other pods keep this one from a node."""
+        if self._spread is not None and (why := self._spread.why_not(node)):
+            return Misfit((why,), is_resolvable=why == UNEVEN)
+        if self._affinity is not None:
+            why = self._affinity.why_not(node.facts.labels)
+            if why:
+                return Misfit((why,), is_resolvable=why in (ANTI_AFFINITY, REPELLED))
+        return None
+
+    @cached_property
+    def _spread(self) -> TopologySpread | None:
+        if not self.pod["spec"].get("topologySpreadConstraints"):
+            return None
+        return TopologySpread(self.pod, self._infos, self.is_counted)
+
+    @cached_property
+    def _affinity(self) -> PodAffinity | None:
+        affinity = self.pod["spec"].get("affinity") or {}
+        is_needed = affinity.get("podAffinity") or affinity.get("podAntiAffinity")
+        if not is_needed and next(self._infos.repellent(), None) is None:
+            return None
+        return PodAffinity(self.pod, self._infos, self._labels_of)
+
+    def is_counted(self, constraint: JSON, node: NodeInfo) -> bool:
+        """Tell whether a topology spread constraint counts the pods on a node."""
+        if constraint.get("nodeAffinityPolicy", "Honor") == "Honor" and (
+            not affinity_fits(self.pod, node.facts)
+        ):
+            return False
+        if constraint.get("nodeTaintsPolicy", "Ignore") == "Ignore":
+            return True
+        tolerations = tolerations_of(self.pod)
+        effects = (NO_SCHEDULE, NO_EXECUTE)
+        return untolerated(node.facts.taints, tolerations, effects) is None
+
+    def _collides(self, node: NodeInfo, others: Iterable[PodInfo]) -> bool:
+        return any(
+            each.ports and collide(self.info.ports, each.ports)
+            for each in (*node.pods.values(), *others)
+        )
+
+    def _could_have(self, node: NodeInfo) -> bool:
+        """Tell whether a node without pods has what the pod requests."""
+        allocatable = node.facts.allocatable
+        return all(
+            amount <= allocatable.get(name, 0)
+            for name, amount in self.info.requests.items()
+        )
+
+
+def shortages(
+    pod: PodInfo, node: NodeInfo, others: Sequence[PodInfo]
+) -> tuple[str, ...]:
+    """Return the scarce resource of a node for one more pod besides `others`."""
+    allocatable = node.facts.allocatable
+    found = []
+    count = len(node.pods) + len(others) + 1
+    if _PODS in allocatable and count * _ONE > allocatable[_PODS]:
+        found.append(TOO_MANY)
+    names = [each for each in _FIRST if each in pod.requests]
+    names += sorted(each for each in pod.requests if each not in _FIRST)
+    for name in names:
+        used = node.requested.get(name, 0)
+        used += sum(each.requests.get(name, 0) for each in others)
+        if pod.requests[name] > allocatable.get(name, 0) - used:
+            found.append(f"{_INSUFFICIENT}{name}")
+    return tuple(found)
