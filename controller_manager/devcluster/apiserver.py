@@ -11,14 +11,17 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
 
 from controller_manager.client.rest.transport import Request
 from controller_manager.clock import Clock
+from controller_manager.devcluster.admission.plugins import (
+    WITHOUT_ACCOUNTS,
+    Parts,
+    build_chain,
+    dynamic_plugins,
+)
 from controller_manager.devcluster.metrics.apis import metrics_apis
 from controller_manager.observability.logs import Logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.registry import Registry
 
-from .admission.building import Parts, build_chain
-from .admission.dynamic import dynamic_plugins
-from .admission.plugins import WITHOUT_ACCOUNTS
 from .bootstrap import bootstrap_objects
 from .data.endpoint import PATH, SnapshotEndpoint
 from .kinds import find_storages, kinds_with

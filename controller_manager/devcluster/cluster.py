@@ -18,13 +18,13 @@ import yaml
 from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.clock import Clock
+from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError
 from controller_manager.version import COMMAND_USER_AGENT
 
-from .admission.plugins import WITHOUT_ACCOUNTS
 from .apiserver import APIServer
 from .bootstrap import MANAGER
 from .certificates import client_certificate

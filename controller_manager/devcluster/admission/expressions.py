@@ -3,12 +3,12 @@
 Each expression takes steps from a budget, which ends long evaluations.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.syntax import SyntaxProblem
-from controller_manager.devcluster.cel.evaluation import Budget
+from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.cel.library.authorization import (
     Asked,
     AuthorizerValue,
@@ -28,8 +28,9 @@ from controller_manager.devcluster.server.security.authorization import (
     Authorizer,
 )
 
-from .matching import Matcher, is_namespace
-from .versions import in_requested, request_of
+from .writes import Matcher, in_requested, is_namespace, request_of
+
+# Evaluates expressions about a write (pkg/admission/plugin/cel).
 
 MOST_STEPS: Final = 300_000
 """The most steps of all expressions of one policy together: about a second."""
@@ -165,3 +166,32 @@ def _asked_resource(write: Write, authorizer: Authorizer) -> ResourceCheck:
         name=write.name,
     )
     return ResourceCheck(_authorizer(write, authorizer).decide, asked)
+
+
+# Conditions of a webhook or a policy (webhook/matchconditions/matcher.go).
+
+
+class ConditionError(Exception):
+    """Conditions cannot be evaluated; the message is upstream's."""
+
+
+def hold(conditions: Iterable[JSON], names: Mapping[str, Value]) -> bool:
+    """Tell whether all conditions are true.
+
+    A false condition decides, also if others have errors. Otherwise raises
+    ConditionError for errors.
+    """
+    budget, problems = Budget(MOST_CONDITION_STEPS), list[str]()
+    for each in conditions:
+        try:
+            if evaluated(each["expression"], names, budget) is False:
+                return False
+        except EvaluationError as error:
+            problems.append(str(error))
+        except OutOfBudgetError:
+            raise ConditionError(OUT_OF_BUDGET) from None
+    if len(problems) > 1:
+        raise ConditionError(f"[{', '.join(dict.fromkeys(problems))}]")
+    if problems:
+        raise ConditionError(problems[0])
+    return True

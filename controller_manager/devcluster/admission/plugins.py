@@ -1,11 +1,59 @@
-"""The names of all admission plugins of upstream, and the defaults.
+"""The admission plugins of a server: their names, order, defaults and makers.
 
-Upstream: pkg/kubeapiserver/options/plugins.go and k8s.io/apiserver/pkg/server/options
-/admission.go, version 1.36.
+The names are those of upstream (pkg/kubeapiserver/options/plugins.go).
 """
 
-from collections.abc import Collection, Iterable
+import random
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
+
+from controller_manager.clock import Clock
+from controller_manager.devcluster.admission.pod_security.plugin import PodSecurity
+from controller_manager.devcluster.server.rest.admission import Chain, Plugin
+from controller_manager.devcluster.server.security.authorization import Authorizer
+from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.options.gates import FeatureGates
+
+from .limit_ranger import LimitRanger
+from .mutating_policies import MutatingAdmissionPolicy
+from .namespaces import (
+    NamespaceExists,
+    NamespaceLifecycle,
+    OwnerReferencesPermissionEnforcement,
+)
+from .pods import (
+    AlwaysAdmit,
+    AlwaysDeny,
+    AlwaysPullImages,
+    DefaultTolerationSeconds,
+    ExtendedResourceToleration,
+    JobValidation,
+    LimitPodHardAntiAffinityTopology,
+    PodTopologyLabels,
+    Priority,
+    RuntimeClass,
+    TaintNodesByCondition,
+)
+from .policies import Policies, ValidatingAdmissionPolicy
+from .resource_quota import ResourceQuota
+from .resources import (
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+    ClusterTrustBundleAttest,
+    DefaultIngressClass,
+    DefaultStorageClass,
+    DenyServiceExternalIPs,
+    PersistentVolumeClaimResize,
+    PodGroupProtection,
+    StorageObjectInUseProtection,
+)
+from .service_account import ServiceAccount
+from .webhooks import MutatingAdmissionWebhook, ValidatingAdmissionWebhook, Webhooks
+from .writes import Kinds
+
+# The names of all admission plugins of upstream, and the defaults.
 
 ORDERED: Final = (
     "AlwaysAdmit",
@@ -122,3 +170,118 @@ def _checked(verb: str, given: Iterable[str]) -> set[str]:
         msg = f"{verb}-admission-plugins plugin {quoted} is unknown"
         raise PluginError(msg)
     return names
+
+
+# The plugins that objects of the cluster configure: webhooks and policies.
+
+_GROUP = "admissionregistration.k8s.io"
+
+
+def dynamic_plugins(
+    storage: Storage, kinds: Kinds, authorizer: Authorizer, rng: random.Random
+) -> Mapping[str, Plugin]:
+    """Return the plugins by their names.
+
+    `kinds` returns all kinds of the server, expressions use `authorizer`, `rng`
+    generates the uids of reviews.
+    """
+    mutating, validating = (
+        Webhooks(
+            f"{name}webhookconfigurations.{_GROUP}", storage, kinds, authorizer, rng
+        )
+        for name in ("mutating", "validating")
+    )
+    mutated, validated = (
+        Policies(
+            storage.collection(f"{name}admissionpolicies.{_GROUP}"),
+            storage.collection(f"{name}admissionpolicybindings.{_GROUP}"),
+            storage,
+            kinds,
+        )
+        for name in ("mutating", "validating")
+    )
+    plugins: tuple[Plugin, ...] = (
+        MutatingAdmissionPolicy(mutated, authorizer),
+        MutatingAdmissionWebhook(mutating),
+        ValidatingAdmissionPolicy(validated, authorizer),
+        ValidatingAdmissionWebhook(validating),
+    )
+    return {each.name: each for each in plugins}
+
+
+# Makes the admission plugins that a server runs.
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a server that plugins need."""
+
+    storage: Storage
+    clock: Clock
+    rng: random.Random
+    authorizer: Authorizer
+    kinds: Kinds
+    features: FeatureGates
+
+
+_Make = Callable[[Parts], Plugin]
+
+_MAKERS: Final[Mapping[str, _Make]] = {
+    "AlwaysAdmit": lambda _: AlwaysAdmit(),
+    "AlwaysDeny": lambda _: AlwaysDeny(),
+    "AlwaysPullImages": lambda _: AlwaysPullImages(),
+    "DenyServiceExternalIPs": lambda _: DenyServiceExternalIPs(),
+    "ExtendedResourceToleration": lambda _: ExtendedResourceToleration(),
+    "LimitPodHardAntiAffinityTopology": lambda _: LimitPodHardAntiAffinityTopology(),
+    "OwnerReferencesPermissionEnforcement": lambda parts: (
+        OwnerReferencesPermissionEnforcement(parts.authorizer, parts.kinds)
+    ),
+    "NamespaceExists": lambda parts: NamespaceExists(parts.storage),
+    "NamespaceLifecycle": lambda parts: NamespaceLifecycle(parts.storage),
+    "LimitRanger": lambda parts: LimitRanger(parts.storage),
+    "ServiceAccount": lambda parts: ServiceAccount(parts.storage, parts.rng),
+    "TaintNodesByCondition": lambda _: TaintNodesByCondition(),
+    "PodSecurity": lambda parts: PodSecurity(parts.storage),
+    "Priority": lambda parts: Priority(parts.storage),
+    "DefaultTolerationSeconds": lambda _: DefaultTolerationSeconds(),
+    "DefaultStorageClass": lambda parts: DefaultStorageClass(parts.storage),
+    "StorageObjectInUseProtection": lambda _: StorageObjectInUseProtection(),
+    "PodGroupProtection": lambda _: PodGroupProtection(),
+    "PersistentVolumeClaimResize": lambda parts: PersistentVolumeClaimResize(
+        parts.storage
+    ),
+    "RuntimeClass": lambda parts: RuntimeClass(parts.storage),
+    "CertificateApproval": lambda parts: CertificateApproval(parts.authorizer),
+    "CertificateSigning": lambda parts: CertificateSigning(parts.authorizer),
+    "ClusterTrustBundleAttest": lambda parts: ClusterTrustBundleAttest(
+        parts.authorizer
+    ),
+    "CertificateSubjectRestriction": lambda _: CertificateSubjectRestriction(),
+    "DefaultIngressClass": lambda parts: DefaultIngressClass(parts.storage),
+    "PodTopologyLabels": lambda parts: PodTopologyLabels(parts.storage),
+    "JobValidation": lambda parts: JobValidation(parts.storage, parts.features),
+    "ResourceQuota": lambda parts: ResourceQuota(
+        parts.storage, parts.clock, parts.features
+    ),
+}
+
+
+def build_chain(
+    chosen: Collection[str],
+    parts: Parts,
+    others: Mapping[str, Plugin] | None = None,
+    first: Iterable[Plugin] = (),
+) -> Chain:
+    """Return the chain of the chosen plugins that are built, in upstream's order.
+
+    `others` are more plugins by name. The plugins of `first` see each write before all
+    others, and cannot be disabled.
+    """
+    given = others or {}
+    plugins = [*first]
+    for name in ORDERED:
+        if name in chosen and name in given:
+            plugins.append(given[name])
+        elif name in chosen and name in _MAKERS:
+            plugins.append(_MAKERS[name](parts))
+    return Chain(plugins)

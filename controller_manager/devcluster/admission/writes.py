@@ -1,14 +1,23 @@
-"""Functions of plugins about a write: its parts, and the refusal."""
+"""A write as plugins see it: its parts, versions, rules that match it, conditions."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.selectors import LabelSelector, compile_selector
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     forbidden,
+    not_found,
 )
-from controller_manager.devcluster.server.rest.admission import Target, Write
+from controller_manager.devcluster.server.http.object_bodies import check_object
+from controller_manager.devcluster.server.rest.admission import Operation, Target, Write
+from controller_manager.devcluster.server.rest.kind import Kind, in_version, to_stored
+from controller_manager.devcluster.server.storage.storage import Storage, Stored
+
+# Functions of plugins about a write: its parts, and the refusal.
 
 PODS: Final[frozenset[Target]] = frozenset((("", "pods", ""),))
 CLAIMS: Final[frozenset[Target]] = frozenset((("", "persistentvolumeclaims", ""),))
@@ -44,3 +53,302 @@ def refused(write: Write, why: str) -> Refusal:
     kind = write.kind
     name = write.shown_name or "Unknown"
     return forbidden(kind.group, kind.plural, name, why)
+
+
+# Replaces the new object of a write by a changed object.
+
+
+def take_changed(write: Write, changed: JSON, kind: Kind) -> None:
+    """Make `changed`, in the version of `kind`, the new object of a write.
+
+    It checks the types and fills in the defaults, as for an object of a client. The
+    managers of the fields do not change. Raises Refusal for a wrong type.
+    """
+    obj = write.obj
+    if obj is None or write.body_kind:
+        write.obj = changed
+        return
+    checked, _ = check_object(changed, kind, kind.version)
+    found = to_stored(kind, checked)
+    if write.kind.is_custom and "apiVersion" in obj:
+        found["apiVersion"] = obj["apiVersion"]
+    managers = obj["metadata"].get("managedFields")
+    if managers is not None:
+        found["metadata"]["managedFields"] = managers
+    write.kind.apply_defaults(found)
+    write.obj = found
+
+
+# The two rounds of mutating plugins (webhook/mutating/reinvocationcontext.go).
+
+
+class Rounds:
+    """The data of a plugin's first round that its second round needs."""
+
+    def __init__(self) -> None:
+        self._asked: set[Hashable] = set()
+        self._again: set[Hashable] = set()
+        self._output: JSON | None = None
+
+    @classmethod
+    def of(cls, write: Write, plugin: str) -> "Rounds":
+        """Return the rounds of a plugin in an attempt to write.
+
+        If other plugins have changed the object since then, this plugin repeats all its
+        webhooks or policies of the first round.
+        """
+        rounds: Rounds = write.notes.setdefault(plugin, cls())
+        if write.is_again and rounds._output != write.obj:
+            rounds._ask_again()
+        return rounds
+
+    def leaves_out(self, key: Hashable, write: Write) -> bool:
+        """Tell whether this round skips a webhook or a policy."""
+        return write.is_again and key not in self._again
+
+    def note(self, key: Hashable, write: Write, *, changed: bool, policy: str) -> None:
+        """Record a webhook or policy; `policy` is its reinvocationPolicy."""
+        if changed:
+            self._ask_again()
+            write.wants_again = True
+        if policy == "IfNeeded":
+            self._asked.add(key)
+
+    def end(self, write: Write) -> None:
+        """End a round with the present object."""
+        self._output = write.obj
+
+    def _ask_again(self) -> None:
+        self._again |= self._asked
+        self._asked = set()
+
+
+# Matches writes with the rules and selectors of webhooks and policies.
+
+Kinds = Callable[[], Iterable[Kind]]
+"""Returns all kinds that the server has."""
+
+_NAMESPACES: Final = ("", "v1", "namespaces")
+_GROUP: Final = "admissionregistration.k8s.io"
+_POLICIES: Final = frozenset(
+    (
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+    )
+)
+_REVIEWED: Final = ("authentication.k8s.io", "authorization.k8s.io")
+_CONFIGURATIONS: Final = frozenset(
+    ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+)
+
+
+def is_exempt_from_policies(write: Write) -> bool:
+    """Tell whether policies skip the write: those of policies and reviews.
+
+    Otherwise an administrator could not remove a bad policy. Upstream:
+    pkg/kubeapiserver/admission/exclusion.
+    """
+    kind = write.kind
+    return _is_policy(kind) or (kind.group in _REVIEWED and not kind.is_stored)
+
+
+def is_exempt(write: Write) -> bool:
+    """Tell whether webhooks skip the write: those of webhooks and policies."""
+    kind = write.kind
+    return _is_policy(kind) or (kind.group == _GROUP and kind.plural in _CONFIGURATIONS)
+
+
+def _is_policy(kind: Kind) -> bool:
+    return kind.group == _GROUP and kind.plural in _POLICIES
+
+
+def is_namespace(kind: Kind) -> bool:
+    """Tell whether a kind is that of namespaces."""
+    return (kind.group, kind.version, kind.plural) == _NAMESPACES
+
+
+def namespace_of(write: Write) -> str:
+    """Return the namespace of a write; that of a namespace is its own name."""
+    return write.name if is_namespace(write.kind) else write.namespace
+
+
+class Matcher:
+    """Compares writes with rules and selectors."""
+
+    def __init__(self, storage: Storage, kinds: Kinds) -> None:
+        self._namespaces = storage.collection("namespaces")
+        self._kinds = kinds
+
+    def matched(
+        self, write: Write, match: Mapping[str, Any], rules: Sequence[JSON] | None
+    ) -> Kind | None:
+        """Return the kind, in the version that a webhook or a policy asks for.
+
+        `match` has the selectors and the policy, as in a webhook or in the
+        ``matchConstraints`` of a policy. With `rules` `None`, it matches each kind.
+        Returns `None` if it does not match. Raises Refusal if the namespace of the
+        write is unknown.
+        """
+        if not _selects_object(match.get("objectSelector"), write):
+            return None
+        excluded = match.get("excludeResourceRules", ())
+        policy = match.get("matchPolicy", "Equivalent")
+        if excluded and self._kind_of(write, excluded, policy):
+            return None
+        asked = write.requested
+        found = asked if rules is None else self._kind_of(write, rules, policy)
+        if found is None:
+            return None
+        selector = match.get("namespaceSelector")
+        return found if self._selects_namespace(selector, write) else None
+
+    def namespace(self, name: str) -> JSON:
+        """Return a namespace; raises Refusal 404."""
+        stored = self._namespaces.get(("", name))
+        if stored is None:
+            raise not_found("", "namespaces", name)
+        return stored.obj
+
+    def _kind_of(self, write: Write, rules: Sequence[JSON], policy: str) -> Kind | None:
+        """Return the version of the kind that a rule matches: the client's first."""
+        if _fits_any(write, write.requested, rules):
+            return write.requested
+        if policy != "Equivalent":
+            return None
+        others = [*self._equivalent(write.requested)]
+        for rule in rules:
+            for other in others:
+                if _fits_any(write, other, (rule,)):
+                    return other
+        return None
+
+    def _equivalent(self, kind: Kind) -> Iterator[Kind]:
+        """Yield the other versions, also those in other groups, of the same objects."""
+        wanted = kind.stored
+        for each in self._kinds():
+            found = each.stored
+            if (found.group, found.plural) != (wanted.group, wanted.plural):
+                continue
+            if (each.group, each.version) != (kind.group, kind.version):
+                yield each
+
+    def _selects_namespace(self, selector: JSON | None, write: Write) -> bool:
+        name = namespace_of(write)
+        if not selector or (not name and not is_namespace(write.kind)):
+            return True
+        own = write.obj if not write.subresource else None
+        if is_namespace(write.kind) and own is not None:
+            return _selects(selector, own)
+        return _selects(selector, self.namespace(name))
+
+
+def _selects_object(selector: JSON | None, write: Write) -> bool:
+    """Tell whether a selector selects the old or the new object."""
+    if not selector:
+        return True
+    return any(
+        _selects(selector, each) for each in (write.obj, write.old) if each is not None
+    )
+
+
+def _selects(selector: JSON, obj: JSON) -> bool:
+    labels = (obj.get("metadata") or {}).get("labels") or {}
+    return compile_selector(msgspec.convert(selector, LabelSelector)).matches(labels)
+
+
+def _fits_any(write: Write, kind: Kind, rules: Iterable[JSON]) -> bool:
+    return any(_fits(write, kind, each) for each in rules)
+
+
+def _fits(write: Write, kind: Kind, rule: JSON) -> bool:
+    """Tell whether a rule matches a write, with the kind in one of its versions."""
+    names = rule.get("resourceNames")
+    return (
+        _fits_scope(write, kind, rule.get("scope", "*"))
+        and _is_one(rule.get("operations", ()), write.operation)
+        and _is_one(rule.get("apiGroups", ()), kind.group)
+        and _is_one(rule.get("apiVersions", ()), kind.version)
+        and _fits_resource(write, kind, rule.get("resources", ()))
+        and (not names or write.name in names)
+    )
+
+
+def _is_one(values: Iterable[str], wanted: str | Operation) -> bool:
+    return any(each in ("*", wanted) for each in values)
+
+
+def _fits_scope(write: Write, kind: Kind, scope: str) -> bool:
+    if scope == "*":
+        return True
+    is_inside = bool(write.namespace) and not is_namespace(kind)
+    return is_inside == (scope == "Namespaced")
+
+
+def _fits_resource(write: Write, kind: Kind, resources: Iterable[str]) -> bool:
+    for each in resources:
+        plural, _, subresource = each.partition("/")
+        if plural in ("*", kind.plural) and subresource in ("*", write.subresource):
+            return True
+    return False
+
+
+# Converts the objects of a write to the version of a webhook or a policy.
+
+
+def in_requested(write: Write, kind: Kind, obj: JSON | None) -> JSON | None:
+    """Return the new or the old object of a write in the version of `kind`.
+
+    The body of a subresource with its own kind is not converted. The result is a copy:
+    callers may change it.
+    """
+    if obj is None:
+        return None
+    if body := write.body_kind:
+        group, version, name = body
+        api_version = f"{group}/{version}" if group else version
+        rest = {k: v for k, v in obj.items() if k not in ("kind", "apiVersion")}
+        found = {"kind": name, "apiVersion": api_version, **rest}
+    else:
+        head = {"kind": write.kind.kind, "apiVersion": write.kind.api_version}
+        complete = {**head, **{k: v for k, v in obj.items() if k not in head}}
+        if obj.get("apiVersion") and write.kind.is_custom:
+            complete["apiVersion"] = obj["apiVersion"]
+        found = in_version(kind, Stored(complete, 0)).obj
+    decoded: JSON = msgspec.json.decode(msgspec.json.encode(found))
+    return decoded
+
+
+def request_of(write: Write, kind: Kind) -> JSON:
+    """Return the fields of an AdmissionRequest but the uid and the objects.
+
+    `kind` is the kind in the requested version (AdmissionRequest of
+    k8s.io/api/admission/v1). Fields that Go omits when they are empty are absent.
+    """
+    asked, given = write.requested, write.user
+    found: JSON = {
+        "kind": _kind_of(write, kind),
+        "resource": _resource_of(kind),
+        "subResource": write.subresource,
+        "requestKind": _kind_of(write, asked),
+        "requestResource": _resource_of(asked),
+        "requestSubResource": write.subresource,
+        "name": write.name,
+        "namespace": namespace_of(write),
+        "operation": str(write.operation),
+        "userInfo": given.as_json(),
+        "dryRun": write.is_dry_run,
+        "options": write.options(),
+    }
+    omitted = ("subResource", "requestSubResource", "name", "namespace")
+    return {k: v for k, v in found.items() if v or k not in omitted}
+
+
+def _kind_of(write: Write, kind: Kind) -> JSON:
+    group, version, name = write.body_kind or (kind.group, kind.version, kind.kind)
+    return {"group": group, "version": version, "kind": name}
+
+
+def _resource_of(kind: Kind) -> JSON:
+    return {"group": kind.group, "version": kind.version, "resource": kind.plural}

@@ -5,11 +5,12 @@ import json
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.admission.building import Parts, build_chain
 from controller_manager.devcluster.admission.plugins import (
     ON_BY_DEFAULT,
     ORDERED,
+    Parts,
     PluginError,
+    build_chain,
     chosen_plugins,
 )
 from controller_manager.options.gates import FeatureGates

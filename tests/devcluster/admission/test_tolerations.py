@@ -3,7 +3,7 @@
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.admission.tolerations import merged
+from controller_manager.devcluster.admission.pods import merged
 
 ALL: JSON = {"operator": "Exists"}
 KEY: JSON = {"key": "a", "operator": "Exists"}

@@ -1,21 +1,106 @@
-"""The admission plugin OwnerReferencesPermissionEnforcement.
-
-A user who sets an owner with ``blockOwnerDeletion`` could block the owner's deletion.
-Upstream: plugin/pkg/admission/gc.
-"""
+"""The admission plugins about namespaces and owners."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.server.apimachinery.statuses import (
+    forbidden,
+    not_found,
+)
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.security.authorization import (
     Attributes,
     Authorizer,
 )
+from controller_manager.devcluster.server.storage.storage import Storage
 
 from .writes import object_of, refused
+
+# The admission plugin NamespaceExists.
+
+_NAMESPACES: Final = "namespaces"
+
+
+class NamespaceExists(Plugin):
+    """Refuses writes to a namespace that does not exist."""
+
+    name: ClassVar = "NamespaceExists"
+    validates: ClassVar = frozenset(
+        (Operation.CREATE, Operation.UPDATE, Operation.DELETE)
+    )
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def validate(self, write: Write) -> None:
+        """Raise Refusal without the namespace."""
+        if not write.kind.namespaced:
+            return
+        key = ("", write.namespace)
+        if self._storage.collection(_NAMESPACES).get(key) is None:
+            raise not_found("", _NAMESPACES, write.namespace)
+
+
+# The admission plugin NamespaceLifecycle.
+
+_IMMORTAL: Final = frozenset(("default", "kube-system", "kube-public"))
+_REVIEWS: Final = ("authorization.k8s.io", "localsubjectaccessreviews")
+"""Access reviews must not disclose the names of existing namespaces."""
+
+
+class NamespaceLifecycle(Plugin):
+    """Protects the system namespaces, and refuses objects in terminating namespaces.
+
+    It refuses new objects in a namespace that is missing or being deleted.
+    """
+
+    name: ClassVar = "NamespaceLifecycle"
+    covers_own_writes: ClassVar = True
+    mutates: ClassVar = frozenset(
+        (Operation.CREATE, Operation.UPDATE, Operation.DELETE)
+    )
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def mutate(self, write: Write) -> None:
+        """Raise Refusal if the namespace does not allow the write."""
+        kind = write.kind
+        if (kind.group, kind.plural) == ("", _NAMESPACES):
+            if write.operation is Operation.DELETE and write.name in _IMMORTAL:
+                why = "this namespace may not be deleted"
+                raise forbidden("", _NAMESPACES, write.name, why)
+            return
+        if not kind.namespaced or write.operation is Operation.DELETE:
+            return
+        if (kind.group, kind.plural) == _REVIEWS:
+            return
+        stored = self._storage.collection(_NAMESPACES).get(("", write.namespace))
+        if stored is None:
+            raise not_found("", _NAMESPACES, write.namespace)
+        if write.operation is Operation.CREATE:
+            _check_alive(write, stored.obj)
+
+
+def _check_alive(write: Write, namespace: JSON) -> None:
+    if namespace.get("status", {}).get("phase") != "Terminating":
+        return
+    cause = {
+        "reason": "NamespaceTerminating",
+        "message": f"namespace {write.namespace} is being terminated",
+        "field": "metadata.namespace",
+    }
+    why = (
+        f"unable to create new content in namespace {write.namespace} because it is "
+        "being terminated"
+    )
+    kind, name = write.kind, write.shown_name
+    raise forbidden(kind.group, kind.plural, name, why, [cause])
+
+
+# The admission plugin OwnerReferencesPermissionEnforcement.
 
 _REASON: Final = ": , <nil>"
 """Upstream's text for an authorizer without a reason and without an error."""

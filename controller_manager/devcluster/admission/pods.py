@@ -1,0 +1,460 @@
+"""The admission plugins about pods: tolerations, priority, runtime class, images."""
+
+from typing import ClassVar, Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.control.quota.resources import amounts, is_extended
+from controller_manager.devcluster.kinds.core.pod.topology import labelled_by_node
+from controller_manager.devcluster.kinds.scheduling.priorityclass import (
+    LOWER_PRIORITY,
+    find_priority_class,
+)
+from controller_manager.devcluster.kinds.scheduling_group import GENERIC_WORKLOAD
+from controller_manager.devcluster.server.rest.admission import (
+    Operation,
+    Plugin,
+    Target,
+    Write,
+)
+from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.options.gates import FeatureGates
+
+from .writes import PODS, concerns, object_of, refused, spec_of
+
+# The admission plugins AlwaysAdmit, AlwaysDeny and AlwaysPullImages.
+
+_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
+_ALWAYS: Final = "Always"
+
+
+class AlwaysAdmit(Plugin):
+    """Allows everything."""
+
+    name: ClassVar = "AlwaysAdmit"
+
+
+class AlwaysDeny(Plugin):
+    """Refuses everything."""
+
+    name: ClassVar = "AlwaysDeny"
+    mutates: ClassVar = frozenset(Operation)
+
+    def mutate(self, write: Write) -> None:
+        """Raise Refusal."""
+        raise refused(write, "admission control is denying all modifications")
+
+
+class AlwaysPullImages(Plugin):
+    """Makes kubelets pull each image, so that they check the right to pull it."""
+
+    name: ClassVar = "AlwaysPullImages"
+    targets: ClassVar = PODS
+    mutates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
+
+    def mutate(self, write: Write) -> None:
+        """Set the pull policy of all containers of a pod."""
+        spec = spec_of(write)
+        for container in (each for name in _LISTS for each in spec.get(name) or ()):
+            container["imagePullPolicy"] = _ALWAYS
+
+
+# Merges lists of tolerations (pkg/util/tolerations).
+
+_MOST_COMPARED: Final = 500
+
+
+def merged(first: list[JSON], second: list[JSON]) -> list[JSON]:
+    """Return the tolerations of both lists, without those that others cover.
+
+    Very long lists are not reduced: the cost grows with the square of their length.
+    """
+    both, kept = [*first, *second], list[JSON]()
+    if len(both) > _MOST_COMPARED:
+        return both
+    for number, each in enumerate(both):
+        later = both[number + 1 :]
+        is_covered = any(_covers(other, each) for other in kept) or any(
+            other != each and _covers(other, each) for other in later
+        )
+        if not is_covered:
+            kept.append(each)
+    return kept
+
+
+def _covers(wide: JSON, narrow: JSON) -> bool:
+    """Tell whether one toleration tolerates all that another one does."""
+    if wide == narrow:
+        return True
+    operator = wide.get("operator", "Equal")
+    covers_all_keys = not wide.get("key") and operator == "Exists"
+    if wide.get("key") != narrow.get("key") and not covers_all_keys:
+        return False
+    if wide.get("effect") not in (None, "", narrow.get("effect")):
+        return False
+    if wide.get("effect") == "NoExecute" and "tolerationSeconds" in wide:
+        seconds = narrow.get("tolerationSeconds")
+        if seconds is None or seconds > wide["tolerationSeconds"]:
+            return False
+    if operator == "Equal":
+        is_equal = narrow.get("operator", "Equal") == "Equal"
+        return bool(is_equal and wide.get("value") == narrow.get("value"))
+    return bool(operator == "Exists")
+
+
+# The admission plugin DefaultTolerationSeconds.
+
+_TAINTS: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_NO_EXECUTE: Final = "NoExecute"
+_SECONDS: Final = 300
+
+
+class DefaultTolerationSeconds(Plugin):
+    """Lets a pod stay for five minutes on a node that does not answer.
+
+    A pod with its own tolerations for these taints is not changed.
+    """
+
+    name: ClassVar = "DefaultTolerationSeconds"
+    targets: ClassVar = PODS
+    covers_own_writes: ClassVar = True
+    mutates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
+
+    def mutate(self, write: Write) -> None:
+        """Add the tolerations that the pod lacks."""
+        spec = spec_of(write)
+        given = spec.get("tolerations") or []
+        added = [_toleration(key) for key in _TAINTS if not _tolerates(given, key)]
+        if added:
+            spec["tolerations"] = [*given, *added]
+
+
+def _tolerates(tolerations: list[JSON], key: str) -> bool:
+    return any(
+        each.get("key") in (None, "", key)
+        and each.get("effect") in (None, "", _NO_EXECUTE)
+        for each in tolerations
+    )
+
+
+def _toleration(key: str) -> JSON:
+    return {
+        "key": key,
+        "operator": "Exists",
+        "effect": _NO_EXECUTE,
+        "tolerationSeconds": _SECONDS,
+    }
+
+
+# The admission plugin ExtendedResourceToleration.
+
+_CONTAINERS: Final = ("containers", "initContainers")
+
+
+class ExtendedResourceToleration(Plugin):
+    """Lets pods with an extended resource run on nodes that are tainted with it."""
+
+    name: ClassVar = "ExtendedResourceToleration"
+    targets: ClassVar = PODS
+    mutates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
+
+    def mutate(self, write: Write) -> None:
+        """Add a toleration for each extended resource, by name."""
+        spec = spec_of(write)
+        containers = [each for name in _CONTAINERS for each in spec.get(name) or ()]
+        names = {
+            name
+            for each in containers
+            for name in (each.get("resources") or {}).get("requests") or {}
+            if is_extended(name)
+        }
+        if names:
+            added = [{"key": name, "operator": "Exists"} for name in sorted(names)]
+            spec["tolerations"] = merged(spec.get("tolerations") or [], added)
+
+
+# The admission plugin TaintNodesByCondition.
+
+_NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+
+
+class TaintNodesByCondition(Plugin):
+    """Taints a new node as not ready; the node lifecycle controller removes the taint.
+
+    The nodes of the development cluster itself have no such taint: they work without
+    that controller.
+    """
+
+    name: ClassVar = "TaintNodesByCondition"
+    targets: ClassVar = frozenset((("", "nodes", ""),))
+    mutates: ClassVar = frozenset((Operation.CREATE,))
+
+    def mutate(self, write: Write) -> None:
+        """Add the taint to a node that lacks it."""
+        taints = spec_of(write).get("taints") or []
+        if not any(_NOT_READY.items() <= each.items() for each in taints):
+            spec_of(write)["taints"] = [*taints, dict(_NOT_READY)]
+
+
+# The admission plugin LimitPodHardAntiAffinityTopology.
+
+_HOST: Final = "kubernetes.io/hostname"
+_RULE: Final = "affinity.PodAntiAffinity.RequiredDuringScheduling"
+
+
+class LimitPodHardAntiAffinityTopology(Plugin):
+    """Refuses required anti-affinity for larger domains than a node."""
+
+    name: ClassVar = "LimitPodHardAntiAffinityTopology"
+    targets: ClassVar = PODS
+    validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
+
+    def validate(self, write: Write) -> None:
+        """Raise Refusal for a required rule with another topology key."""
+        affinity = spec_of(write).get("affinity") or {}
+        rules = (affinity.get("podAntiAffinity") or {}).get(
+            "requiredDuringSchedulingIgnoredDuringExecution"
+        )
+        for rule in rules or ():
+            if (key := rule.get("topologyKey", "")) != _HOST:
+                why = f"has TopologyKey {key} but only key {_HOST} is allowed"
+                raise refused(write, f"{_RULE} {why}")
+
+
+# The admission plugin PodTopologyLabels, for pods that name their node themselves.
+
+
+class PodTopologyLabels(Plugin):
+    """Gives a pod the zone and the region of its node."""
+
+    name: ClassVar = "PodTopologyLabels"
+    targets: ClassVar = PODS
+    covers_own_writes: ClassVar = True
+    mutates: ClassVar = frozenset((Operation.CREATE,))
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def mutate(self, write: Write) -> None:
+        """Add the labels."""
+        if node := spec_of(write).get("nodeName"):
+            metadata = object_of(write)["metadata"]
+            metadata.update(labelled_by_node(metadata, node, self._storage))
+
+
+# The admission plugin Priority: the priority of a new pod, and the default class.
+
+_SCHEDULING: Final = "scheduling.k8s.io"
+_PRIORITY_CLASSES: Final = "priorityclasses"
+_COMPUTED: Final = "from the given PriorityClass name"
+_CONTROLLER: Final = (
+    "must not be provided in pod spec; priority admission controller computed"
+)
+
+
+class Priority(Plugin):
+    """Gives a pod the priority of its class; there is one default class at most."""
+
+    name: ClassVar = "Priority"
+    targets: ClassVar = frozenset(
+        (
+            ("", "pods", ""),
+            (_SCHEDULING, _PRIORITY_CLASSES, ""),
+        )
+    )
+    covers_own_writes: ClassVar = True
+    mutates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
+    validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def mutate(self, write: Write) -> None:
+        """Fill in a pod's priority; an update keeps it. Raises Refusal."""
+        if not concerns(write, "", "pods"):
+            return
+        if write.operation is Operation.CREATE:
+            self._set_priority(write)
+        elif write.old is not None:
+            for name in ("priority", "preemptionPolicy"):
+                if name in write.old["spec"]:
+                    spec_of(write).setdefault(name, write.old["spec"][name])
+
+    def validate(self, write: Write) -> None:
+        """Raise Refusal if a second class would be the default class."""
+        if not concerns(write, _SCHEDULING, _PRIORITY_CLASSES):
+            return
+        found = object_of(write)
+        default = find_priority_class(self._storage, "")
+        if default is None or not found.get("globalDefault"):
+            return
+        name = default["metadata"]["name"]
+        is_new = write.operation is Operation.CREATE
+        if is_new or name != found["metadata"]["name"]:
+            why = "is already marked as default. Only one default can exist"
+            raise refused(write, f"PriorityClass {name} {why}")
+
+    def _set_priority(self, write: Write) -> None:
+        spec = spec_of(write)
+        name = spec.get("priorityClassName", "")
+        found = find_priority_class(self._storage, name)
+        if found is None and name:
+            raise refused(write, f"no PriorityClass with name {name} was found")
+        if found is None:
+            found = {"value": 0, "preemptionPolicy": LOWER_PRIORITY}
+        elif not name:
+            spec["priorityClassName"] = found["metadata"]["name"]
+        value, policy = found["value"], found["preemptionPolicy"]
+        if spec.get("priority", value) != value:
+            given = f"the integer value of priority ({spec['priority']}) "
+            raise refused(write, f"{given}{_CONTROLLER} {value} {_COMPUTED}")
+        if spec.get("preemptionPolicy", policy) != policy:
+            given = (
+                f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) "
+            )
+            raise refused(write, f"{given}{_CONTROLLER} {policy} {_COMPUTED}")
+        spec |= {"priority": value, "preemptionPolicy": policy}
+
+
+# The admission plugin RuntimeClass: overhead and scheduling of a pod's runtime.
+
+_RUNTIME_CLASSES: Final = "runtimeclasses.node.k8s.io"
+_DIFFERENT: Final = (
+    "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+)
+_WITHOUT_CLASS: Final = (
+    "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+)
+
+
+class RuntimeClass(Plugin):
+    """Gives a pod the overhead of its runtime class, and the nodes that have it."""
+
+    name: ClassVar = "RuntimeClass"
+    targets: ClassVar = PODS
+    mutates: ClassVar = frozenset((Operation.CREATE,))
+    validates: ClassVar = frozenset((Operation.CREATE,))
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def mutate(self, write: Write) -> None:
+        """Fill in the overhead, the node selector and the tolerations."""
+        found, spec = self._class(write), spec_of(write)
+        if (fixed := _overhead(found)) is not None:
+            if "overhead" in spec and amounts(spec["overhead"]) != amounts(fixed):
+                raise refused(write, _DIFFERENT)
+            spec["overhead"] = dict(fixed)
+        if scheduling := found.get("scheduling"):
+            _restrict(write, spec, scheduling)
+
+    def validate(self, write: Write) -> None:
+        """Raise Refusal unless the overhead is that of the class."""
+        fixed, given = _overhead(self._class(write)), spec_of(write).get("overhead")
+        if fixed is None and given is not None:
+            raise refused(write, _WITHOUT_CLASS)
+        if fixed is not None and amounts(fixed) != amounts(given):
+            raise refused(write, _DIFFERENT)
+
+    def _class(self, write: Write) -> JSON:
+        """Return the class of a pod, {} for a pod without one; raises Refusal."""
+        name = spec_of(write).get("runtimeClassName")
+        if name is None:
+            return {}
+        stored = self._storage.collection(_RUNTIME_CLASSES).get(("", name))
+        if stored is None:
+            why = f'pod rejected: RuntimeClass "{name}" not found'
+            raise refused(write, why)
+        return stored.obj
+
+
+def _overhead(runtime_class: JSON) -> JSON | None:
+    """Return the overhead that a class defines, `None` if it defines none."""
+    overhead = runtime_class.get("overhead")
+    return None if overhead is None else overhead.get("podFixed") or {}
+
+
+def _restrict(write: Write, spec: JSON, scheduling: JSON) -> None:
+    """Restrict a pod to the nodes of its class."""
+    selector = dict(spec.get("nodeSelector") or {})
+    for key, value in (scheduling.get("nodeSelector") or {}).items():
+        if selector.get(key, value) != value:
+            where = "nodeSelector"
+            raise refused(
+                write,
+                f"conflict: runtimeClass.scheduling.{where}[{key}] = {value}; "
+                f"pod.spec.{where}[{key}] = {selector[key]}",
+            )
+        selector[key] = value
+    if selector:
+        spec["nodeSelector"] = selector
+    given = spec.get("tolerations") or []
+    if tolerations := merged(given, scheduling.get("tolerations") or []):
+        spec["tolerations"] = tolerations
+
+
+# The admission plugin JobValidation: the number of pods of a gang does not change.
+
+_JOBS: Final[frozenset[Target]] = frozenset((("batch", "jobs", ""),))
+_GROUPS: Final = "podgroups.scheduling.k8s.io"
+
+
+class JobValidation(Plugin):
+    """Refuses a new parallelism of a job whose group of pods is a gang.
+
+    Upstream: plugin/pkg/admission/job.
+    """
+
+    name: ClassVar = "JobValidation"
+    targets: ClassVar = _JOBS
+    covers_own_writes: ClassVar = True
+    validates: ClassVar = frozenset((Operation.UPDATE,))
+
+    def __init__(self, storage: Storage, features: FeatureGates) -> None:
+        self._storage = storage
+        self._is_on = features.is_enabled(GENERIC_WORKLOAD)
+
+    def acts(self) -> bool:
+        """Tell whether there are groups of pods."""
+        return self._is_on
+
+    def validate(self, write: Write) -> None:
+        """Raise Refusal if the parallelism of a gang changes."""
+        old, new = write.old, object_of(write)
+        if old is None or _parallelism(old) == _parallelism(new):
+            return
+        for group in self._groups_of(old):
+            if "gang" in group["spec"]["schedulingPolicy"]:
+                name = group["metadata"]["name"]
+                why = (
+                    "cannot change parallelism for a Job referencing gang-scheduled "
+                    f'PodGroup "{name}"'
+                )
+                raise refused(write, why)
+
+    def _groups_of(self, job: JSON) -> list[JSON]:
+        """Return the group that the template names, or else those of the job."""
+        groups = self._storage.collection(_GROUPS)
+        metadata = job["metadata"]
+        namespace = metadata["namespace"]
+        named = job["spec"]["template"]["spec"].get("schedulingGroup") or {}
+        if (name := named.get("podGroupName")) is not None:
+            stored = groups.get((namespace, name))
+            return [] if stored is None else [stored.obj]
+        return [
+            each.obj
+            for each in groups
+            if each.obj["metadata"]["namespace"] == namespace
+            and _is_controlled_by(each.obj, metadata["uid"])
+        ]
+
+
+def _parallelism(job: JSON) -> int | None:
+    found: int | None = job["spec"].get("parallelism")
+    return found
+
+
+def _is_controlled_by(obj: JSON, uid: str) -> bool:
+    return any(
+        each.get("controller") and each["uid"] == uid
+        for each in obj["metadata"].get("ownerReferences") or ()
+    )

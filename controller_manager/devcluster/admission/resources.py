@@ -1,0 +1,283 @@
+"""The admission plugins about classes, claims, services, certificates, finalizers."""
+
+from typing import Any, ClassVar, Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.quantity import parse_quantity
+from controller_manager.control.certificates.request import (
+    InvalidRequest,
+    parse_request,
+)
+from controller_manager.devcluster.kinds.storage.default_class import set_default_class
+from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+from controller_manager.devcluster.server.security.authorization import (
+    Attributes,
+    Authorizer,
+)
+from controller_manager.devcluster.server.storage.storage import Storage
+
+from .writes import CLAIMS, annotations_of, object_of, refused, spec_of
+
+# The admission plugin DefaultIngressClass.
+
+_NETWORKING: Final = "networking.k8s.io"
+_INGRESS_CLASSES: Final = "ingressclasses.networking.k8s.io"
+_CLASS: Final = "kubernetes.io/ingress.class"
+_IS_DEFAULT: Final = "ingressclass.kubernetes.io/is-default-class"
+
+
+class DefaultIngressClass(Plugin):
+    """Gives the default class to an ingress that names no class."""
+
+    name: ClassVar = "DefaultIngressClass"
+    targets: ClassVar = frozenset(((_NETWORKING, "ingresses", ""),))
+    mutates: ClassVar = frozenset((Operation.CREATE,))
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def mutate(self, write: Write) -> None:
+        """Fill in the class; raises Refusal if there are two default classes."""
+        annotations, spec = annotations_of(object_of(write)), spec_of(write)
+        if spec.get("ingressClassName") is not None or _CLASS in annotations:
+            return
+        defaults = [
+            stored.obj["metadata"]["name"]
+            for stored in self._storage.collection(_INGRESS_CLASSES)
+            if annotations_of(stored.obj).get(_IS_DEFAULT) == "true"
+        ]
+        if len(defaults) > 1:
+            found = f"{len(defaults)} default IngressClasses were found"
+            raise refused(write, f"Internal error occurred: {found}, only 1 allowed")
+        if defaults:
+            spec["ingressClassName"] = defaults[0]
+
+
+# The admission plugin DefaultStorageClass.
+
+
+class DefaultStorageClass(Plugin):
+    """Gives the default class to a claim that names no class."""
+
+    name: ClassVar = "DefaultStorageClass"
+    targets: ClassVar = CLAIMS
+    covers_own_writes: ClassVar = True
+    mutates: ClassVar = frozenset((Operation.CREATE,))
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def mutate(self, write: Write) -> None:
+        """Fill in the class."""
+        set_default_class(object_of(write), self._storage)
+
+
+# The admission plugin DenyServiceExternalIPs.
+
+
+class DenyServiceExternalIPs(Plugin):
+    """Refuses external addresses that a service did not have before."""
+
+    name: ClassVar = "DenyServiceExternalIPs"
+    targets: ClassVar = frozenset((("", "services", ""),))
+    validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
+
+    def validate(self, write: Write) -> None:
+        """Raise Refusal for a new address."""
+        before = _addresses(write.old) if write.old else set()
+        if _addresses(object_of(write)) - before:
+            raise refused(write, "Use of external IPs is denied by admission control")
+
+
+def _addresses(service: JSON) -> set[str]:
+    return set(service.get("spec", {}).get("externalIPs") or ())
+
+
+# The admission plugin PersistentVolumeClaimResize.
+
+_STORAGE_CLASSES: Final = "storageclasses.storage.k8s.io"
+_UNBOUND: Final = "Only bound persistent volume claims can be expanded"
+_NOT_EXPANDABLE: Final = (
+    "only dynamically provisioned pvc can be resized and the storageclass that "
+    "provisions the pvc must support resize"
+)
+
+
+class PersistentVolumeClaimResize(Plugin):
+    """Lets a claim grow only if its class allows that."""
+
+    name: ClassVar = "PersistentVolumeClaimResize"
+    targets: ClassVar = CLAIMS
+    covers_own_writes: ClassVar = True
+    validates: ClassVar = frozenset((Operation.UPDATE,))
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def validate(self, write: Write) -> None:
+        """Raise Refusal if a claim grows and its class forbids this."""
+        new = object_of(write)
+        if write.old is None or _size(new) <= _size(write.old):
+            return
+        if write.old.get("status", {}).get("phase") != "Bound":
+            raise refused(write, _UNBOUND)
+        name = new["spec"].get("storageClassName") or ""
+        stored = self._storage.collection(_STORAGE_CLASSES).get(("", name))
+        if stored is None or not stored.obj.get("allowVolumeExpansion"):
+            raise refused(write, _NOT_EXPANDABLE)
+
+
+def _size(claim: JSON) -> Any:
+    resources = claim["spec"].get("resources") or {}
+    return parse_quantity((resources.get("requests") or {}).get("storage", "0"))
+
+
+# The admission plugins that add a finalizer to new objects.
+
+_STORAGE: Final = {
+    ("", "persistentvolumeclaims"): "kubernetes.io/pvc-protection",
+    ("", "persistentvolumes"): "kubernetes.io/pv-protection",
+    ("storage.k8s.io", "volumeattributesclasses"): "kubernetes.io/vac-protection",
+}
+_POD_GROUPS: Final = {
+    ("scheduling.k8s.io", "podgroups"): "scheduling.k8s.io/podgroup-protection"
+}
+
+
+class _Protection(Plugin):
+    """Adds the finalizer of its resource to a new object that lacks it."""
+
+    covers_own_writes: ClassVar = True
+    mutates: ClassVar = frozenset((Operation.CREATE,))
+    finalizers: ClassVar[dict[tuple[str, str], str]] = {}
+
+    def mutate(self, write: Write) -> None:
+        """Add the finalizer, after the others."""
+        finalizer = self.finalizers[write.kind.group, write.kind.plural]
+        metadata = object_of(write)["metadata"]
+        given = metadata.get("finalizers") or []
+        if finalizer not in given:
+            metadata["finalizers"] = [*given, finalizer]
+
+
+class StorageObjectInUseProtection(_Protection):
+    """Keeps claims, volumes and classes of volume attributes that are in use."""
+
+    name: ClassVar = "StorageObjectInUseProtection"
+    targets: ClassVar = frozenset((*each, "") for each in _STORAGE)
+    finalizers: ClassVar = _STORAGE
+
+
+class PodGroupProtection(_Protection):
+    """Keeps groups of pods that pods need."""
+
+    name: ClassVar = "PodGroupProtection"
+    targets: ClassVar = frozenset((*each, "") for each in _POD_GROUPS)
+    finalizers: ClassVar = _POD_GROUPS
+
+
+# The admission plugins about certificates (plugin/pkg/admission/certificates).
+
+_CERTIFICATES: Final = "certificates.k8s.io"
+_REQUESTS: Final = "certificatesigningrequests"
+_BUNDLES: Final = "clustertrustbundles"
+_CLIENT: Final = "kubernetes.io/kube-apiserver-client"
+_MASTERS: Final = "system:masters"
+
+
+class CertificateApproval(Plugin):
+    """Refuses an approval by a user without the verb ``approve`` on the signer."""
+
+    name: ClassVar = "CertificateApproval"
+    targets: ClassVar = frozenset(((_CERTIFICATES, _REQUESTS, "approval"),))
+    validates: ClassVar = frozenset((Operation.UPDATE,))
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    def validate(self, write: Write) -> None:
+        """Raise Refusal unless the user may approve."""
+        _check_signer(self._authorizer, write, "approve")
+
+
+class CertificateSigning(Plugin):
+    """Refuses a certificate by a user without the verb ``sign`` on the signer."""
+
+    name: ClassVar = "CertificateSigning"
+    targets: ClassVar = frozenset(((_CERTIFICATES, _REQUESTS, "status"),))
+    validates: ClassVar = frozenset((Operation.UPDATE,))
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    def validate(self, write: Write) -> None:
+        """Raise Refusal unless the user may change certificate and conditions."""
+        before = (write.old or {}).get("status") or {}
+        after = object_of(write).get("status") or {}
+        names = ("certificate", "conditions")
+        if any(
+            (before.get(name) or None) != (after.get(name) or None) for name in names
+        ):
+            _check_signer(self._authorizer, write, "sign")
+
+
+class CertificateSubjectRestriction(Plugin):
+    """Refuses requests for a client certificate of an administrator."""
+
+    name: ClassVar = "CertificateSubjectRestriction"
+    targets: ClassVar = frozenset(((_CERTIFICATES, _REQUESTS, ""),))
+    validates: ClassVar = frozenset((Operation.CREATE,))
+
+    def validate(self, write: Write) -> None:
+        """Raise Refusal for a subject in the group system:masters."""
+        spec = object_of(write).get("spec", {})
+        if spec.get("signerName") != _CLIENT:
+            return
+        try:
+            parsed = parse_request(spec.get("request"))
+        except InvalidRequest:
+            return  # the validation refuses the request
+        if _MASTERS in parsed.organizations:
+            why = f"use of {_CLIENT} signer with {_MASTERS} group is not allowed"
+            raise refused(write, why)
+
+
+class ClusterTrustBundleAttest(Plugin):
+    """Refuses a trust bundle by a user without the verb ``attest`` on the signer."""
+
+    name: ClassVar = "ClusterTrustBundleAttest"
+    targets: ClassVar = frozenset(((_CERTIFICATES, _BUNDLES, ""),))
+    validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    def validate(self, write: Write) -> None:
+        """Raise Refusal unless the user may attest."""
+        spec = object_of(write).get("spec", {})
+        signer = spec.get("signerName", "")
+        if not signer or (write.old and write.old.get("spec", {}) == spec):
+            return
+        if not _may(self._authorizer, write, "attest", signer):
+            why = f'user not permitted to attest for signerName "{signer}"'
+            raise refused(write, why)
+
+
+def _check_signer(authorizer: Authorizer, write: Write, verb: str) -> None:
+    """Raise Refusal unless the user has the verb on the signer of the request."""
+    signer = (write.old or object_of(write)).get("spec", {}).get("signerName", "")
+    if not _may(authorizer, write, verb, signer):
+        why = f'user not permitted to {verb} requests with signerName "{signer}"'
+        raise refused(write, why)
+
+
+def _may(authorizer: Authorizer, write: Write, verb: str, signer: str) -> bool:
+    """Tell whether a user has a verb on a signer, or on all signers of its domain."""
+    names = (signer, f"{signer.partition('/')[0]}/*")
+    return any(
+        authorizer.allows(
+            write.user,
+            Attributes(verb, group=_CERTIFICATES, resource="signers", name=name),
+        )
+        for name in names
+    )
