@@ -338,11 +338,9 @@ class History(Generic[OwnerT]):
     async def _still_mutated(
         self, revision: ControllerRevision, owner: OwnerT
     ) -> ControllerRevision | None:
-        """Return the revision that admission has changed, if it still would.
-
-        A dry run asks for that, with a growing delay. The revision stays in use if the
-        dry run fails. Another template gets its own revision.
-        """
+        # A dry run asks whether admission still would change it, with a growing delay.
+        # The revision stays in use if that fails. Another template gets its own
+        # revision.
         known = self._mutations.of(owner)
         if known is None or known.sent != _content_of(revision):
             return None
@@ -360,10 +358,7 @@ class History(Generic[OwnerT]):
     async def _was_mutated(
         self, revision: ControllerRevision, stored: ControllerRevision, owner: OwnerT
     ) -> bool:
-        """Tell whether admission has made a stored revision from this one.
-
-        An earlier process has created it; this one asks by a dry run.
-        """
+        # An earlier process may have created the stored one; a dry run tells.
         if not is_controlled_by(stored, owner):
             return False
         try:
@@ -448,5 +443,4 @@ class History(Generic[OwnerT]):
 
 
 def _content_of(revision: ControllerRevision) -> str:
-    """Return a short text that stands for the data of a revision."""
     return data_hash(revision.data, 0)

@@ -136,7 +136,6 @@ class FailuresAtOnce:
     def _noted(
         self, owner: CompleteObject, pods: Sequence[Pod], now: datetime
     ) -> _Failures | None:
-        """Return the failures of an owner, with what its pods show now."""
         key, generation = key_of(owner), owner.metadata.generation
         last = self._failures.get(key)
         uids = frozenset(each.metadata.uid for each in pods)

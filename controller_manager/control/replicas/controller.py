@@ -217,17 +217,13 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         *,
         acted: bool,
     ) -> None:
-        """Write the status; then raise the failure of a write to pods."""
         await self._report(owner, status, acted=acted and failure is None)
         if failure is not None:
             raise failure
 
     def _requeue_after(self, key: str, next_change: float | None) -> float | None:
-        """Return the seconds until the next sync, or `None` if an event causes it.
-
-        While a write of this sync is not visible, the next sync must not depend on an
-        event: a pod can be created and deleted while the watch is broken.
-        """
+        # While a write of this sync is not visible, the next sync must not depend on an
+        # event: a pod can be created and deleted while the watch is broken.
         if self._expectations.state(key) is State.FULFILLED:
             return next_change
         if next_change is None:
@@ -235,7 +231,6 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         return min(_UNSEEN_RECHECK, next_change)
 
     def _usable_selector(self, owner: OwnerT) -> Selector | None:
-        """Return the selector; warn, and return `None`, if it selects no pods."""
         try:
             selector = compile_selector(selector_of(owner))
         except SelectorError as error:
@@ -287,10 +282,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     async def _manage(
         self, key: str, owner: OwnerT, active: Sequence[Pod], most: int | None
     ) -> tuple[bool, Exception | None]:
-        """Create or delete pods; return whether this was tried, and the failure.
-
-        `most` limits the creations, `None` does not.
-        """
+        # `most` limits the creations; the flag tells whether a write was tried.
         count = burst(len(active), desired_replicas(owner))
         if count < 0:
             return True, await self._delete(key, owner, active, -count)

@@ -63,7 +63,6 @@ def calculate_status(
 def _counts(
     owner: ReplicaSet | ReplicationController, active: Sequence[Pod], now: datetime
 ) -> dict[str, int]:
-    """Return the fields that are in the status of every owner."""
     template_labels = owner.spec.template.metadata.labels or {}
     min_ready_seconds = owner.spec.min_ready_seconds
     ready = [pod for pod in active if is_ready(pod)]

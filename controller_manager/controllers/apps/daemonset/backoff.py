@@ -41,8 +41,6 @@ class _Replacement(Struct, frozen=True):
 
 
 class _Failures(Struct, frozen=True):
-    """The replacements for one generation of a daemon set, by node."""
-
     generation: int
     by_node: dict[str, _Replacement]
 

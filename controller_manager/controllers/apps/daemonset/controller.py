@@ -171,7 +171,6 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         self._mutations.forget(key)
 
     def _revision_mutated(self, daemon_set: DaemonSet, mutation: Mutation) -> None:
-        """Tell of a revision that admission changes; ask again after the delay."""
         message = mutation.message
         self.recorder.event(DAEMON_SETS, daemon_set, WARNING, REVISION_MUTATED, message)
         self.queue.add_after(key_of(daemon_set), mutation.seconds)
@@ -189,11 +188,9 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
             self._expectations.deletion_settled(key, obj.metadata.uid)
 
     def _note_failure(self, key: str, pod: Pod) -> None:
-        """Note a failed pod that another client has deleted soon after its creation.
-
-        That may be a program that deletes all failed pods. Somebody who deletes an
-        older one asks for another attempt now.
-        """
+        # A failed pod that another client has deleted early: that may be a program that
+        # deletes all failed pods. Somebody who deletes an older one asks for another
+        # attempt now.
         daemon_set = self.objects.by_key(key)
         if pod.status.phase != "Failed" or daemon_set is None:
             return
@@ -243,10 +240,6 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         return failed or Done(self._requeue_after(key, next_change))
 
     def _usable_selector(self, daemon_set: DaemonSet) -> Selector | None:
-        """Return the selector; warn, and return `None`, if it selects all pods.
-
-        Raises SyncError for a selector that the API server should have refused.
-        """
         try:
             selector = compile_selector(daemon_set.spec.selector)
         except SelectorError as error:
@@ -267,7 +260,6 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         return await self._claimer.claim(daemon_set, selector, (*owned, *orphans))
 
     def _may_repeat_former_leader(self, placed: DaemonPods) -> bool:
-        """Tell whether a former leader may have made the planned changes already."""
         if not self._takeover.must_recheck(placed.daemon_set):
             return False
         return not (self._manage(placed).is_empty and self._update(placed).is_empty)
@@ -310,11 +302,7 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
     async def _sync_nodes(
         self, placed: DaemonPods, plan: Plan
     ) -> tuple[DaemonPods, Exception | None]:
-        """Create the pods by slow start, then delete the others, all at once.
-
-        Tries the deletions even if a creation has failed. Returns the pods after that,
-        and the failure. The writes are recorded: the cache must show them.
-        """
+        """Create by slow start, then delete all, even if a creation has failed."""
         daemon_set = placed.daemon_set
         key, generation = key_of(daemon_set), daemon_set.status.observed_generation
         uids = {each.pod.metadata.uid for each in plan.deletions}
@@ -338,7 +326,6 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         return placed.after(created, deleted), gravest(failures)
 
     def _record_end(self, daemon_set: DaemonSet, deletion: Deletion) -> None:
-        """Record why an ended pod is deleted; begin the delay of a failed pod."""
         metadata = deletion.pod.metadata
         which = f"{metadata.namespace}/{metadata.name} on node {deletion.node}"
         if deletion.pod.status.phase == "Failed":
@@ -355,7 +342,6 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
     async def _create_pods(
         self, placed: DaemonPods, nodes: Sequence[str]
     ) -> tuple[list[Pod], Exception | None]:
-        """Create a pod for each of the nodes; return the pods and the failure."""
         created: list[Pod] = []
         if not nodes:
             return created, None
@@ -406,7 +392,6 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         revisions: Revisions,
         pods: Sequence[Pod],
     ) -> None:
-        """Delete revisions and write the status; then raise the first failure."""
         if failure is None:
             try:
                 await self._revisions.clean_up(placed.daemon_set, revisions, pods)
@@ -417,7 +402,6 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
             raise failure
 
     def _next_change(self, placed: DaemonPods, delay: float | None) -> float | None:
-        """Return the seconds until a pod is available, or the delay of one ends."""
         pods = (pod for each in placed.pods.values() for pod in each)
         minimum = placed.daemon_set.spec.min_ready_seconds
         available_in = next_availability(pods, minimum, self.clock.now())
@@ -454,7 +438,6 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         return Requeue(0.0, "the cache may be stale")
 
     async def _report(self, placed: DaemonPods, *, is_processed: bool) -> None:
-        """Write the status if it has changed."""
         daemon_set = placed.daemon_set
         status = calculate_status(placed, self.clock.now(), is_processed=is_processed)
         if status == daemon_set.status:

@@ -118,7 +118,6 @@ def with_default_tolerations(
 
 
 def _identity(toleration: Toleration) -> tuple[str, str, str, str]:
-    """Return the fields that two tolerations must share to be the same."""
     return (
         toleration.key,
         toleration.operator,

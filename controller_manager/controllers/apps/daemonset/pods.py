@@ -104,7 +104,6 @@ class DaemonPods(Struct, frozen=True):
         return labels_of(pod).get(POD_TEMPLATE_GENERATION) == generation
 
     def _is_older(self, pod: Pod) -> bool:
-        """Tell whether the pod was created before its daemon set."""
         began = self.daemon_set.metadata.creation_timestamp or ""
         # API servers write all times in one form: as texts they sort as in time.
         return (pod.metadata.creation_timestamp or "") < began
@@ -275,7 +274,6 @@ def manage_pods(placed: DaemonPods, delays: Delays, now: datetime) -> Plan:
 
 
 def _running_and_ended(pods: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
-    """Return the pods that have not ended, and the pods that have ended."""
     running = [pod for pod in pods if pod.status.phase not in ("Failed", "Succeeded")]
     ended = [pod for pod in pods if pod.status.phase in ("Failed", "Succeeded")]
     return running, ended
@@ -284,11 +282,8 @@ def _running_and_ended(pods: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
 def _ended_to_delete(
     ended: Sequence[Pod], delay: float | None
 ) -> tuple[list[Pod], bool]:
-    """Return the ended pods to delete, and whether a failed one waits.
-
-    While there is a delay, failed pods wait: a kubelet may reject every pod. Only one
-    failed pod is deleted at a time, because its deletion begins a new delay.
-    """
+    # While there is a delay, failed pods wait: a kubelet may reject every pod. Only one
+    # failed pod is deleted at a time, because its deletion begins a new delay.
     leaving = [pod for pod in ended if pod.status.phase == "Succeeded"]
     failed = [pod for pod in ended if pod.status.phase == "Failed"]
     if delay is None and failed:
@@ -297,7 +292,6 @@ def _ended_to_delete(
 
 
 def _surplus(placed: DaemonPods, running: Sequence[Pod], now: datetime) -> list[Pod]:
-    """Return the surplus pods of one node."""
     if len(running) <= 1:
         return []
     if not allows_surge(placed.daemon_set):
@@ -316,10 +310,8 @@ def _is_superseded(placed: DaemonPods, old: Pod, new: Pod, now: datetime) -> boo
 
 
 def _without_node(placed: DaemonPods) -> Iterator[Deletion]:
-    """Yield unbound pods whose node is gone.
-
-    The scheduler cannot bind them, and the pod garbage collector does not delete them.
-    """
+    # The scheduler cannot bind these, and the pod garbage collector does not delete
+    # them.
     for node in placed.pods:
         if node not in placed.fits:
             for pod in placed.staying(node):

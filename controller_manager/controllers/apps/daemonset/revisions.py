@@ -126,11 +126,8 @@ class RevisionKeeper:
         others: Sequence[ControllerRevision],
         pods: Sequence[Pod],
     ) -> None:
-        """Label the pods of the others with the kept revision, then delete the others.
-
-        Upstream labels all pods, also pods of former templates. An update then takes
-        these pods for current ones and does not replace them.
-        """
+        # Upstream labels all pods, also pods of former templates. An update then takes
+        # these pods for current ones and does not replace them.
         label = labels_of(kept).get(POD_REVISION_LABEL)
         united = {labels_of(each).get(POD_REVISION_LABEL) for each in others}
         for pod in pods:
@@ -170,10 +167,7 @@ class RevisionKeeper:
         return stored
 
     async def _count_collision(self, daemon_set: DaemonSet) -> None:
-        """Raise the collision count, so that the next sync takes another name.
-
-        Does nothing if the stored count differs from the count in the name.
-        """
+        """Raise the collision count for the next name, unless it has changed."""
         metadata = daemon_set.metadata
         stored = await self._client.get(DAEMON_SETS, metadata.namespace, metadata.name)
         count = stored.status.collision_count
@@ -187,11 +181,8 @@ class RevisionKeeper:
 
 
 def _check_owner(stored: ControllerRevision, daemon_set: DaemonSet) -> None:
-    """Raise Collision if another owner controls a stored revision with the right data.
-
-    A revision of a former daemon set of the same name may be used until the garbage
-    collector deletes it. Its deletion causes another sync, by `named_owner`.
-    """
+    # A revision of a former daemon set of the same name may be used until the garbage
+    # collector deletes it. Its deletion causes another sync, by `named_owner`.
     reference = controller_of(stored)
     if reference is None or reference.uid == daemon_set.metadata.uid:
         return

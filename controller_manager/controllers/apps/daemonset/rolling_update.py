@@ -74,11 +74,8 @@ def plan_update(placed: DaemonPods, held: Collection[str], now: datetime) -> Pla
 def _plan_replacements(
     placed: DaemonPods, most_unavailable: int, now: datetime
 ) -> Plan:
-    """Delete all unavailable old pods, and available ones within the bound.
-
-    A later sync creates the new pod once the old pod is gone. A node counts as
-    unavailable if it has no pod, several pods, or a pod that is not available.
-    """
+    # A later sync creates the new pod once the old pod is gone. A node counts as
+    # unavailable if it has no pod, several pods, or a pod that is not available.
     unavailable = 0
     broken: list[Deletion] = []
     serving: list[Deletion] = []
@@ -156,7 +153,6 @@ def _add_node(placed: DaemonPods, node: str, found: _SurgePlan, now: datetime) -
 def _plan_second_pod(
     placed: DaemonPods, node: str, old: Pod, new: Pod, found: _SurgePlan, now: datetime
 ) -> None:
-    """Delete the old pod beside a new one that is available."""
     if placed.is_available(new, now):
         found.deletions.append(Deletion(node, old))
     else:
@@ -166,7 +162,6 @@ def _plan_second_pod(
 def _plan_single_pod(
     placed: DaemonPods, node: str, old: Sequence[Pod], found: _SurgePlan, now: datetime
 ) -> None:
-    """Replace an old pod, or delete it if the node must not have a pod any more."""
     is_available = placed.is_available(old[0], now)
     if placed.fits.get(node) is Fit.RUN:
         if node in found.held:

@@ -162,7 +162,6 @@ class DeploymentReconciler(Reconciler[Deployment]):
                 return await self._refuse(deployment, refusal)
 
     async def _refuse(self, deployment: Deployment, refusal: Refusal) -> Outcome:
-        """Warn, and do nothing else until a user corrects the deployment."""
         self._warn(deployment, refusal.reason, refusal.message)
         waiting_for = f"its spec to be corrected: {refusal.message}"
         reasons = (waiting(DEPLOYMENTS, deployment, waiting_for),)
@@ -188,12 +187,9 @@ class DeploymentReconciler(Reconciler[Deployment]):
     # Templates that another API server may have defaulted.
 
     def _maybe_outdated(self, rollout: Rollout) -> Sequence[ReplicaSet]:
-        """Return old replica sets whose cached template may be outdated.
-
-        The template of such a replica set may be the current one: after an upgrade, the
-        API server shows a new default, which a cached object of the same resource
-        version lacks. This is looked at once for each version of a deployment.
-        """
+        # After an upgrade, the API server shows a new default, which a cached object of
+        # the same resource version lacks. So an old template may be the current one.
+        # This is looked at once for each version of a deployment.
         deployment = rollout.deployment
         version = deployment.metadata.resource_version
         known = self._reread_versions.get(key_of(deployment))
@@ -207,7 +203,6 @@ class DeploymentReconciler(Reconciler[Deployment]):
     async def _reread(
         self, deployment: Deployment, outdated: Iterable[ReplicaSet]
     ) -> Outcome:
-        """Read these replica sets and the deployment again; then start again."""
         key, metadata = key_of(deployment), deployment.metadata
         fresh = await self.client.get(DEPLOYMENTS, metadata.namespace, metadata.name)
         if not self.context.informers.informer(DEPLOYMENTS).reread(fresh):
@@ -231,27 +226,20 @@ class DeploymentReconciler(Reconciler[Deployment]):
     # The new replica set.
 
     async def _sync_revision(self, rollout: Rollout) -> Rollout:
-        """Update the revision and the annotations of the new replica set, if any."""
         new = rollout.new
         if new is None or not (patch := revisions.revision_patch(rollout)):
             return rollout
         return replace(rollout, new=await self._patch(new, patch))
 
     async def _ensure_new(self, rollout: Rollout) -> Rollout | Outcome:
-        """Return the rollout with the new replica set; create it if it is missing.
-
-        An outcome ends the sync: admission changes each new replica set, so none is
-        created, or the namespace is being deleted, which is no error.
-        """
+        # Admission may change each new replica set: then none is created. That the
+        # namespace is being deleted is no error.
         if rollout.new is not None:
             return rollout
         return await self._hold_mutated(rollout) or await self._create_new(rollout)
 
     async def _create_new(self, rollout: Rollout) -> Rollout | Outcome:
-        """Return the rollout with the created replica set, or with an existing one.
-
-        Another owner's replica set may have its name; then the collision is counted.
-        """
+        # Another owner's replica set may have its name; then the collision is counted.
         deployment, candidate = rollout.deployment, _candidate(rollout)
         try:
             created = await self.client.create(REPLICASETS, candidate)
@@ -274,11 +262,7 @@ class DeploymentReconciler(Reconciler[Deployment]):
     async def _existing(
         self, deployment: Deployment, candidate: ReplicaSet, error: AlreadyExists
     ) -> ReplicaSet:
-        """Return the replica set that has the name of the new one, if it can be it.
-
-        Else the collision is counted, which changes the name of the next attempt, and
-        `error` is raised.
-        """
+        # If it cannot be the new one, the next attempt gets another name.
         metadata = candidate.metadata
         existing = await self.client.get(REPLICASETS, metadata.namespace, metadata.name)
         if is_the_new_one(deployment, existing):
@@ -295,7 +279,6 @@ class DeploymentReconciler(Reconciler[Deployment]):
     async def _report_failure(
         self, deployment: Deployment, candidate: ReplicaSet, error: Exception
     ) -> None:
-        """Say why the new replica set was not created, by event and condition."""
         message = (
             f'Failed to create new replica set "{candidate.metadata.name}": {error}'
         )
@@ -318,12 +301,9 @@ class DeploymentReconciler(Reconciler[Deployment]):
     # Admission that changes each new replica set.
 
     async def _hold_mutated(self, rollout: Rollout) -> Outcome | None:
-        """End the sync while admission changes new replica sets; `None` to go on.
-
-        A dry run tells whether it still does. Without any replica set there are no
-        pods, so one is created at the time of that dry run, unless the deployment would
-        release it.
-        """
+        # A dry run tells whether admission still changes new replica sets. Without any
+        # replica set there are no pods, so one is created at the time of that dry run,
+        # unless the deployment would release it.
         deployment, mutations = rollout.deployment, self._mutations
         known = mutations.of(deployment) or reported_mutation(deployment)
         if rollout.new is not None or known is None:
@@ -357,7 +337,6 @@ class DeploymentReconciler(Reconciler[Deployment]):
     async def _hold(
         self, rollout: Rollout, mutation: Mutation, *, is_news: bool = False
     ) -> Outcome:
-        """Report that admission changes new replica sets; wait for the next attempt."""
         deployment, now = rollout.deployment, self.clock.now()
         if is_news:
             self._warn(deployment, REPLICA_SET_MUTATED, mutation.message)
@@ -398,11 +377,8 @@ class DeploymentReconciler(Reconciler[Deployment]):
         return await self._report_progress(rollout, cleans_up=True)
 
     async def _recreate(self, rollout: Rollout) -> Outcome:
-        """Delete all old pods, then create new ones (rolloutRecreate).
-
-        While admission changes each new replica set, the old pods stay: nothing would
-        replace them.
-        """
+        # While admission changes each new replica set, the old pods stay: nothing would
+        # replace them (rolloutRecreate).
         if (held := await self._hold_mutated(rollout)) is not None:
             return held
         if scaled := await self._carry_out(rollout, scaling.plan_scale_down(rollout)):
@@ -434,11 +410,8 @@ class DeploymentReconciler(Reconciler[Deployment]):
         return Done(reasons=tuple(reasons)) if reasons else None
 
     async def _roll_back(self, rollout: Rollout, revision: int) -> Outcome:
-        """Restore the template of an earlier revision (rollback).
-
-        The current template gets its revision first. So "the last revision" is the one
-        before it even if the current template was never rolled out.
-        """
+        # The current template gets its revision first. So "the last revision" is the
+        # one before it even if the current template was never rolled out (rollback).
         ensured = await self._ensure_new(await self._sync_revision(rollout))
         if not isinstance(ensured, Rollout):
             return ensured
@@ -481,12 +454,7 @@ class DeploymentReconciler(Reconciler[Deployment]):
     async def _report_progress(
         self, rollout: Rollout, *waits: Reason, cleans_up: bool = False
     ) -> Outcome:
-        """Report with the condition Progressing (syncRolloutStatus).
-
-        `waits` are reasons in addition to those of the replica sets. The next sync is
-        due when the progress deadline passes. `cleans_up` deletes surplus old replica
-        sets once the rollout is complete.
-        """
+        """Report with Progressing; look again at its deadline (syncRolloutStatus)."""
         deployment, now = rollout.deployment, self.clock.now()
         draft = draft_of(rollout, now)
         status = rollout_status(rollout, self._calculate(rollout, draft, now), now)
@@ -522,10 +490,7 @@ class DeploymentReconciler(Reconciler[Deployment]):
         requeue_after: float | None = None,
         is_progress: bool = False,
     ) -> Outcome:
-        """Delete surplus old replica sets, then write status and revision if needed.
-
-        The time of the next sync is kept if a write fails.
-        """
+        """Delete surplus old replica sets, then write status and revision if needed."""
 
         async def write() -> None:
             for each in surplus:
@@ -563,7 +528,6 @@ class DeploymentReconciler(Reconciler[Deployment]):
         )
 
     async def _delete(self, replica_set: ReplicaSet) -> None:
-        """Delete this version of an old replica set, unless it is gone."""
         metadata = replica_set.metadata
         self.logger.v(4).info("Deleting old replica set", replica_set=metadata.name)
         options = DeleteOptions(
@@ -590,7 +554,6 @@ class DeploymentReconciler(Reconciler[Deployment]):
 
 
 def _candidate(rollout: Rollout) -> ReplicaSet:
-    """Return the new replica set to be created, with the size that it may have now."""
     deployment, old = rollout.deployment, rollout.old
     annotations = {
         **revisions.synced_annotations(deployment, {}, revisions.max_revision(old) + 1),

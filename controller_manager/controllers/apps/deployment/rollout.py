@@ -151,7 +151,6 @@ def may_be_equal(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
 
 
 def _contradict(one: Any, other: Any) -> bool:  # noqa: ANN401 - any JSON value
-    """Tell whether a field that both have differs."""
     if isinstance(one, dict) and isinstance(other, dict):
         return any(_contradict(one[key], other[key]) for key in one.keys() & other)
     if isinstance(one, list) and isinstance(other, list):

@@ -196,12 +196,9 @@ def is_saturated(deployment: Deployment, new: ReplicaSet) -> bool:
 
 
 def _proportional(rollout: Rollout) -> Plan:
-    """Distribute the change; the sum over all replica sets is exactly the change.
-
-    Worked example: 10 wanted with surge 3 (13 at most), sizes 8 and 5; scaled
-    to 15 (18 at most) there are 5 to add. 8·18/13 = 11.08 → +3, 5·18/13 = 6.92
-    → +2. The remainder of rounding goes to the largest.
-    """
+    # Example: 10 wanted with surge 3 (13 at most), sizes 8 and 5; scaled to 15 (18 at
+    # most) there are 5 to add. 8·18/13 = 11.08 → +3, 5·18/13 = 6.92 → +2. The remainder
+    # of rounding goes to the largest.
     deployment = rollout.deployment
     sized = active(rollout.all)
     allowed = max_total(deployment) if desired_replicas(deployment) > 0 else 0
@@ -221,11 +218,9 @@ def _proportional(rollout: Rollout) -> Plan:
 
 
 def _add_remainder(sizes: list[int], remainder: int) -> None:
-    """Add the remainder of rounding to the largest size, then to the next sizes.
-
-    No size goes below 0. Upstream changes only the largest: of four replica sets with
-    a pod each, scaled to two pods in total, it leaves three pods.
-    """
+    # It goes to the largest size, then to the next ones. Upstream changes only the
+    # largest: of four replica sets with a pod each, scaled to two pods in total, it
+    # leaves three.
     for position, size in enumerate(sizes):
         sizes[position] = max(0, size + remainder)
         remainder -= sizes[position] - size
@@ -310,12 +305,9 @@ def _new_size(rollout: Rollout, new: ReplicaSet) -> int:
 
 
 def _shrink_old(rollout: Rollout, new: ReplicaSet) -> Plan:
-    """Scale old replica sets down as far as the bound on availability allows.
-
-    Worked example: 10 wanted, maxUnavailable 2, maxSurge 3; 8 old pods, 5 new pods of
-    which 0 are available: 13 - 8 - 5 = 0 pods may be deleted, because every new pod may
-    fail. If 2 new pods are available, 13 - 8 - 3 = 2 pods may be deleted.
-    """
+    # Example: 10 wanted, maxUnavailable 2, maxSurge 3; 8 old pods, 5 new pods of which
+    # 0 are available: 13 - 8 - 5 = 0 pods may be deleted, because every new pod may
+    # fail. If 2 new pods are available, 13 - 8 - 3 = 2 pods may be deleted.
     old = active(rollout.old)
     min_available = desired_replicas(rollout.deployment) - max_unavailable(
         rollout.deployment

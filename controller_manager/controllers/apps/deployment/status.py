@@ -155,12 +155,9 @@ def calculate_status(
 
 
 def _terminating(everything: Iterable[ReplicaSet]) -> int | None:
-    """Return the sum of the terminating pods, `None` if a replica set has no number.
-
-    A replica set that its controller has not synced yet has no pods, so it may lack
-    the number. Others lack it if a controller synced them that does not count
-    terminating pods (GetTerminatingReplicaCountForReplicaSets).
-    """
+    # A replica set that its controller has not synced yet has no pods, so it may lack
+    # the number. Others lack it if a controller synced them that does not count
+    # terminating pods (GetTerminatingReplicaCountForReplicaSets).
     total = 0
     for status in (each.status for each in everything):
         if status.terminating_replicas is not None:
@@ -309,12 +306,9 @@ def rollout_status(
 
 
 def _was_complete(rollout: Rollout, status: DeploymentStatus) -> bool:
-    """Tell whether the rollout was complete before this sync.
-
-    A change of its pods is then no rollout. The success of a deployment without pods
-    does not count for its first pods: upstream reports a success even if they never
-    become available (kubernetes#106697).
-    """
+    # If it was, a change of its pods is no rollout. The success of a deployment without
+    # pods does not count for its first pods: upstream reports a success even if they
+    # never become available (kubernetes#106697).
     current = find_condition(status.conditions, PROGRESSING)
     first_pods = status.replicas > 0 and not rollout.deployment.status.replicas
     return (
@@ -438,7 +432,6 @@ def rollout_reasons(rollout: Rollout, status: DeploymentStatus) -> tuple[Reason,
 
 
 def _failure(rollout: Rollout) -> list[Reason]:
-    """Return a reason for the condition ReplicaFailure, if a replica set has it."""
     failure = replica_failure(rollout.new, rollout.all)
     if failure is None:
         return []
@@ -448,7 +441,6 @@ def _failure(rollout: Rollout) -> list[Reason]:
 
 
 def _of_new(rollout: Rollout, since: str | None) -> list[Reason]:
-    """Return reasons for missing, unavailable and surplus new pods."""
     deployment, new = rollout.deployment, rollout.new
     wanted = desired_replicas(deployment)
     if new is None:

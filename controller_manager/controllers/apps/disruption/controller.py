@@ -145,7 +145,6 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
             yield
 
     def _budgets_of_pod(self, pod: Pod) -> list[PodDisruptionBudget]:
-        """Return the budgets of a pod; record an event if there are several."""
         if not len(self._budgets):
             return []
         found = self._selecting(pod)
@@ -160,10 +159,7 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
         return found
 
     def _selecting(self, pod: Pod) -> list[PodDisruptionBudget]:
-        """Return the budgets that select a pod, by name (GetPodPodDisruptionBudgets).
-
-        A budget whose selector cannot be evaluated selects nothing.
-        """
+        """Return the budgets that select a pod (GetPodPodDisruptionBudgets)."""
         namespace, labels = pod.metadata.namespace, labels_of(pod)
         entries = [label_entry(namespace, *pair) for pair in labels.items()]
         found = [
@@ -190,10 +186,7 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
             self._add_budgets_of_pods(new)
 
     def _replica_set_scaled(self, old: ReplicaSet, new: ReplicaSet) -> None:
-        """Add the budgets if the replica set has no deployment, or another one.
-
-        The scale of a replica set does not count while it has a deployment.
-        """
+        # The scale of a replica set does not count while it has a deployment.
         if old.metadata.owner_references != new.metadata.owner_references:
             self._add_budgets_of_pods(new)
         elif self._owners.deployments.controller_of(new) is None:
@@ -208,10 +201,8 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
             self._add_budgets_of_pods(replica_set)
 
     def _add_budgets_of_pods(self, owner: KubeObject) -> None:
-        """Add the budgets of an owner's pods, most of which have the same labels.
-
-        Does nothing before this process leads: then all budgets are added anyway.
-        """
+        # Most pods of an owner have the same labels. Before this process leads there is
+        # nothing to do: all budgets are added when it does.
         if not self._leads:
             return
         by_labels: dict[frozenset[tuple[str, str]], Pod] = {}
@@ -316,11 +307,8 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
     async def _write(
         self, budget: PodDisruptionBudget, status: PodDisruptionBudgetStatus
     ) -> bool:
-        """Write the status if it differs; tell whether the budget still exists.
-
-        An eviction may change the status at any time. So the write carries the version
-        of the budget, and the API server refuses it after an eviction.
-        """
+        # An eviction may change the status at any time. So the write carries the
+        # version of the budget, and the API server refuses it after an eviction.
         if status == budget.status:
             return True
         name = budget.metadata.name
@@ -344,7 +332,6 @@ def _selects(budget: PodDisruptionBudget, pod: Pod) -> bool:
 
 
 def _count_the_same(old: Pod, new: Pod) -> bool:
-    """Tell whether two versions of a pod count the same in the status of a budget."""
     return (
         old.metadata.uid == new.metadata.uid
         and is_deleting(old) == is_deleting(new)

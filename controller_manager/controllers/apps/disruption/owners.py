@@ -86,7 +86,6 @@ class OwnerScales:
     def _cached(
         self, namespace: str, group: str, reference: OwnerReference
     ) -> Scale | None:
-        """Return the scale of a built-in workload, `None` for any other owner."""
         match group, reference.kind:
             case "", "ReplicationController":
                 return _scale(self.controllers, namespace, reference)
@@ -99,11 +98,8 @@ class OwnerScales:
     def _of_replica_set(
         self, namespace: str, reference: OwnerReference
     ) -> Scale | None:
-        """Return the scale of a replica set's deployment, or its own if it has none.
-
-        It is `None` if the deployment is gone: the replica set is on its own then, and
-        the API server tells its scale.
-        """
+        # If the deployment is gone, the replica set is on its own, and the API server
+        # tells its scale.
         replica_set = _owner(self.replica_sets, namespace, reference)
         if replica_set is None:
             return None
@@ -118,7 +114,6 @@ class OwnerScales:
     async def _stored(
         self, namespace: str, group: str, version: str, reference: OwnerReference
     ) -> Scale | None:
-        """Return the scale that the API server has; `None` if the owner is gone."""
         resource = await self._resources.resource_of(group, reference.kind, version)
         try:
             scale = await self._scales.get(resource, namespace, reference.name)
@@ -130,7 +125,6 @@ class OwnerScales:
 
 
 def _parsed(api_version: str) -> tuple[str, str]:
-    """Return group and version; raise Uncountable for a malformed one."""
     group, _, version = api_version.rpartition("/")
     if "/" in group:
         msg = f"unexpected GroupVersion string: {api_version}"

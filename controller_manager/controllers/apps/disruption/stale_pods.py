@@ -76,7 +76,6 @@ class StalePodDisruptions:
         return self._context.workers(self._queue, self._sync, 1, self._start)
 
     def _start(self) -> Iterator[None]:
-        """Add the pods that got the condition before this process led."""
         for pod in self._pods.all():
             self._changed(pod)
             yield
@@ -103,7 +102,6 @@ class StalePodDisruptions:
         return DONE
 
     async def _reset(self, pod: Pod) -> None:
-        """Set the condition to False, unless the pod has changed in the meantime."""
         metadata = pod.metadata
         patch = {
             "metadata": {

@@ -184,10 +184,8 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     # Watches, and the state that they keep.
 
     def _wants_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
-        """Return the keys of the sets that can create a pod after a claim is gone.
-
-        If the pod exists, the claim is created anew a little later.
-        """
+        # A set can create a pod after a claim is gone. If the pod exists, the claim is
+        # created anew a little later.
         for key, has_pod in self._sets_of(claim):
             if has_pod:
                 self.queue.add_after(key, _LOST_CLAIM_DELAY)
@@ -195,10 +193,8 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
                 yield key
 
     def _wants_free_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
-        """Return the keys of the sets that may wait until a claim loses an owner.
-
-        The garbage collector only removes an owner reference if the claim has another.
-        """
+        # A set may wait until a claim loses an owner. The garbage collector only
+        # removes an owner reference if the claim has another.
         if claim.metadata.owner_references:
             yield from (key for key, has_pod in self._sets_of(claim) if not has_pod)
 
@@ -213,7 +209,6 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             yield key_of(each), pod is not None
 
     def _wants_name(self, pod: Pod) -> Iterable[str]:
-        """Return the key of the set that may need the name of a deleted pod."""
         found = identity.parent_and_ordinal(pod.metadata.name)
         if found is None:
             return ()
@@ -250,7 +245,6 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             self._failed_pods.gone(key, obj)
 
     def _revision_mutated(self, stateful_set: StatefulSet, mutation: Mutation) -> None:
-        """Tell of a revision that admission changes; ask again after the delay."""
         message = mutation.message
         self.recorder.event(
             STATEFUL_SETS, stateful_set, WARNING, REVISION_MUTATED, message
@@ -302,7 +296,6 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         return await self._update(replicas)
 
     def _find_pods(self, stateful_set: StatefulSet, selector: Selector) -> FoundPods:
-        """Return the pods of a set that are cached at this instant."""
         owned = self._pods.controlled_by(stateful_set)
         orphans = self._pods.orphans(stateful_set.metadata.namespace, selector)
         return FoundPods.among((*owned, *orphans), stateful_set, selector)
@@ -310,10 +303,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     async def _claim_pods(
         self, stateful_set: StatefulSet, selector: Selector, found: FoundPods
     ) -> tuple[Pod, ...]:
-        """Return the set's pods; adopt orphans, and release pods that do not match.
-
-        Pods of the set match the selector and have a name that the set gives.
-        """
+        """Return the set's pods; adopt and release others."""
         claimed = await self._pod_claimer.claim(stateful_set, selector, found.named)
         if not is_deleting(stateful_set):
             for pod in found.misnamed:
@@ -323,11 +313,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     async def _sync_revisions(
         self, stateful_set: StatefulSet, stored: Sequence[ControllerRevision]
     ) -> Revisions:
-        """Create or renumber the revision of the present template if necessary.
-
-        `stored` are the revisions of the set, in order. Raises the errors of the
-        client. Upstream: getStatefulSetRevisions.
-        """
+        """Create or renumber the template's revision (getStatefulSetRevisions)."""
         data = template_data(stateful_set.spec.template)
         collisions = stateful_set.status.collision_count or 0
         found = self._find_update_revision(stored, data)
@@ -353,12 +339,8 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     def _find_update_revision(
         self, stored: Sequence[ControllerRevision], data: Raw
     ) -> ControllerRevision | None:
-        """Return the revision of the present template, `None` if there is none yet.
-
-        By the feature gate, the newest revision also matches a template that differs
-        from it only by defaults. Older revisions must be equal to the template, as
-        upstream.
-        """
+        # By the feature gate, the newest revision also matches a template that differs
+        # from it only by defaults. Older revisions must be equal to it, as upstream.
         if stored and find_equal(stored[-1:], data) is None:
             if self._adds_defaults and is_equal_with_defaults(stored[-1].data, data):
                 return stored[-1]
@@ -368,11 +350,8 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     def _foreign_pods(
         self, stateful_set: StatefulSet, found: FoundPods, pods: Sequence[Pod]
     ) -> dict[str, Pod] | None:
-        """Return the pods of other owners that have the names of wanted pods.
-
-        The cache may have changed in the meantime: returns `None` if it shows a pod of
-        the set that was not `found`.
-        """
+        # The cache may have changed since: `None` if it shows a pod of the set that was
+        # not found.
         namespace = stateful_set.metadata.namespace
         own = {pod.metadata.name for pod in pods}
         foreign: dict[str, Pod] = {}
@@ -389,7 +368,6 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     def _claims_of(
         self, stateful_set: StatefulSet, pods: Sequence[Pod]
     ) -> identity.Claims:
-        """Return the cached claims of wanted and of present pods, by name."""
         claims: dict[str, KubeObject] = {}
         if not stateful_set.spec.volume_claim_templates:
             return claims
@@ -404,7 +382,6 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         return claims
 
     def _show_availability(self, replicas: Replicas) -> None:
-        """Update the metrics of unavailable pods, for each strategy of updates."""
         stateful_set = replicas.stateful_set
         if is_deleting(stateful_set) or not self._settings.max_unavailable:
             return
@@ -417,10 +394,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         )
 
     async def _update(self, replicas: Replicas) -> Outcome:
-        """Write pods and claims, then the status (performUpdate).
-
-        A failure of a pod is raised after the status is written.
-        """
+        """Write pods and claims, then the status; then fail as the pods did."""
         plan = plan_sync(replicas, self.clock.now())
         replaced: list[Pod] = []
         failure = await self._write_pods(replicas, plan, replaced)
@@ -437,12 +411,8 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     async def _write_pods(
         self, replicas: Replicas, plan: Plan, replaced: list[Pod]
     ) -> Exception | None:
-        """Make the writes of a plan; return the failure that has ended them.
-
-        In a namespace that is being deleted no object can be created. This ends the
-        writes, too, but is no failure. `replaced` gets the pods that were deleted for
-        the update.
-        """
+        # In a namespace that is being deleted no object can be created. This ends the
+        # writes, too, but is no failure.
         control = StatefulPodControl(
             self.client,
             self.recorder,
@@ -469,7 +439,6 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         return None
 
     async def _report(self, replicas: Replicas, status: StatefulSetStatus) -> None:
-        """Write the status, if it has changed, then delete old revisions."""
         stateful_set = replicas.stateful_set
         if not is_same(stateful_set.status, status):
             reported = replace(stateful_set, status=status)
@@ -504,10 +473,6 @@ async def _run_for_all(
     *,
     at_once: bool,
 ) -> None:
-    """Write one item after the other until one fails, or all with a slow start.
-
-    At once, a namespace that is being deleted is no failure.
-    """
     if not at_once:
         for item in items:
             await write(item)

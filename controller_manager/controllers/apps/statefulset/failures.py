@@ -153,7 +153,6 @@ class StartFailures:
 
 
 def _seen(before: _StartFailure | None, restarts: int, now: float) -> _StartFailure:
-    """Return a failure that is seen now."""
     goes_on = before is not None and (
         restarts == before.restarts
         or (restarts > before.restarts and now - before.last <= _LONGEST_RUN)
@@ -193,8 +192,6 @@ class _Failure(Struct):
 
 
 class _Failures(Struct):
-    """The failures of a set by the names of the pods."""
-
     generation: int = 0
     by_name: dict[str, _Failure] = field(default_factory=dict)
 
@@ -265,7 +262,6 @@ class FailedPods:
         return None if failures is None else failures.by_name.get(pod.metadata.name)
 
     def _note(self, key: str, pod: Pod) -> None:
-        """Note that a pod has failed, unless that is known; begin its delay."""
         last, uid = self._last(key, pod), pod.metadata.uid
         if last is not None and last.uid == uid:
             return

@@ -303,12 +303,9 @@ def owners_of(claim: KubeObject) -> References:
 
 
 def _owners_of_new(template: KubeObject, stateful_set: StatefulSet) -> References:
-    """Return the owners of a claim that is created for a wanted pod.
-
-    The owners in its template stay: operators write them, so that the claims are
-    deleted with an object of the operator. If one of them is a controller, the set does
-    not become an owner, as for any claim.
-    """
+    # The owners in its template stay: operators write them, so that the claims are
+    # deleted with an object of the operator. If one of them is a controller, the set
+    # does not become an owner, as for any claim.
     present = owners_of(template)
     if has_conflict(template, stateful_set, None):
         return present

@@ -174,7 +174,6 @@ def _claim_changes(replicas: Replicas, slot: Slot) -> ClaimChanges:
 
 
 def _not_created_because(replicas: Replicas, slot: Slot) -> Reason | None:
-    """Return why a missing pod must wait: its name or a claim is in use."""
     if (foreign := replicas.foreign.get(slot.name)) is not None:
         return waiting(PODS, foreign, "this pod, which is not the set's, to be deleted")
     stateful_set, claims = replicas.stateful_set, replicas.claims
@@ -191,11 +190,8 @@ def _not_created_because(replicas: Replicas, slot: Slot) -> Reason | None:
 
 
 def _refused(replicas: Replicas, slots: Iterable[Slot]) -> list[str]:
-    """Return the names of missing pods that a pod of another owner has.
-
-    Unless that pod is being deleted, or the set controlled it before: then a user has
-    changed its labels in order to release it. Upstream never reports such a name.
-    """
+    # Not if that pod is being deleted, or the set controlled it before: then a user has
+    # changed its labels in order to release it. Upstream never reports such a name.
     return [
         slot.name
         for slot in slots
@@ -229,13 +225,9 @@ def _owner_corrections(replicas: Replicas) -> tuple[tuple[Pod, ClaimChanges], ..
 def _next_condemned(
     replicas: Replicas, now: datetime
 ) -> tuple[Pod | None, Reason | None]:
-    """Return the condemned pod to delete next, or why the set waits.
-
-    Condemned pods are deleted one by one, the highest first. A pod that is not
-    available waits for a lower pod that is not available either. A pod that has ended
-    neither waits nor makes others wait, because it does not recover (upstream waits for
-    it for ever).
-    """
+    # One by one, the highest first. A pod that is not available waits for a lower pod
+    # that is not available either. A pod that has ended neither waits nor makes others
+    # wait, because it does not recover (upstream waits for it for ever).
     highest = replicas.condemned[0]
     if is_deleting(highest):
         return None, waiting(PODS, highest, "this pod to terminate")

@@ -272,7 +272,6 @@ class StatefulPodControl:
         )
 
     async def _may_own(self, pod: Pod, owners: identity.References) -> bool:
-        """Tell whether the pod exists, if it is among the owners."""
         await self._check_set()
         metadata = pod.metadata
         if all(each.uid != metadata.uid for each in owners):
@@ -315,7 +314,6 @@ class StatefulPodControl:
             self._event(WARNING, "ConflictingController", message)
 
     def _pod_event(self, verb: str, pod: str, error: Exception | None = None) -> None:
-        """Record that a pod was created, updated or deleted, or the failure of it."""
         about = f"{verb} Pod {pod} in StatefulSet {self._set.metadata.name}"
         successful, failed = _REASONS[verb]
         if error is None:
@@ -387,6 +385,5 @@ def claim_volumes(stateful_set: StatefulSet, ordinal: int) -> list[JSON]:
 
 
 def _with_claims(volumes: list[JSON], claims: list[JSON]) -> list[JSON]:
-    """Return the claims, then the volumes whose names no claim has."""
     claimed = {each["name"] for each in claims}
     return [*claims, *(each for each in volumes if each.get("name") not in claimed)]

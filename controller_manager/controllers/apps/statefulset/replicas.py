@@ -267,10 +267,7 @@ def is_running_and_ready(pod: Pod) -> bool:
 def _with_update_completed(
     stateful_set: StatefulSet, status: StatefulSetStatus
 ) -> StatefulSetStatus:
-    """Make the update revision the current one, once all pods have it.
-
-    Upstream: completeRollingUpdate.
-    """
+    """Make the update revision current if all pods have it."""
     wanted = desired_replicas(stateful_set)
     counts = (status.replicas, status.ready_replicas, status.updated_replicas)
     is_rolling = stateful_set.spec.update_strategy.type == ROLLING_UPDATE

@@ -132,10 +132,8 @@ def unavailable(replicas: Replicas, now: datetime) -> int:
 
 
 def _is_outdated(replicas: Replicas, pod: Pod) -> bool:
-    """Tell whether the update must delete a pod.
-
-    It need not if the pod is being deleted, or has ended and is deleted anyway.
-    """
+    # The update need not delete a pod that is being deleted, or has ended and is
+    # deleted anyway.
     return (
         replicas.revision_of(pod) != replicas.revisions.update
         and not is_deleting(pod)
@@ -184,7 +182,6 @@ def seconds_until_broken(replicas: Replicas, now: datetime) -> float | None:
 
 
 def _old_pod(replicas: Replicas, slot: Slot) -> Pod | None:
-    """Return the pod of an ordinal if it is of an old revision that is updated."""
     pod = slot.pod
     if pod is None or not updates(replicas, slot):
         return None
@@ -193,7 +190,6 @@ def _old_pod(replicas: Replicas, slot: Slot) -> Pod | None:
 
 
 def _broken_pod(replicas: Replicas, slot: Slot, now: datetime) -> Pod | None:
-    """Return the pod of an ordinal if it is stuck, unless its revision works."""
     pod = slot.pod
     if pod is None or is_deleting(pod) or is_running_and_ready(pod):
         return None
@@ -203,11 +199,8 @@ def _broken_pod(replicas: Replicas, slot: Slot, now: datetime) -> Pod | None:
 
 
 def _current_is_broken(replicas: Replicas, now: datetime) -> bool:
-    """Tell whether no pod of the current revision is ready.
-
-    Returns False if a pod of the update revision is not available, because the new
-    template may be broken, too.
-    """
+    # Not if a pod of the update revision is unavailable: the new template may be
+    # broken, too.
     current, update = replicas.revisions.current, replicas.revisions.update
     for pod in replicas.pods:
         revision = replicas.revision_of(pod)

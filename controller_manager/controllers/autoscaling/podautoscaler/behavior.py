@@ -346,10 +346,7 @@ def limited_by_rate(
 def _highest(
     current: int, rules: HPAScalingRules, history: History, now: datetime
 ) -> int:
-    """Return the most replicas that the policies allow now.
-
-    A percentage is rounded up: 10 % of one replica would never be a change.
-    """
+    # A percentage is rounded up: 10 % of one replica would never be a change.
     if rules.select_policy == DISABLED:
         return current
     reachable = (
@@ -365,7 +362,6 @@ def _highest(
 def _lowest(
     current: int, rules: HPAScalingRules, history: History, now: datetime
 ) -> int:
-    """Return the fewest replicas that the policies allow now."""
     if rules.select_policy == DISABLED:
         return current
     reachable = (

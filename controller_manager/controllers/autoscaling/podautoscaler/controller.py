@@ -189,11 +189,7 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
             self._histories[key] = history
 
     async def _sync_autoscaler(self, sync: _Sync) -> None:
-        """Scale the target and write the status (reconcileAutoscaler).
-
-        Raises SyncFailed if a part of the sync failed. Raises APIStuck, before any
-        write, if a metrics API does not answer.
-        """
+        """Scale the target and write the status (reconcileAutoscaler)."""
         metadata, spec = sync.autoscaler.metadata, sync.autoscaler.spec
         async with self._metrics_client.slots(spec.metrics or ()):
             target = await self._read_target(sync)
@@ -212,7 +208,6 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
     # The scale of the target.
 
     async def _read_target(self, sync: _Sync) -> TargetScale:
-        """Return the scale of the target, and note its number of replicas."""
         try:
             target = await self._scales.get(sync.autoscaler)
         except SyncFailed as error:
@@ -267,10 +262,6 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         )
 
     def _note_change(self, sync: _Sync, before: int, after: int) -> None:
-        """Note a change of scale: for the policies, for metrics, and if it is to zero.
-
-        The policies of a behavior count the changes within their periods.
-        """
         spec = sync.autoscaler.spec
         if spec.behavior is not None:
             keep = behavior.complete_rules(spec.behavior).longest_period
@@ -305,12 +296,8 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         return await self._choose_by_metrics(sync, scale)
 
     async def _choose_by_metrics(self, sync: _Sync, scale: Scale) -> _Choice:
-        """Return the highest number of replicas that a metric asks for, limited.
-
-        A metric that cannot be read prevents fewer replicas, but not more
-        (computeReplicasForMetrics). Raises SyncFailed without a number, and APIStuck if
-        an API does not answer.
-        """
+        # A metric that cannot be read prevents fewer replicas, but not more
+        # (computeReplicasForMetrics).
         try:
             sources = self._sources(sync, scale)
         except SyncFailed as failure:
@@ -348,7 +335,6 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         return _Choice(replicas, reason, statuses, str(problem), problem.is_spec)
 
     def _sources(self, sync: _Sync, scale: Scale) -> MetricSources:
-        """Return the sources of the metrics of a target; raises SyncFailed."""
         namespace = sync.autoscaler.metadata.namespace
         selector = self._selector_of(sync, scale.status.selector)
         options, tolerance = self._options, self._options.tolerance
@@ -370,12 +356,7 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         )
 
     def _selector_of(self, sync: _Sync, text: str) -> Selector:
-        """Return the selector of a scale (validateAndParseSelector).
-
-        Raises SyncFailed if there is no selector, or an invalid one, or if another
-        autoscaler selects some of the pods, too. An event and the condition
-        ScalingActive give the reason.
-        """
+        """Return the selector of a scale, or give up (validateAndParseSelector)."""
         autoscaler, draft = sync.autoscaler, sync.draft
         if not text:
             message = "selector is required"
@@ -413,7 +394,6 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
     async def _evaluate(
         self, sources: MetricSources, spec: MetricSpec, current: int
     ) -> Evaluation:
-        """Evaluate one metric; observe how long that takes, and its result."""
         began = self.clock.monotonic()
         action, error = NONE, INTERNAL
         try:
@@ -435,7 +415,6 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         statuses: Iterable[MetricStatus],
         problem: SyncFailed,
     ) -> NoReturn:
-        """Write that the metrics allow no number, and raise SyncFailed."""
         sync.draft.measured(scale.spec.replicas, statuses)
         await self._update_status_anyway(sync)
         self._warn(sync, "FailedComputeMetricsReplicas", str(problem))
@@ -469,10 +448,6 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
     # The status, and events.
 
     async def _update_status(self, sync: _Sync) -> None:
-        """Write the status, unless the autoscaler has it already.
-
-        Raises SyncFailed, and records an event, if the status cannot be written.
-        """
         known = sync.autoscaler
         if not sync.draft.has_changed:
             return
@@ -506,10 +481,7 @@ def _reference(autoscaler: HorizontalPodAutoscaler) -> str:
 
 
 def _highest(found: Sequence[Evaluation]) -> Evaluation | None:
-    """Return the evaluation with the highest number; of equal ones the first.
-
-    Of several evaluations with 0 replicas it is the last one, as upstream's.
-    """
+    """Return the first of the highest; of several with 0 the last, as upstream does."""
     chosen: Evaluation | None = None
     for each in found:
         if chosen is None or chosen.replicas == 0 or each.replicas > chosen.replicas:
@@ -518,7 +490,6 @@ def _highest(found: Sequence[Evaluation]) -> Evaluation | None:
 
 
 def _problem_of(failures: Sequence[MetricFailure], metrics: int) -> SyncFailed:
-    """Return the failure that names the metrics that could not be read."""
     problem = f"invalid metrics ({len(failures)} invalid out of {metrics})"
     if not failures:
         return SyncFailed(problem)

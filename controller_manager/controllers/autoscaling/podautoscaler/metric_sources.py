@@ -100,7 +100,6 @@ class MetricSources(Struct, frozen=True):
     # The usage of resources.
 
     async def _of_resource(self, source: v2.ResourceMetricSource) -> Evaluation:
-        """Evaluate the usage of a resource by pods, with all their containers."""
         name = source.name
         with _failing(
             "FailedGetResourceMetric", f"failed to get {name} resource metric value"
@@ -117,7 +116,6 @@ class MetricSources(Struct, frozen=True):
     async def _of_containers(
         self, source: v2.ContainerResourceMetricSource
     ) -> Evaluation:
-        """Evaluate the usage of a resource by one container of each pod."""
         name, container = source.name, source.container
         with _failing(
             "FailedGetContainerResourceMetric",
@@ -168,7 +166,6 @@ class MetricSources(Struct, frozen=True):
     # Custom and external metrics.
 
     async def _of_pods(self, source: v2.PodsMetricSource) -> Evaluation:
-        """Evaluate a custom metric of each pod."""
         metric, wanted = source.metric, source.target.average_value
         with _failing("FailedGetPodsMetric", "failed to get pods metric value"):
             if wanted is None:
@@ -195,7 +192,6 @@ class MetricSources(Struct, frozen=True):
         return Evaluation(proposal.replicas, f"pods metric {metric.name}", status)
 
     async def _of_object(self, source: v2.ObjectMetricSource) -> Evaluation:
-        """Evaluate a custom metric of one object, as a value or as an average."""
         metric, target = source.metric, source.target
         reference = source.described_object
         average = target.average_value if target.type == "AverageValue" else None
@@ -219,7 +215,6 @@ class MetricSources(Struct, frozen=True):
         return Evaluation(proposal.replicas, named, status)
 
     async def _of_external(self, source: v2.ExternalMetricSource) -> Evaluation:
-        """Evaluate a metric of no object of the cluster, as an average or a value."""
         metric, target = source.metric, source.target
         before = f"failed to get {metric.name} external metric value"
         if target.average_value is not None:
@@ -247,11 +242,8 @@ class MetricSources(Struct, frozen=True):
         value: str | None,
         source: str,
     ) -> tuple[Proposal, v2.MetricValueStatus]:
-        """Return the replicas for a metric that all pods share, and its present value.
-
-        `read` returns the metric in thousandths. The target is the `average` for one
-        pod, or the `value` for all. `source` is the type of the metric, for the error.
-        """
+        # `read` returns the metric of all pods in thousandths, `average` is for one
+        # pod.
         tolerances = self.thresholds.tolerances
         if average is not None:
             usage, wanted = await read(), milli_value(average)
@@ -280,7 +272,6 @@ class MetricSources(Struct, frozen=True):
             )
 
     async def _read_external(self, source: v2.ExternalMetricSource) -> int:
-        """Return the sum of the series that the selector of a metric selects."""
         metric = source.metric
         compile_selector(metric.selector)
         full_name = f"{self.namespace}/{metric.name}/{_as_go(metric.selector)}"
@@ -317,15 +308,11 @@ def _named(target: v2.MetricTarget, name: str, what: str) -> str:
 
 
 def _shown(milli: int, form: Format = Format.DECIMAL_SI) -> str:
-    """Return thousandths as a quantity."""
     return str(Quantity.of_milli(milli, form))
 
 
 def _average_of(proposal: Proposal, resource: str = "") -> v2.MetricValueStatus:
-    """Return the average for one pod; nothing if there is no pod.
-
-    Memory is shown in powers of 1024, as a metrics server shows it (buildQuantity).
-    """
+    # Memory is shown in powers of 1024, as a metrics server shows it (buildQuantity).
     if proposal.usage is None:
         return v2.MetricValueStatus()
     form = Format.BINARY_SI if resource == "memory" else Format.DECIMAL_SI
@@ -355,5 +342,4 @@ def _as_go(selector: LabelSelector | None) -> str:
 
 
 def _query_of(selector: LabelSelector | None) -> str:
-    """Return a metric's selector as the query of a request; without one it is empty."""
     return "" if selector is None else format_selector(selector)

@@ -179,7 +179,6 @@ class MetricsClient:
     async def _path_of(
         self, namespace: str, reference: CrossVersionObjectReference, metric: str
     ) -> tuple[tuple[str, ...], str]:
-        """Return the path of an object's metric, and its name in error messages."""
         group = _group(reference)
         if (group, reference.kind) == ("", "Namespace"):
             path = ("namespaces", namespace, "metrics", metric)
@@ -223,11 +222,8 @@ class MetricsClient:
 
 @contextmanager
 def _fetching(api: str) -> Iterator[None]:
-    """Raise failures to read an answer as errors that name the API.
-
-    An invalid number, time or duration in an answer is such a failure: upstream's
-    decoder refuses the answer.
-    """
+    # An invalid number, time or duration is a failure of the API, too: upstream's
+    # decoder refuses the answer.
     try:
         yield
     except (ComputationError, ValueError) as error:
@@ -243,7 +239,6 @@ def _no_metrics(api: str) -> ComputationError:
 
 
 def _usage(pod: PodMetrics, resource: str, container: str) -> int | None:
-    """Return the usage of a pod in thousandths, `None` if it is not known."""
     containers = pod.containers or ()
     if container:
         containers = tuple(each for each in containers if each.name == container)

@@ -143,7 +143,6 @@ def _group(pod: Pod, sample: PodSample, readiness: Readiness) -> str:
 def _starts_up(
     pod: Pod, metric: PodMetric, now: datetime, readiness: Readiness
 ) -> bool:
-    """Tell whether the start of the pod may distort its usage."""
     condition = ready_condition(pod)
     if condition is None or not pod.status.start_time:
         return True
@@ -225,11 +224,7 @@ def _request_as_a_whole(pod: Pod, resource: str) -> int:
 
 
 def _needed_at_one_time(pod: Pod, resource: str) -> Iterator[int]:
-    """Yield the sums of containers that run together.
-
-    These are each init container with the sidecars before it, and all containers with
-    all sidecars.
-    """
+    """Yield the needs of each init container with its sidecars, and of all others."""
     sidecars: list[int] = []
     for each in pod.spec.init_containers or ():
         amount = _amount(each, resource)
@@ -248,7 +243,6 @@ def _pod_requests(pod: Pod) -> dict[str, str]:
 
 
 def _is_pod_level(resource: str) -> bool:
-    """Tell whether a pod as a whole may request the resource."""
     return resource in _POD_LEVEL or resource.startswith(_HUGE_PAGES)
 
 

@@ -152,7 +152,6 @@ def replicas_for_share(
 def _measured(
     sample: PodSample, thresholds: Thresholds
 ) -> tuple[PodGroups, dict[str, int]]:
-    """Return the groups of the pods, and the usages of pods that have started up."""
     if not sample.pods:
         raise ComputationError(_NO_PODS)
     groups = grouped(sample, thresholds.readiness)
@@ -169,7 +168,6 @@ def _measured(
 
 
 def _utilization(usages: Mapping[str, int], requests: Mapping[str, int]) -> int:
-    """Return the usage of all pods with a request, in per cent of the requests."""
     known = [name for name in usages if name in requests]
     requested = sum(requests[name] for name in known)
     if requested == 0:
@@ -183,12 +181,9 @@ def _average(usages: Mapping[str, int]) -> int:
 
 
 def _replicas(calculation: _Calculation, current: int, tolerances: Tolerances) -> int:
-    """Return how many replicas bring the ratio of usage to target to 1.
-
-    First, pods without a metric are left out. Then they get an assumed usage that works
-    against the change, and so do unready pods if more replicas are needed. If the
-    change is then too small, or has the other direction, the number stays.
-    """
+    # First, pods without a metric are left out. Then they get an assumed usage that
+    # works against the change, and so do unready pods if more replicas are needed. If
+    # the change is then too small, or has the other direction, the number stays.
     usage_ratio = calculation.ratio_of(calculation.usages)
     groups = calculation.groups
     unready = groups.unready if usage_ratio > 1.0 else frozenset()

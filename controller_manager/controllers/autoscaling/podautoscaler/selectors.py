@@ -66,11 +66,8 @@ class Overlaps:
         self._buckets[bucket].add(key)
 
     def _least_bucket(self, namespace: str, selector: Selector) -> _Bucket:
-        """Return the smallest of the buckets that a selector may be in.
-
-        All selectors of a namespace may require the same label, and each of them a
-        second label of its own.
-        """
+        # All selectors of a namespace may require the same label, and each of them a
+        # second label of its own.
         labels = selector.exact or (("", ""),)
         buckets: list[_Bucket] = [(namespace, key, value) for key, value in labels]
         return min(buckets, key=lambda each: len(self._buckets.get(each, ())))

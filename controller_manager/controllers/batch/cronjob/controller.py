@@ -110,12 +110,9 @@ class CronJobReconciler(Reconciler[CronJob]):
         """
 
     def _update_delay(self, old: CronJob, new: CronJob) -> float:
-        """Return the seconds until the next run if the schedule has changed.
-
-        A changed schedule starts no run at once, even if a run of the past now looks
-        missed (updateCronJob). With a time zone that does not exist no run can start,
-        and the sync that reports it does not wait.
-        """
+        # A changed schedule starts no run at once, even if a run of the past now looks
+        # missed (updateCronJob). With a time zone that does not exist no run can start,
+        # and the sync that reports it does not wait.
         if (old.spec.schedule, old.spec.time_zone) == (
             new.spec.schedule,
             new.spec.time_zone,
@@ -164,11 +161,7 @@ class CronJobReconciler(Reconciler[CronJob]):
             return Failed(error, self._next_run(cron_job))
 
     async def _sync_cron_job(self, known: Known) -> Outcome:
-        """Sync a cron job; begin anew with what the API server has said (syncCronJob).
-
-        A sync deletes finished jobs beyond the limits, brings the list of active jobs
-        up to date, starts the latest run that was missed, and writes the status last.
-        """
+        """Sync; begin anew with what the API server has said (syncCronJob)."""
         if not known.is_fresh and any(unlisted(known)):
             # The list of active jobs may be older than the cache of jobs, or newer.
             return await self._reread(known)
@@ -227,11 +220,8 @@ class CronJobReconciler(Reconciler[CronJob]):
         return replace(known, still_there=there)
 
     async def _search(self, known: Known, now: datetime) -> Outcome:
-        """Look for jobs of a former leader that the caches do not show yet.
-
-        The status has the time of the last run. Unlisted jobs of later runs would be
-        active beside the new job; they are found by their names.
-        """
+        # The status has the time of the last run. A former leader's unlisted jobs of
+        # later runs would be active beside the new job; they are found by their names.
         if not known.is_fresh:
             return await self._reread(known)
         cron_job = known.cron_job
@@ -265,10 +255,7 @@ class CronJobReconciler(Reconciler[CronJob]):
     async def _start(
         self, known: Known, found: ActiveJobs, scheduled: datetime
     ) -> Outcome:
-        """Create the job of a run, and list it while it runs.
-
-        The job may exist already: a former leader may have created it.
-        """
+        # The job may exist already: a former leader may have created it.
         cron_job, namespace = known.cron_job, known.cron_job.metadata.namespace
         body = job_body(cron_job, scheduled)
         try:
@@ -323,11 +310,7 @@ class CronJobReconciler(Reconciler[CronJob]):
         last: datetime | None = None,
         failure: Exception | None = None,
     ) -> Outcome:
-        """Record events, write the status, and retry after a failure.
-
-        `last` is the time of the last run if it differs from the one in the status. A
-        failed deletion is a `failure`, too.
-        """
+        """Record events and write the status; retry after a failure."""
         for event in (*found.events, *events):
             self._record(known.cron_job, event)
         old = known.cron_job.status
@@ -349,10 +332,7 @@ class CronJobReconciler(Reconciler[CronJob]):
     def _next_run(
         self, cron_job: CronJob, last: datetime | None = None
     ) -> float | None:
-        """Return the seconds until the next run, `None` if there is none.
-
-        `last` is the time of the last run if it differs from the one in the status.
-        """
+        # `last` is the time of the last run if it differs from the one in the status.
         if last is not None:
             status = replace(cron_job.status, last_schedule_time=format_time(last))
             cron_job = replace(cron_job, status=status)
@@ -378,7 +358,6 @@ class CronJobReconciler(Reconciler[CronJob]):
             self._deleted_jobs.pop(key, None)
 
     async def _read(self, cron_job: CronJob) -> CronJob | None:
-        """Return the stored cron job, `None` if it is gone."""
         metadata = cron_job.metadata
         try:
             fresh = await self.client.get(CRON_JOBS, metadata.namespace, metadata.name)
@@ -409,12 +388,9 @@ class CronJobReconciler(Reconciler[CronJob]):
     async def _delete(
         self, cron_job: CronJob, job: ObjectReference
     ) -> Exception | None:
-        """Delete a job in the background; return the failure.
-
-        A conflict does not prove that the job is gone. It may mean that another job has
-        the name now, but a webhook may also answer with a conflict: the next sync reads
-        the cache again.
-        """
+        # A conflict does not prove that the job is gone. It may mean that another job
+        # has the name now, but a webhook may also answer with a conflict: the next sync
+        # reads the cache again.
         key, namespace = key_of(cron_job), cron_job.metadata.namespace
         cached = self._jobs.get(namespace, job.name)
         if cached is not None and cached.metadata.uid == job.uid:
@@ -435,11 +411,8 @@ class CronJobReconciler(Reconciler[CronJob]):
         return None
 
     async def _write_status(self, known: CronJob, status: CronJobStatus) -> None:
-        """Write the status, unless the cron job has it already.
-
-        If another client has changed the cron job but not its status, the status is
-        written once more: otherwise the status would lack a job that was just created.
-        """
+        # If another client has changed the cron job but not its status, the status is
+        # written once more: otherwise it would lack a job that was just created.
         if status == _as_written(known.status):
             return
         try:

@@ -93,10 +93,7 @@ def is_of_a_run(job: Job) -> bool:
 
 
 def _by_start(job: Job) -> tuple[bool, datetime | None, str]:
-    """Return a key that sorts jobs by their start; unstarted jobs are last.
-
-    Upstream: byJobStartTime.
-    """
+    """Sort jobs by their start, unstarted jobs last (byJobStartTime)."""
     started = job.status.start_time
     time = parse_time(started) if started else None
     return time is None, time, job.metadata.name
@@ -214,7 +211,6 @@ def active_jobs(known: Known) -> ActiveJobs:
 
 
 def _last_success(known: Known) -> str | None:
-    """Return the latest known time at which a job was complete."""
     latest = known.cron_job.status.last_successful_time
     for job in known.jobs:
         time = job.status.completion_time

@@ -154,10 +154,7 @@ def _seconds_until_next(
 
 
 def _never(cron_job: CronJob) -> CronJobEvent:
-    """Return the event about a schedule without any run, such as February 31.
-
-    The words are upstream's: it computes the time between the next two runs.
-    """
+    # The words are upstream's: it computes the time between the next two runs.
     problem = "time difference between two schedules is less than 1 second"
     message = f"invalid schedule: {cron_job.spec.schedule} : {problem}"
     return warning("InvalidSchedule", message)

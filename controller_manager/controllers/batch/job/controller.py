@@ -210,10 +210,7 @@ class JobReconciler(Reconciler[Job]):
         return outcome
 
     async def _sync_job(self, job: Job) -> tuple[Outcome, str]:
-        """Sync a job that has not finished.
-
-        Returns the outcome, and what was done about the number of pods.
-        """
+        """Sync a job; also return what was done about the number of pods."""
         action, next_change = RECONCILING, self._deadline(job)
         try:
             selector = _selector_of(job)
@@ -254,7 +251,6 @@ class JobReconciler(Reconciler[Job]):
         return self._expectations.state(key)
 
     def _is_settled(self, job: Job) -> bool:
-        """Tell whether the cache shows all writes."""
         return self._expectations.state(key_of(job)) is State.FULFILLED
 
     async def _read_api_server(
@@ -305,7 +301,6 @@ class JobReconciler(Reconciler[Job]):
     # When to look again.
 
     def _deadline(self, job: Job) -> float | None:
-        """Return the seconds until activeDeadlineSeconds are over."""
         deadline = seconds_to_deadline(job, self.clock.now())
         return None if deadline is None else max(deadline, 0.0)
 
@@ -349,10 +344,8 @@ class JobReconciler(Reconciler[Job]):
     async def _manage_job(
         self, job: Job, tally: Tally, plan: PodPlan | None
     ) -> PodWrites:
-        """Create or delete pods; the plan is `None` if their number must stay.
-
-        A gang is found by the `job` as it is stored.
-        """
+        # The plan is `None` if the number of pods must stay. A gang is found by the job
+        # as it is stored.
         if plan is None:
             return PodWrites()
         group = await self._gangs.group_of(job, tally.pods)
@@ -390,11 +383,8 @@ class JobReconciler(Reconciler[Job]):
         return PodWrites(decided=True, created=created, failure=failure)
 
     async def _delete_surplus(self, job: Job, pods: Sequence[Pod]) -> PodWrites:
-        """Delete surplus pods; without the finalizer they are not counted.
-
-        A pod that has ended meanwhile must be counted, so it keeps its finalizer
-        (deleteJobPods).
-        """
+        # Without the finalizer these pods are not counted. One that has ended meanwhile
+        # must be counted, so it keeps its finalizer (deleteJobPods).
         key = key_of(job)
 
         async def delete_one(pod: Pod) -> None:
@@ -423,11 +413,7 @@ class JobReconciler(Reconciler[Job]):
     async def _track(
         self, tally: Tally, writes: PodWrites, finished: FinishedCondition | None
     ) -> None:
-        """Write the first status, remove finalizers, and write the second status.
-
-        Raises the failure of a finalizer, or of the `writes` before. Upstream:
-        trackJobStatusAndRemoveFinalizers.
-        """
+        """Raise a failure of pods at the end (trackJobStatusAndRemoveFinalizers)."""
         key = key_of(tally.job)
         self._note_indexes(tally)
         now = self.clock.now()
@@ -454,7 +440,6 @@ class JobReconciler(Reconciler[Job]):
             raise failure
 
     def _note_indexes(self, tally: Tally) -> None:
-        """Keep the indexes of the texts of the next status."""
         job = tally.job
         if not is_indexed(job):
             return
@@ -464,10 +449,7 @@ class JobReconciler(Reconciler[Job]):
                 self._indexes.note(key, indexes.format(), count, indexes)
 
     async def _write_status(self, job: Job, status: JobStatus) -> Job:
-        """Write the status if it differs from the job's; return the job as stored.
-
-        Then update the metrics and record the events of the new status.
-        """
+        """Write the status if it differs; return the job as stored."""
         if status == job.status:
             return job
         stored = await self.client.update(JOBS, replace(job, status=status), "status")
@@ -477,7 +459,6 @@ class JobReconciler(Reconciler[Job]):
         return stored
 
     def _record_conditions(self, job: Job, old: JobStatus, new: JobStatus) -> None:
-        """Record the events of conditions that have changed."""
         event = partial(self.recorder.event, JOBS, job)
         mode = completion_mode(job)
         for condition in new.conditions or ():
@@ -499,7 +480,6 @@ class JobReconciler(Reconciler[Job]):
 
 
 def _selector_of(job: Job) -> Selector:
-    """Return the selector; raises SyncError for one that cannot be evaluated."""
     try:
         return compile_selector(job.spec.selector)
     except SelectorError as error:

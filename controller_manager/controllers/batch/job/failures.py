@@ -92,7 +92,6 @@ def fails_job(policy: PodFailurePolicy | None, pod: Pod) -> bool:
 
 
 def _found(rule: PodFailurePolicyRule, pod: Pod) -> str | None:
-    """Return the match of a rule, for the message; `None` if it does not match."""
     name = f"{pod.metadata.namespace}/{pod.metadata.name}"
     if rule.on_exit_codes is not None:
         ended = _exited(rule.on_exit_codes, pod)
@@ -107,10 +106,7 @@ def _found(rule: PodFailurePolicyRule, pod: Pod) -> str | None:
 def _exited(
     requirement: PodFailurePolicyOnExitCodesRequirement, pod: Pod
 ) -> tuple[str, int] | None:
-    """Return the name and exit code of the first container that matches.
-
-    Containers come before init containers. Exit code 0 never matches, not even NotIn.
-    """
+    # Containers come before init containers. Exit code 0 never matches, not even NotIn.
     for status in (
         *(pod.status.container_statuses or ()),
         *(pod.status.init_container_statuses or ()),
@@ -129,7 +125,6 @@ def _exited(
 def _condition(
     patterns: Iterable[PodFailurePolicyOnPodConditionsPattern], pod: Pod
 ) -> str | None:
-    """Return the type of the pod's first condition that matches a pattern."""
     wanted = {(pattern.type, pattern.status) for pattern in patterns}
     for condition in pod.status.conditions or ():
         if (condition.type, condition.status) in wanted:
@@ -278,11 +273,8 @@ def finished_at(pod: Pod) -> datetime:
 
 
 def _containers_ended_at(pod: Pod) -> datetime | None:
-    """Return the time at which the last container or sidecar ended.
-
-    As upstream's: if only one of the containers has not ended, the sidecars count
-    alone.
-    """
+    # As upstream's: if only one of the containers has not ended, the sidecars count
+    # alone.
     sidecars = {
         container.name
         for container in pod.spec.init_containers or ()
@@ -302,7 +294,7 @@ def _containers_ended_at(pod: Pod) -> datetime | None:
 
 
 def _ends(statuses: Sequence[ContainerStatus]) -> list[datetime] | None:
-    """Return the times at which the containers ended; `None` if one has not ended."""
+    """Return when the containers ended; `None` if one has not ended."""
     ends = []
     for status in statuses:
         ended = status.state.terminated

@@ -252,7 +252,6 @@ class GangScheduling:
     async def _workload(
         self, workloads: Lister[Workload], job: Job, pods: Sequence[Pod]
     ) -> Workload | None:
-        """Return the workload of a job, `None` for default scheduling."""
         found = [
             each
             for each in workloads.by_index(WORKLOADS_BY_JOB, key_of(job))
@@ -281,7 +280,6 @@ class GangScheduling:
     async def _group(
         self, groups: Lister[PodGroup], job: Job, workload: Workload
     ) -> PodGroup | None:
-        """Return the group of a workload, `None` for default scheduling."""
         found = groups.by_index(GROUPS_BY_WORKLOAD, key_of(workload))
         if found:
             return self._only(POD_GROUPS, job, found)
@@ -292,12 +290,8 @@ class GangScheduling:
     async def _create(
         self, resource: Resource[ObjectT], job: Job, body: JSON
     ) -> tuple[ObjectT, bool]:
-        """Create an object; return it, or the object that has its name.
-
-        The second value is false for the latter. The cache may not show yet what an
-        earlier sync created; the next sync waits until it does. Raises SyncError if the
-        job does not control the object.
-        """
+        # The cache may not show yet what an earlier sync created; the next sync waits
+        # until it does. The flag tells whether this call has created the object.
         namespace, name = job.metadata.namespace, body["metadata"]["name"]
         encoded = msgspec.json.encode(body)
         try:
@@ -314,7 +308,6 @@ class GangScheduling:
     def _only(
         self, resource: Resource[ObjectT], job: Job, found: Sequence[ObjectT]
     ) -> ObjectT | None:
-        """Return the only object that was found, if the job controls it."""
         one, *others = found
         if others:
             self._logger.error(
@@ -335,11 +328,8 @@ class GangScheduling:
 
 
 def _is_of_earlier_job(workload: Workload, job: Job) -> bool:
-    """Tell whether a deleted job of the same name controls a workload.
-
-    The garbage collector will delete the workload. Upstream does not make a gang of the
-    new job then.
-    """
+    # The garbage collector will delete the workload. Upstream does not make a gang of
+    # the new job then.
     reference = controller_of(workload)
     return reference is not None and (
         (reference.api_version, reference.kind, reference.name)

@@ -138,7 +138,6 @@ class JobMetrics:
 
 
 def _more(old: str, new: str, count: int, read: ReadIndexes) -> int:
-    """Return by how many indexes the new text has more than the old one."""
     if old == new:
         return 0
     return max(0, len(read(new, count)) - len(read(old, count)))

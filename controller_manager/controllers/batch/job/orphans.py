@@ -118,7 +118,6 @@ class OrphanPods:
         return self._context.workers(self._queue, self._sync, count, self._enqueue_all)
 
     def _enqueue_all(self) -> Iterator[None]:
-        """Add the pods that lost their job before this process led."""
         pods = self._pods.all()
         yield from self._context.one_by_one(pods, self._enqueue_if_orphan)
 
@@ -143,7 +142,6 @@ class OrphanPods:
                 self._queue.add(key_of(pod))
 
     def _selected_by(self, job: Job) -> Sequence[Pod]:
-        """Return the pods without an owner that the job will not adopt any more."""
         try:
             selector = compile_selector(job.spec.selector)
         except SelectorError:
@@ -151,7 +149,6 @@ class OrphanPods:
         return self._pods.orphans(job.metadata.namespace, selector)
 
     def _is_orphan(self, pod: Pod) -> bool:
-        """Tell whether no job counts the pod, now or later."""
         reference = controller_of(pod)
         if reference is None:
             return is_deleting(pod) or not any(map(_adopts, self._jobs.selecting(pod)))
@@ -180,11 +177,8 @@ class OrphanPods:
         return DONE
 
     async def _has_no_job(self, pod: Pod) -> bool:
-        """Tell whether the pod has no job; ask the API server if the cache has no job.
-
-        The cache of jobs may be behind the cache of pods, and the job may have to count
-        the pod.
-        """
+        # The cache of jobs may be behind the cache of pods, and the job may have to
+        # count the pod: the API server is asked.
         reference = controller_of(pod)
         if reference is None or self._jobs.controller_of(pod) is not None:
             return True
@@ -236,5 +230,4 @@ class GoneJobs:
 
 
 def _adopts(job: Job) -> bool:
-    """Tell whether the job adopts the pods that it selects; they are counted then."""
     return not (is_finished(job) or is_deleting(job) or external_manager(job))

@@ -265,11 +265,9 @@ def tally_of(
 def _with_indexes(
     tally: Tally, succeeded: Iterable[Pod], failed: Iterable[Pod], read: ReadIndexes
 ) -> Tally:
-    """Add the indexes that have succeeded or failed, from tracked pods.
-
-    No index does both, because the API server would refuse each status that says so:
-    the indexes in the status are final, and a success has precedence over a failure.
-    """
+    # No index succeeds and fails, because the API server would refuse each status that
+    # says so: the indexes in the status are final, and a success has precedence over a
+    # failure.
     job = tally.job
     count = index_count(job)
     before = read(job.status.completed_indexes, count)
@@ -305,11 +303,8 @@ def _with_indexes(
 
 
 def _backoff_of(pods: Iterable[Pod], newly_failed: Iterable[Pod]) -> BackoffRecord:
-    """Return the backoff after all pods that are left, counted before or not.
-
-    Pods that are being deleted and were counted before may have been surplus pods,
-    which did not fail.
-    """
+    # Pods that are being deleted and were counted before may have been surplus pods,
+    # which did not fail.
     pods = list(pods)
     failed = {pod.metadata.uid: pod for pod in newly_failed}
     failed |= {
@@ -322,11 +317,8 @@ def _backoff_of(pods: Iterable[Pod], newly_failed: Iterable[Pod]) -> BackoffReco
 
 
 def _fails(pod: Pod, job: Job, *, spare: bool) -> bool:
-    """Tell whether a pod of the job counts as failed (isPodFailed).
-
-    A pod that is being deleted counts at once, because it may never get the phase
-    Failed; it does not if only failed pods are replaced.
-    """
+    # A pod that is being deleted counts at once, because it may never get the phase
+    # Failed; it does not if only failed pods are replaced (isPodFailed).
     if spare and is_deleting(pod):
         return False
     if pod.status.phase == "Failed":
@@ -381,7 +373,6 @@ def plan_pods(tally: Tally, now: datetime) -> PodPlan:
 
 
 def _wanted_active(tally: Tally) -> int:
-    """Return the wanted number of active pods."""
     job = tally.job
     completions = job.spec.completions
     if completions is None:
@@ -410,7 +401,6 @@ def _creation(tally: Tally, missing: int, now: datetime) -> PodPlan:
 
 
 def _taken_indexes(tally: Tally) -> IndexSet:
-    """Return the indexes that need no new pod."""
     taken = tally.completed.union(indexes_of(tally.active))
     if replaces_only_failed(tally.job):
         taken = taken.union(indexes_of(tally.terminating))
@@ -420,11 +410,8 @@ def _taken_indexes(tally: Tally) -> IndexSet:
 
 
 def _surplus(tally: Tally, at_least: int) -> list[Pod]:
-    """Return the active pods to delete (activePodsForRemoval).
-
-    Pods of an indexed job come first that have no index below its completions, and
-    all but one of the pods with the same index.
-    """
+    # Pods of an indexed job come first that have no index below its completions, and
+    # all but one of the pods with the same index (activePodsForRemoval).
     surplus: list[Pod] = []
     left = list(tally.active)
     if is_indexed(tally.job):
@@ -524,7 +511,6 @@ def pod_bodies(tally: Tally, plan: PodPlan, group: str = "") -> Iterator[bytes]:
 
 
 def _tracked(template: PodTemplateSpec) -> PodTemplateSpec:
-    """Add the finalizer to a template."""
     metadata = template.metadata
     finalizers = metadata.finalizers or ()
     if FINALIZER in finalizers:
@@ -534,10 +520,7 @@ def _tracked(template: PodTemplateSpec) -> PodTemplateSpec:
 
 
 def _with_variable(template: PodTemplateSpec) -> _Spec:
-    """Return the fields of the pod spec; containers get the variable with their index.
-
-    The fields are encoded once for all pods.
-    """
+    """Encode the spec once for all pods; the containers get their index as variable."""
     spec = msgspec.json.decode(template.spec, type=_Spec)
     for field in ("initContainers", "containers"):
         if field in spec:
@@ -553,7 +536,6 @@ def _with_variable(template: PodTemplateSpec) -> _Spec:
 def _with_index(
     template: PodTemplateSpec, spec: _Spec, job: Job, index: int, replaced: Pod | None
 ) -> PodTemplateSpec:
-    """Return the template of one index: label, annotations and hostname."""
     metadata = template.metadata
     mark = {JOB_COMPLETION_INDEX: str(index)}
     annotations = {**(metadata.annotations or {}), **mark}

@@ -401,7 +401,6 @@ def first_status(
 def _mention(
     tally: Tally, known: UncountedTerminatedPods, finished: FinishedCondition | None
 ) -> Mentions:
-    """Mention the pods that have ended, and list the pods to release."""
     mentions = Mentions(list(known.succeeded or ()), list(known.failed or ()))
     mentioned = frozenset((*mentions.succeeded, *mentions.failed))
     for pod in tally.tracked:
