@@ -90,10 +90,7 @@ def next_number(revisions: Sequence[ControllerRevision]) -> int:
 def oldest_unused(
     revisions: Iterable[ControllerRevision], in_use: Collection[str], count: int
 ) -> list[ControllerRevision]:
-    """Return at most `count` revisions to delete, the oldest first.
-
-    `revisions` are in order. Those whose names are `in_use` are left out.
-    """
+    """Return at most `count` revisions that are not `in_use`, the oldest first."""
     unused = [each for each in revisions if each.metadata.name not in in_use]
     return unused[: max(count, 0)]
 
@@ -121,11 +118,9 @@ class _Patch(APIStruct, frozen=True):
 
 
 def template_data(template: PodTemplateSpec) -> Raw:
-    """Return the data of the revision that records a template.
-
-    Upstream writes the same bytes for the same template, so each manager recognises the
-    revisions of the other.
-    """
+    """Return the data of the revision that records a template."""
+    # Upstream writes the same bytes for the same template, so each manager recognises
+    # the revisions of the other.
     content: dict[str, Any] = {
         "$patch": "replace",
         "metadata": msgspec.to_builtins(template.metadata),
@@ -138,24 +133,19 @@ def template_data(template: PodTemplateSpec) -> Raw:
 
 
 def template_of(revision: ControllerRevision) -> PodTemplateSpec:
-    """Return the template that a revision records.
-
-    Raises msgspec.DecodeError if the data of the revision is no such patch.
-    """
+    """Return the template of a revision; raise msgspec.DecodeError for other data."""
     return msgspec.json.decode(revision.data, type=_Patch).spec.template
 
 
 def find_equal(
     revisions: Iterable[ControllerRevision], data: Raw
 ) -> ControllerRevision | None:
-    """Return the last of the revisions that holds this data, `None` for none.
-
-    The order of fields does not matter. Fields that are null or empty are ignored:
-    older API servers write ``creationTimestamp: null`` into templates. Quantities are
-    compared by their amounts. Upstream compares the bytes, so there another format of a
-    quantity makes another revision. Numbers above 2^53 are rounded before the
-    comparison, as upstream writes them.
-    """
+    """Return the last of the revisions that holds this data, `None` for none."""
+    # The order of fields does not matter. Fields that are null or empty are ignored:
+    # older API servers write ``creationTimestamp: null`` into templates. Quantities are
+    # compared by their amounts. Upstream compares the bytes, so there another format of
+    # a quantity makes another revision. Numbers above 2^53 are rounded before the
+    # comparison, as upstream writes them.
     canonical: Any = None
     for revision in reversed(list(revisions)):
         if revision.data == data:
@@ -168,12 +158,9 @@ def find_equal(
 
 
 def is_equal_with_defaults(one: Raw, other: Raw) -> bool:
-    """Tell whether the templates of two revisions differ only by defaults.
-
-    One of them may lack fields that the API server fills in, because an older API
-    server has stored it. Returns False for data that is no patch of a template.
-    Upstream: setMatchesLatestExistingRevision of stateful_set_control.go.
-    """
+    """Tell whether the templates of two revisions differ only by defaults."""
+    # One of them may lack fields that the API server fills in, because an older API
+    # server has stored it (setMatchesLatestExistingRevision, stateful_set_control.go).
     first, second = (template_within(_decoded(each)) for each in (one, other))
     if first is None or second is None:
         return False
@@ -187,10 +174,7 @@ def _with_defaults(template: JSON) -> JSON:
 
 
 def canonical_data(data: Raw) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the data of a revision in the form that all equal data share.
-
-    Data that is no patch of a template is returned without its empty fields.
-    """
+    """Return the data of a revision in the form that all equal data share."""
     decoded = _decoded(data)
     template = template_within(decoded)
     if template is None:
@@ -258,10 +242,6 @@ class History(Generic[OwnerT]):
         mutations: Mutations,
         on_mutation: OnMutation[OwnerT],
     ) -> None:
-        """Take the client, the resource of the owners and the revisions' lister.
-
-        `mutations` has the owners whose revisions admission changes.
-        """
         self._mutations = mutations
         self._on_mutation = on_mutation
         self._client = client
@@ -274,8 +254,7 @@ class History(Generic[OwnerT]):
     ) -> list[ControllerRevision]:
         """Return the owner's revisions in order; adopt orphans, release others.
 
-        Raises AdoptionRefused if the owner is gone or being deleted, and the errors of
-        the client.
+        Raises AdoptionRefused if the owner is gone or being deleted.
         """
         mine = self._lister.controlled_by(owner)
         orphans = self._lister.orphans(owner.metadata.namespace, selector)
@@ -289,10 +268,7 @@ class History(Generic[OwnerT]):
         hash_text: str,
         labels: Mapping[str, str],
     ) -> ControllerRevision:
-        """Return a revision of `owner` that is not stored yet.
-
-        It has the annotations of the owner, as in upstream.
-        """
+        """Return a revision of `owner` with its annotations; it is not stored."""
         resource = self._owners
         reference = controller_reference(owner, resource.api_version, resource.kind)
         return ControllerRevision(
@@ -314,8 +290,7 @@ class History(Generic[OwnerT]):
 
         If admission changes the data, that revision is returned, and again by later
         calls: otherwise each sync would create another one, and the owner would replace
-        its pods for ever. Raises Collision if a revision with other data has the name,
-        and the errors of the client.
+        its pods for ever. Raises Collision if a revision with other data has the name.
         """
         if (mutated := await self._still_mutated(revision, owner)) is not None:
             return mutated
@@ -403,9 +378,9 @@ class History(Generic[OwnerT]):
     ) -> Created:
         """Store a revision; try other names while its name is in use.
 
-        `collision_count` is that of the owner's status. The name is made from the hash
-        of the data and the count; the label with the hash does not change. Raises
-        Collision after `MOST_COLLISIONS` names, and the errors of the client.
+        The name is made from the hash of the data and the count, which begins with that
+        of the owner's status; the label with the hash does not change. Raises Collision
+        after `MOST_COLLISIONS` names.
         """
         last = collision_count + MOST_COLLISIONS
         while True:
@@ -423,10 +398,7 @@ class History(Generic[OwnerT]):
     async def renumber(
         self, revision: ControllerRevision, number: int
     ) -> ControllerRevision:
-        """Give a stored revision another number; return it as stored.
-
-        Raises Conflict if the revision has changed, and the errors of the client.
-        """
+        """Give a revision another number; raise Conflict if it has changed."""
         changed = msgspec.structs.replace(revision, revision=number)
         return await self._client.update(CONTROLLER_REVISIONS, changed)
 

@@ -64,10 +64,8 @@ class Claimer(Generic[OwnerT, DependentT]):
     async def claim(
         self, owner: OwnerT, selector: Selector, objects: Sequence[DependentT]
     ) -> list[DependentT]:
-        """Return the objects of `objects` that the owner controls from now on.
-
-        Tries all objects before it raises the gravest failure.
-        """
+        """Return those objects that the owner controls from now on."""
+        # Tries all objects before it raises the gravest failure.
         attempt = _Attempt(self, owner, selector)
         claimed: list[DependentT] = []
         failures: list[Exception] = []
@@ -119,10 +117,7 @@ class Claimer(Generic[OwnerT, DependentT]):
         )
 
     async def recheck(self, owner: OwnerT) -> None:
-        """Read the owner by a quorum read; raise AdoptionRefused if it is gone.
-
-        AdoptionRefused is raised, too, if the owner is being deleted.
-        """
+        """Raise AdoptionRefused if the owner is gone or is being deleted, by a read."""
         metadata = owner.metadata
         what = f"{self._owner_resource.kind} {metadata.namespace}/{metadata.name}"
         fresh = await self._client.get(

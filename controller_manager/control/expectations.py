@@ -102,10 +102,8 @@ class Expectations:
             expected.creations -= count
 
     def cache_caught_up(self, key: str) -> None:
-        """Expect no more adds: the cache is as new as the response to every create.
-
-        An object that it does not show was deleted while the watch was broken.
-        """
+        """Expect no more adds: the cache is as new as the response to every create."""
+        # An object that it does not show was deleted while the watch was broken.
         expected = self._expected.get(key)
         if expected is not None:
             expected.creations = 0
@@ -170,15 +168,11 @@ class Takeover:
 
 
 class StaleSyncs:
-    """Counts the syncs of a controller that wait until a cache shows its last write.
-
-    The metric is ``PREFIX_stale_sync_skips_total``, as in upstream's controllers.
-    """
+    """Counts syncs that wait for a cache: ``PREFIX_stale_sync_skips_total``."""
 
     def __init__(
         self, registry: CollectorRegistry, prefix: str, *resources: AnyResource
     ) -> None:
-        """Register the counter, with a series at zero for each resource."""
         self._skips = Counter(
             f"{prefix}_stale_sync_skips_total",
             "Syncs put off because a cache was older than the last write",

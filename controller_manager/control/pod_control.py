@@ -60,11 +60,8 @@ def pod_from_template(
     reference: OwnerReference,
     generate_name: str = "",
 ) -> bytes:
-    """Return the request body of a pod, encoded once for a whole burst.
-
-    The spec of the template is copied as bytes, so none of its fields can be lost.
-    The name begins with `generate_name`, by default with the owner's name.
-    """
+    """Return the request body of a pod, encoded once for a whole burst."""
+    # The spec of the template is copied as bytes, so none of its fields can be lost.
     metadata: dict[str, Any] = {
         "generateName": generate_name or f"{owner.metadata.name}-",
         "namespace": owner.metadata.namespace,
@@ -95,10 +92,7 @@ class PodControl:
         self._owner_resource = owner_resource
 
     async def create(self, owner: KubeObject, body: bytes) -> PartialObject:
-        """Create a pod from an encoded body; return its metadata as stored.
-
-        Raises what the client raises.
-        """
+        """Create a pod from an encoded body; return its metadata as stored."""
         return await self._create(metadata_of(PODS), owner, body)
 
     async def create_whole(self, owner: KubeObject, body: bytes) -> Pod:

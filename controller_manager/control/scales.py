@@ -50,9 +50,6 @@ class Scales:
             raise NoScale(resource) from error
 
     async def update(self, resource: ServedResource, scale: Scale) -> Scale:
-        """Replace a scale that `get` returned; return it as stored.
-
-        Raises Conflict if the object has changed since, and the errors of the client.
-        """
+        """Replace a scale that `get` returned; raises Conflict if it has changed."""
         target = resource.metadata_resource()
         return await self._client.replace_scale(target, scale)

@@ -28,12 +28,9 @@ def choose_pods_to_delete(
 ) -> list[Pod]:
     """Choose the `count` pods of a replica set that rank first for deletion.
 
-    `related` are the pods of all replica sets of the same owner; a pod that
-    shares its node with many of them is deleted before a pod that shares it with
-    few. Without `use_deletion_costs` every pod has the same cost (the feature gate
-    PodDeletionCost).
-
-    The rank of each pod is computed once.
+    `related` are the pods of all replica sets of the same owner; a pod that shares its
+    node with many of them is deleted before others. Without `use_deletion_costs` every
+    pod has the same cost (the feature gate PodDeletionCost).
     """
     if count >= len(pods):
         return list(pods)
@@ -209,11 +206,9 @@ def most_restarts(pod: Pod) -> tuple[int, int]:
 def age_ratios(
     pods: Iterable[Pod], chosen: Iterable[Pod], now: datetime
 ) -> list[float]:
-    """Return the age of each ready chosen pod relative to the youngest ready one.
-
-    The metric replicaset_controller_sorting_deletion_age_ratio observes them. A value
-    near 1 means that young pods were deleted, a high value that old pods were deleted.
-    """
+    """Return the age of each ready chosen pod relative to the youngest ready one."""
+    # A value near 1 means that young pods were deleted, a high value that old ones
+    # were.
     youngest = max((_created(pod) for pod in pods if is_ready(pod)), default=_NEVER)
     youngest_age = (now - youngest).total_seconds()
     if youngest_age <= 0:

@@ -39,11 +39,9 @@ def calculate_status(
 ) -> OwnerStatus:
     """Return the status of an owner, calculated from its pods.
 
-    `failure` is the error of creating or deleting pods. It becomes the condition
-    ReplicaFailure, which does not change until there is no failure.
-    `terminating` is `None` if terminating pods are not counted (the feature gate
-    DeploymentReplicaSetTerminatingReplicas); the status of a replication controller
-    has no field for their number.
+    `failure` is the error of creating or deleting pods; the condition ReplicaFailure
+    stays as it is until there is none. `terminating` is `None` if terminating pods are
+    not counted (the feature gate DeploymentReplicaSetTerminatingReplicas).
     """
     counts = _counts(owner, active, now)
     reason = _failure_reason(len(active) - desired_replicas(owner))

@@ -48,12 +48,9 @@ class _Failures(Struct, frozen=True):
 class FailedPodBackoff:
     """Delays the replacement of failed pods, by daemon set and node.
 
-    A kubelet may reject every pod of a daemon set; without a delay the controller
-    would replace them as fast as it can. The first failed pod of a node is replaced at
-    once, the next ones at least 1, 2, 4 and so on up to 900 seconds later. A new
-    observed generation starts afresh.
-
-    A failed pod that another client deletes is replaced after the same delay.
+    A kubelet may reject every pod of a daemon set. The first failed pod of a node is
+    replaced at once, the next ones at least 1, 2, 4 and so on up to 900 seconds later,
+    also if another client deletes them. A new observed generation starts afresh.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -65,11 +62,7 @@ class FailedPodBackoff:
         return len(self._failures)
 
     def delays(self, key: str, generation: int, nodes: Collection[str]) -> Delays:
-        """Return the seconds until failed pods may be replaced, by node.
-
-        Drops the failures of nodes that are not in `nodes`. A node without a delay is
-        absent.
-        """
+        """Return the delays of nodes; drop the failures of others than `nodes`."""
         failures = self._failures.pop(key, None)
         if failures is None or failures.generation != generation:
             return NO_DELAYS
@@ -98,11 +91,9 @@ class FailedPodBackoff:
         failures.by_node[node] = _Replacement(self._clock.monotonic(), delay, uid)
 
     def deleted_by_others(self, key: str, generation: int, node: str, uid: str) -> None:
-        """Note that another client has deleted the failed pod `uid` of this node.
-
-        The next pod of the node then replaces it, and waits for the delay. A pod that
-        was replaced already is ignored: its deletion causes several events.
-        """
+        """Note that another client has deleted the failed pod `uid` of this node."""
+        # The next pod of the node then replaces it, and waits for the delay. A pod that
+        # was replaced already is ignored: its deletion causes several events.
         failures = self._of(key, generation)
         last = failures.by_node.get(node)
         if last is None:

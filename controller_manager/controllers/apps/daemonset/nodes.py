@@ -100,11 +100,9 @@ def placement_of(template: PodTemplateSpec, *, compares_numbers: bool) -> Placem
 
 
 def target_of(pod: Pod) -> str:
-    """Return the name of the node that a pod runs on, or must run on.
-
-    A pod that is not bound yet names the node in its required node affinity, by the
-    field metadata.name. Empty for a pod that names no node or several nodes.
-    """
+    """Return the node that a pod runs on, or must run on; empty for none or several."""
+    # A pod that is not bound yet names the node in its required node affinity, by the
+    # field metadata.name.
     if pod.spec.node_name:
         return pod.spec.node_name
     affinity = pod.spec.affinity
@@ -138,10 +136,8 @@ class CompiledTemplate:
         self._is_equal: dict[str, bool] = {}
 
     def fits(self, nodes: Callable[[], Iterable[Node]]) -> dict[str, Fit]:
-        """Return the fit of each node by name, as a copy.
-
-        Nodes where no pod may run are absent. `nodes` is called only the first time.
-        """
+        """Return the fit of each node where a pod may run, by name, as a copy."""
+        # `nodes` is called only the first time.
         if self._fits is None:
             found = ((each, self._placement.fit(each)) for each in nodes())
             self._fits = {
@@ -154,10 +150,7 @@ class CompiledTemplate:
         return None if node is None else self._placement.fit(node)
 
     def has_changed(self, name: str, node: Node | None) -> bool:
-        """Store the fit of a node; tell whether it has changed.
-
-        `node` is `None` if it is gone. Returns False if `fits` was not called yet.
-        """
+        """Store the fit of a node, `None` if it is gone; tell if that changes it."""
         if self._fits is None:
             return False
         before = self._fits.get(name, Fit.NONE)
@@ -176,10 +169,8 @@ class CompiledTemplate:
         return self._data
 
     def matching(self, revisions: Iterable[ControllerRevision]) -> Collection[str]:
-        """Return the uids of the revisions that hold this template.
-
-        The data of a revision never changes, so it is compared only once.
-        """
+        """Return the uids of the revisions that hold this template."""
+        # The data of a revision never changes, so it is compared only once.
         known, self._is_equal = self._is_equal, {}
         for each in revisions:
             uid = each.metadata.uid
@@ -225,11 +216,7 @@ class TemplateTracker:
 
 
 class ChangeLog:
-    """Names of changed nodes, in the order of their last change.
-
-    A reader stores the `position` up to which it has read. So it reads each change
-    once.
-    """
+    """Names of changed nodes in order, for readers that store their `position`."""
 
     def __init__(self) -> None:
         self.position = 0

@@ -34,8 +34,8 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 class PodTemplates:
     """Makes the template of each node's pod.
 
-    The template's spec is decoded only one level deep: all fields but the affinity
-    and the tolerations are copied as bytes, so none of their content can be lost.
+    All fields of the spec but the affinity and the tolerations are copied as bytes, so
+    none of their content can be lost.
     """
 
     def __init__(self, daemon_set: DaemonSet, revision_hash: str) -> None:
@@ -53,12 +53,10 @@ class PodTemplates:
         self._affinity: dict[str, Any] = affinity or {}
 
     def for_node(self, name: str) -> PodTemplateSpec:
-        """Return the template of the pod of this node.
-
-        The scheduler binds the pod to the node because the pod requires the node's
-        name. This replaces the node affinity that the template requires, which the
-        node satisfies already.
-        """
+        """Return the template of the pod of this node."""
+        # The scheduler binds the pod to the node because the pod requires the node's
+        # name. This replaces the node affinity of the template, which the node
+        # satisfies already.
         by_name = {"key": NODE_NAME_FIELD, "operator": "In", "values": [name]}
         required = {"nodeSelectorTerms": [{"matchFields": [by_name]}]}
         to_nodes = {**(self._affinity.get("nodeAffinity") or {}), _REQUIRED: required}
@@ -68,10 +66,7 @@ class PodTemplates:
 
 
 def template_generation(daemon_set: DaemonSet) -> str | None:
-    """Return the number of changes of the template (GetTemplateGeneration).
-
-    `None` if the annotation is absent or not a number.
-    """
+    """Return the number of changes of the template (GetTemplateGeneration)."""
     generation = annotations_of(daemon_set.metadata).get(TEMPLATE_GENERATION, "")
     return str(int(generation)) if generation.isdecimal() else None
 
@@ -106,11 +101,8 @@ _ON_HOST_NETWORK: Final = _tolerates_every("network-unavailable", NO_SCHEDULE)
 def with_default_tolerations(
     tolerations: Iterable[Toleration], *, host_network: bool
 ) -> tuple[Toleration, ...]:
-    """Return a template's tolerations with the default tolerations of daemon pods.
-
-    A default toleration replaces a toleration of the same key, operator, value and
-    effect, even if that is limited in time (tolerationSeconds).
-    """
+    """Return the tolerations with those of daemon pods, which replace equal ones."""
+    # Also one that is limited in time (tolerationSeconds).
     defaults = (*_OF_ALL_PODS, _ON_HOST_NETWORK) if host_network else _OF_ALL_PODS
     by_identity = {_identity(each): each for each in defaults}
     merged = [by_identity.get(_identity(each), each) for each in tolerations]

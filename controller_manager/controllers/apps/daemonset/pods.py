@@ -58,9 +58,9 @@ class DaemonPods(Struct, frozen=True):
     ) -> "DaemonPods":
         """Place these pods, which the daemon set controls.
 
-        `fits` may lack nodes. For missing nodes that have pods, `fit_of` computes the
-        fit now: a node that was not checked must not lose its pods. `fit_of` returns
-        `None` for a node that does not exist.
+        For nodes with pods that `fits` lacks, `fit_of` computes the fit now: a node
+        that was not checked must not lose its pods. It returns `None` for a node that
+        does not exist.
         """
         placed = by_node(pods)
         computed = {node: fit_of(node) for node in placed if node not in fits}
@@ -89,13 +89,11 @@ class DaemonPods(Struct, frozen=True):
         return is_deleting(pod) or pod.metadata.uid in self.deleted
 
     def is_updated(self, pod: Pod) -> bool:
-        """Tell whether the pod was made from the current template (IsPodUpdated).
-
-        One of its two labels is enough: the revision of a template gets another hash if
-        it was deleted, or if a later API server adds a field to all templates. The
-        generation label of an adopted pod counts the changes of a former daemon set, so
-        it is ignored. Upstream uses it, and so may not replace such a pod.
-        """
+        """Tell whether the pod was made from the current template (IsPodUpdated)."""
+        # One of its two labels is enough: the revision of a template gets another hash
+        # if it was deleted, or if a later API server adds a field to all templates. The
+        # generation label of an adopted pod counts the changes of a former daemon set,
+        # so it is ignored. Upstream uses it, and so may not replace such a pod.
         if self.has_current_hash(pod):
             return True
         generation = template_generation(self.daemon_set)
@@ -114,10 +112,7 @@ class DaemonPods(Struct, frozen=True):
         return label == self.revision_hash and bool(label)
 
     def is_at_rest(self, node: str) -> bool:
-        """Tell whether the node has exactly one pod, which has not ended and stays.
-
-        Almost all nodes are at rest in almost all syncs.
-        """
+        """Tell whether the node has exactly one pod, which stays: almost all do."""
         pods = self.pods.get(node, ())
         if len(pods) != 1:
             return False
@@ -149,11 +144,9 @@ class DaemonPods(Struct, frozen=True):
 
 
 def by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    """Return pods by the node that they belong to (getNodesToDaemonPods).
-
-    A pod that has ended and is being deleted does not count: a finalizer may keep it
-    for a long time.
-    """
+    """Return pods by the node that they belong to (getNodesToDaemonPods)."""
+    # A pod that has ended and is being deleted does not count: a finalizer may keep it
+    # for a long time.
     found: dict[str, list[Pod]] = {}
     for pod in pods:
         if pod.metadata.deletion_timestamp and is_terminal(pod):
@@ -211,10 +204,8 @@ def in_burst(
     deletions: Sequence[Deletion],
     requeue_after: float | None = None,
 ) -> Plan:
-    """Return a plan of at most `BURST_REPLICAS` creations and as many deletions.
-
-    The events of these pods cause the next sync, which continues.
-    """
+    """Return a plan of at most `BURST_REPLICAS` creations and as many deletions."""
+    # The events of these pods cause the next sync, which continues.
     return Plan(
         tuple(nodes[:BURST_REPLICAS]), tuple(deletions[:BURST_REPLICAS]), requeue_after
     )
@@ -226,10 +217,7 @@ def allows_surge(daemon_set: DaemonSet) -> bool:
 
 
 def surge_count(daemon_set: DaemonSet, total: int) -> int:
-    """Return how many of `total` nodes may have a second pod (SurgeCount).
-
-    Raises IntOrStringError for a bound that is neither a number nor a percentage.
-    """
+    """Return how many of `total` nodes may have a second pod (SurgeCount)."""
     strategy = daemon_set.spec.update_strategy
     rolling = strategy.rolling_update
     if strategy.type != ROLLING_UPDATE or rolling is None or rolling.max_surge is None:
@@ -238,12 +226,9 @@ def surge_count(daemon_set: DaemonSet, total: int) -> int:
 
 
 def manage_pods(placed: DaemonPods, delays: Delays, now: datetime) -> Plan:
-    """Return the plan that gives each node the pods that it must have.
-
-    A failed pod is not replaced before its delay ends. With maxSurge, too, no pod is
-    created beside a failed pod that waits: that one may fail as well, and so on. The
-    plan has the order of the nodes.
-    """
+    """Return the plan that gives each node the pods that it must have."""
+    # A failed pod is not replaced before its delay ends. With maxSurge, too, no pod is
+    # created beside a failed pod that waits: that one may fail as well, and so on.
     nodes: list[str] = []
     deletions: list[Deletion] = []
     waits = [*delays.missing.values()]
@@ -322,12 +307,9 @@ def _without_node(placed: DaemonPods) -> Iterator[Deletion]:
 def calculate_status(
     placed: DaemonPods, now: datetime, *, is_processed: bool
 ) -> DaemonSetStatus:
-    """Return the status, with the numbers of nodes.
-
-    Each node counts by its oldest pod, also while that one is being deleted: during
-    an update a new pod counts once the old one is gone. With `is_processed` the
-    generation of the daemon set counts as observed.
-    """
+    """Return the status; with `is_processed` the generation counts as observed."""
+    # Each node counts by its oldest pod, also while that one is being deleted: during
+    # an update a new pod counts once the old one is gone.
     current = desired = misscheduled = ready = available = updated = 0
     for node, fit in placed.fits.items():
         pods = placed.on(node)

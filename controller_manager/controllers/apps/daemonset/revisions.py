@@ -65,9 +65,8 @@ class RevisionKeeper:
         """Return the revisions; create or renumber the current one.
 
         If several revisions hold the current template, only the newest is kept. The
-        pods of the others, among those that `claim_pods` returns, get its label, so
-        that they are not replaced. Raises the errors of the client, and SyncError if
-        the name of the new revision is in use.
+        pods of the others get its label, so that they are not replaced. Raises
+        SyncError if the name of the new revision is in use.
         """
         claimed = await self._history.claim(daemon_set, selector)
         revisions = [await self._labelled(each) for each in claimed]
@@ -91,10 +90,7 @@ class RevisionKeeper:
     async def clean_up(
         self, daemon_set: DaemonSet, revisions: Revisions, pods: Iterable[Pod]
     ) -> None:
-        """Delete the oldest revisions beyond revisionHistoryLimit.
-
-        Revisions of pods that exist count, but are never deleted.
-        """
+        """Delete the oldest revisions without pods beyond revisionHistoryLimit."""
         limit = daemon_set.spec.revision_history_limit
         excess = len(revisions.old) - (_HISTORY_LIMIT if limit is None else limit)
         if excess <= 0:
@@ -192,10 +188,7 @@ def _check_owner(stored: ControllerRevision, daemon_set: DaemonSet) -> None:
 
 
 def named_owner(revision: ControllerRevision) -> Iterator[str]:
-    """Yield the key of the daemon set that a revision names as its owner.
-
-    The uid of the owner reference is not compared.
-    """
+    """Yield the key of the daemon set that a revision names, whatever its uid."""
     reference = controller_of(revision)
     if reference is not None and reference.kind == DAEMON_SETS.kind:
         yield f"{revision.metadata.namespace}/{reference.name}"

@@ -37,11 +37,9 @@ class Bounds(NamedTuple):
 
 
 def bounds_of(placed: DaemonPods) -> Bounds:
-    """Return the bounds in pods, of those that are desired (updatedDesiredNodeCounts).
-
-    Percentages are rounded up. If both bounds are zero, one pod may be unavailable,
-    because otherwise the update could not begin.
-    """
+    """Return the bounds in pods (updatedDesiredNodeCounts)."""
+    # Percentages are rounded up. If both bounds are zero, one pod may be unavailable,
+    # because otherwise the update could not begin.
     desired = sum(1 for fit in placed.fits.values() if fit is Fit.RUN)
     rolling = placed.daemon_set.spec.update_strategy.rolling_update
     unavailable = 0
@@ -56,10 +54,8 @@ def bounds_of(placed: DaemonPods) -> Bounds:
 def plan_update(placed: DaemonPods, held: Collection[str], now: datetime) -> Plan:
     """Return the plan of the next step of the update; none for OnDelete.
 
-    The nodes of `held` get no pod: a failed pod of theirs was deleted, and the delay
-    of its replacement has not ended.
-
-    Raises IntOrStringError for a bound that is neither a number nor a percentage.
+    The nodes of `held` get no pod: they wait to replace a deleted failed pod. Raises
+    IntOrStringError for a bound that is neither a number nor a percentage.
     """
     if placed.daemon_set.spec.update_strategy.type != ROLLING_UPDATE:
         return Plan()
@@ -116,14 +112,12 @@ class _SurgePlan(Struct):
 def plan_surge(
     placed: DaemonPods, bounds: Bounds, held: Collection[str], now: datetime
 ) -> Plan:
-    """Create new pods beside old ones; delete old pods beside available new ones.
-
-    The bound limits the new pods beside available old pods. An old pod that is not
-    available gets its new pod at once. On a node that must not have a pod any more, an
-    available old pod stays until more pods are available than nodes must have one:
-    with maxSurge the user expects that all of them serve. A node of `held` counts as
-    one whose new pod is not available.
-    """
+    """Create new pods beside old ones; delete old pods beside available new ones."""
+    # The bound limits the new pods beside available old pods. An old pod that is not
+    # available gets its new pod at once. On a node that must not have a pod any more,
+    # an available old pod stays until more pods are available than nodes must have one:
+    # with maxSurge the user expects that all of them serve. A node of `held` counts as
+    # one whose new pod is not available.
     found = _SurgePlan(held)
     for node in placed.nodes_of_update():
         _add_node(placed, node, found, now)

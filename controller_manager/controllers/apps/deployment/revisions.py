@@ -49,13 +49,11 @@ def max_revision(replica_sets: Iterable[ReplicaSet]) -> int:
 def synced_annotations(
     deployment: Deployment, current: Mapping[str, str], revision: int
 ) -> dict[str, str]:
-    """Return the annotations that the new replica set should have.
+    """Return the annotations of the new replica set: also the deployment's.
 
-    The replica set inherits the deployment's annotations except `NOT_COPIED`.
-    Annotations that the deployment does not have any more stay. The replica set gets
-    `revision` if that is higher than its own revision, which is then added to the
-    revision-history. The history is limited to 2,000 characters; the oldest entries are
-    dropped.
+    Those that the deployment does not have any more stay. A higher `revision` replaces
+    the replica set's own, which is added to the history. The history is limited to
+    2,000 characters; the oldest entries are dropped.
     """
     inherited = {
         key: value
@@ -91,11 +89,7 @@ def changed_annotations(
 
 
 def revision_patch(rollout: Rollout) -> dict[str, Any]:
-    """Return the patch that the new replica set needs; empty for none.
-
-    It gets the deployment's annotations, its revision, and minReadySeconds
-    (getNewReplicaSet).
-    """
+    """Return the patch for the new replica set; empty for none (getNewReplicaSet)."""
     deployment, new = rollout.deployment, rollout.new
     if new is None:
         return {}
@@ -110,11 +104,9 @@ def revision_patch(rollout: Rollout) -> dict[str, Any]:
 
 
 def beyond_history_limit(rollout: Rollout) -> Sequence[ReplicaSet]:
-    """Return the old replica sets beyond revisionHistoryLimit, oldest first.
-
-    A replica set is deleted only if it has no pods, wants none, and its controller has
-    observed this.
-    """
+    """Return the old replica sets beyond revisionHistoryLimit, oldest first."""
+    # One is deleted only if it has no pods, wants none, and its controller has observed
+    # this.
     limit = rollout.deployment.spec.revision_history_limit
     if limit is None or limit == 2**31 - 1:
         return ()
@@ -166,10 +158,7 @@ def without_request(deployment: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rolled_back(deployment: Mapping[str, Any], target: ReplicaSet) -> dict[str, Any]:
-    """Return the deployment's JSON with the template of `target`.
-
-    Annotations of that revision are restored, too, such as its change-cause.
-    """
+    """Return the deployment's JSON with template and annotations of `target`."""
     cleared = without_request(deployment)
     kept = {
         key: value

@@ -62,11 +62,7 @@ class Rollout(Struct, frozen=True):
 
 
 def find_rollout(deployment: Deployment, replica_sets: Iterable[ReplicaSet]) -> Rollout:
-    """Return the rollout: divide the replica sets into the new one and old ones.
-
-    If several have the current template, the oldest of them is the new one. So every
-    sync chooses the same one.
-    """
+    """Divide the replica sets into the new one, the oldest of equals, and old ones."""
     ordered = sorted(replica_sets, key=by_age)
     is_current = equality_with(deployment.spec.template)
     new = next((each for each in ordered if is_current(each.spec.template)), None)
@@ -107,19 +103,15 @@ def refusal_of(deployment: Deployment) -> Refusal | None:
 
 
 def equal_ignoring_hash(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
-    """Tell whether two templates make the same pods (EqualIgnoreHash).
-
-    The pod-template-hash label does not count; absent, null and empty are the
-    same for lists and maps; quantities are compared by their amounts.
-    """
+    """Tell whether two templates make the same pods (EqualIgnoreHash)."""
+    # Absent, null and empty are the same for lists and maps; quantities are compared by
+    # their amounts.
     return equality_with(one)(other)
 
 
 def equality_with(template: PodTemplateSpec) -> Callable[[PodTemplateSpec], bool]:
-    """Return `equal_ignoring_hash` for one template and many others.
-
-    The canonical form of `template` is made only once, and only if it is needed.
-    """
+    """Return `equal_ignoring_hash` for one template and many others."""
+    # The canonical form of the template is made only once, and only if it is needed.
     metadata = _without_hash(template.metadata)
     spec: dict[str, Any] | None = None
 
@@ -138,12 +130,9 @@ def equality_with(template: PodTemplateSpec) -> Callable[[PodTemplateSpec], bool
 
 
 def may_be_equal(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
-    """Tell whether two templates differ at most by fields that one of them lacks.
-
-    One of the objects may have been read before an upgrade of the API server, and so
-    lack a default that the new API server adds. If a field that both have differs, or
-    labels or annotations differ, the templates are different.
-    """
+    """Tell whether two templates differ at most by fields that one of them lacks."""
+    # One of the objects may have been read before an upgrade of the API server, and so
+    # lack a default that the new API server adds.
     if _canonical_meta(one.metadata) != _canonical_meta(other.metadata):
         return False
     specs = (msgspec.json.decode(each.spec) for each in (one, other))
@@ -159,11 +148,9 @@ def _contradict(one: Any, other: Any) -> bool:  # noqa: ANN401 - any JSON value
 
 
 def changed_field(deployment: Deployment, sent: ReplicaSet, stored: ReplicaSet) -> str:
-    """Return a changed field for which the deployment takes or finds no replica set.
-
-    It does not recognise another template, and releases a replica set whose labels do
-    not match its selector. Returns "" if there is no such field.
-    """
+    """Return a changed field by which no replica set is found again, "" for none."""
+    # The deployment does not recognise another template, and releases a replica set
+    # whose labels do not match its selector.
     one, other = sent.spec.template, stored.spec.template
     if not equal_ignoring_hash(one, other):
         return first_difference(
@@ -175,12 +162,9 @@ def changed_field(deployment: Deployment, sent: ReplicaSet, stored: ReplicaSet) 
 
 
 def template_hash(template: PodTemplateSpec, collision_count: int | None) -> str:
-    """Return the name suffix and label value of a template's replica set.
-
-    FNV-1a over the canonical template, in upstream's alphabet without vowels.
-    The value differs from upstream's, which hashes a dump of Go structs. This is
-    harmless, because a replica set is recognised by its template alone.
-    """
+    """Return the name suffix and label value of a template's replica set."""
+    # The value differs from upstream's, which hashes a dump of Go structs. This is
+    # harmless, because a replica set is recognised by its template alone.
     canonical = msgspec.json.encode(
         _canonical_template(template), order="deterministic"
     )
@@ -245,10 +229,7 @@ def new_replica_set(
 
 
 def is_the_new_one(deployment: Deployment, existing: ReplicaSet) -> bool:
-    """Tell whether a replica set that has the name of the new one can be the new one.
-
-    The deployment controls it, and it has the current template.
-    """
+    """Tell whether the replica set of that name has the template and this owner."""
     return is_controlled_by(existing, deployment) and equal_ignoring_hash(
         existing.spec.template, deployment.spec.template
     )

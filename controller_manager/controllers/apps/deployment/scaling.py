@@ -26,12 +26,10 @@ from .rollout import ROLLING_UPDATE, Rollout, by_age
 def fenceposts(
     max_surge: IntOrString, max_unavailable: IntOrString, replicas: int
 ) -> tuple[int, int]:
-    """Return surge and unavailability in pods, never both 0.
-
-    Surge is rounded up, unavailability is rounded down: 25 % of 10 are 3 and 2, 25 % of
-    1 are 1 and 0. If both are 0, no pod could ever be replaced, so one pod may be
-    unavailable (ResolveFenceposts). A malformed value counts as 0.
-    """
+    """Return surge and unavailability in pods, never both 0 (ResolveFenceposts)."""
+    # Surge is rounded up, unavailability is rounded down: 25 % of 10 are 3 and 2, 25 %
+    # of 1 are 1 and 0. If both are 0, no pod could ever be replaced, so one pod may be
+    # unavailable. A malformed value counts as 0.
     surge = _scaled_or_zero(max_surge, replicas, round_up=True)
     unavailable = _scaled_or_zero(max_unavailable, replicas, round_up=False)
     if surge == 0 and unavailable == 0:
@@ -105,12 +103,10 @@ def total_available(replica_sets: Iterable[ReplicaSet]) -> int:
 
 
 def lasting_available(replica_set: ReplicaSet) -> int:
-    """Return how many available pods remain once the replica set has its size.
-
-    Right after a replica set was scaled down, it still reports pods that are about to
-    be deleted. Upstream counts them as available, and so deletes more pods than allowed
-    (kubernetes#22719).
-    """
+    """Return how many available pods remain once the replica set has its size."""
+    # Right after a replica set was scaled down, it still reports pods that are about to
+    # be deleted. Upstream counts them as available, and so deletes more pods than
+    # allowed (kubernetes#22719).
     return min(replica_set.status.available_replicas, desired_replicas(replica_set))
 
 
@@ -122,11 +118,7 @@ def active(replica_sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
 def new_replica_set_size(
     deployment: Deployment, others: Iterable[ReplicaSet], current: int
 ) -> int:
-    """Return the size that the new replica set may have now (NewRSNewReplicas).
-
-    `others` are all other replica sets, `current` is its size so far. Recreate
-    takes the full size; a rolling update takes what maxSurge allows.
-    """
+    """Return the size that the new replica set may have now (NewRSNewReplicas)."""
     wanted = desired_replicas(deployment)
     if not is_rolling_update(deployment):
         return wanted
@@ -137,13 +129,10 @@ def new_replica_set_size(
 
 
 def is_scaling_event(rollout: Rollout) -> bool:
-    """Tell whether the deployment's size has changed since its last scaling.
-
-    Returns False for a Recreate deployment with pods of several templates, because
-    `plan_scaling` has no plan for it. Upstream checks its size without end and never
-    continues the rollout. The Recreate strategy gives the deployment its new size
-    anyway.
-    """
+    """Tell whether the deployment's size has changed since its last scaling."""
+    # Not for a Recreate deployment with pods of several templates, for which
+    # `plan_scaling` has no plan. Upstream checks its size without end and never
+    # continues the rollout. The strategy gives the deployment its new size anyway.
     deployment = rollout.deployment
     wanted = desired_replicas(deployment)
     with_pods = active(rollout.all)
@@ -153,12 +142,10 @@ def is_scaling_event(rollout: Rollout) -> bool:
 
 
 def plan_scaling(rollout: Rollout) -> Plan:
-    """Return the plan for a changed size of the deployment (scale, sync.go).
-
-    If one replica set has all pods, it gets the whole change. If the new replica set
-    is complete, old ones are scaled to zero. During a rolling update the change is
-    distributed in proportion to size, so that it does not speed up a broken rollout.
-    """
+    """Return the plan for a changed size of the deployment (scale, sync.go)."""
+    # If one replica set has all pods, it gets the whole change. If the new one is
+    # complete, old ones are scaled to zero. During a rolling update the change is
+    # distributed in proportion to size, so that it does not speed up a broken rollout.
     deployment = rollout.deployment
     wanted = desired_replicas(deployment)
     sole = _active_or_latest(rollout)
@@ -362,10 +349,7 @@ def plan_scale_up(rollout: Rollout) -> Plan:
 
 
 def old_pods_running(rollout: Rollout, old_pods: Iterable[Pod]) -> bool:
-    """Tell whether a pod of an old template may still be running.
-
-    A terminating pod counts until it is gone; a pod that has ended does not count.
-    """
+    """Tell whether a pod of an old template may still run, also a terminating one."""
     if any(each.status.replicas > 0 for each in rollout.old):
         return True
     return any(not is_terminal(pod) for pod in old_pods)

@@ -72,11 +72,9 @@ def without_condition(conditions: Conditions, type_: str) -> Conditions:
 
 
 def with_condition(conditions: Conditions, new: DeploymentCondition) -> Conditions:
-    """Return the conditions with `new` in place of the condition of its type.
-
-    Nothing changes if status and reason are the same. If only the status is the same,
-    the transition time stays (SetDeploymentCondition).
-    """
+    """Return the conditions with `new` (SetDeploymentCondition)."""
+    # Nothing changes if status and reason are the same. If only the status is the same,
+    # the transition time stays.
     old = find_condition(conditions, new.type)
     if old is not None and (old.status, old.reason) == (new.status, new.reason):
         return conditions
@@ -117,10 +115,10 @@ def replica_failure(
 def calculate_status(
     rollout: Rollout, conditions: Conditions, now: datetime, *, terminating: bool = True
 ) -> DeploymentStatus:
-    """Return the status calculated from the replica sets, with condition Available.
+    """Return the status from the replica sets; with `conditions` and Available.
 
-    `conditions` are those so far. `terminating` says whether terminating pods are
-    counted (the feature gate DeploymentReplicaSetTerminatingReplicas).
+    `terminating` says whether terminating pods are counted (the feature gate
+    DeploymentReplicaSetTerminatingReplicas).
     """
     deployment, everything = rollout.deployment, rollout.all
     available = total_available(everything)
@@ -184,12 +182,10 @@ def has_deadline(deployment: Deployment) -> bool:
 
 
 def draft_of(rollout: Rollout, now: datetime) -> Deployment:
-    """Return the deployment with what a sync has found out before it counts pods.
-
-    That is its revision, a pause or the end of one, and a new replica set that was
-    created in this sync or found for the first time (getNewReplicaSet). A sync writes
-    all this once, at its end; upstream writes after each step.
-    """
+    """Return the deployment with what a sync has found out before it counts pods."""
+    # That is its revision, a pause or the end of one, and a new replica set that was
+    # created in this sync or found for the first time (getNewReplicaSet). A sync writes
+    # all this once, at its end; upstream writes after each step.
     deployment, new = record_pause(rollout.deployment, now), rollout.new
     if new is None:
         return deployment
@@ -210,10 +206,8 @@ def draft_of(rollout: Rollout, now: datetime) -> Deployment:
 
 
 def record_pause(deployment: Deployment, now: datetime) -> Deployment:
-    """Record a pause and its end, so that a pause never counts as missing progress.
-
-    An exceeded deadline stays in the condition (checkPausedConditions).
-    """
+    """Record a pause and its end (checkPausedConditions)."""
+    # So a pause never counts as missing progress. An exceeded deadline stays.
     if not has_deadline(deployment):
         return deployment
     current = find_condition(deployment.status.conditions, PROGRESSING)
@@ -239,10 +233,7 @@ def reported_mutation(deployment: Deployment) -> Mutation | None:
 
 
 def with_mutation(deployment: Deployment, message: str, now: datetime) -> Deployment:
-    """Return the deployment with the condition that admission changes replica sets.
-
-    Another field replaces the message.
-    """
+    """Return the deployment with the condition that admission changes a field."""
     failure = condition(PROGRESSING, "False", REPLICA_SET_MUTATED, message, now)
     status = deployment.status
     old = find_condition(status.conditions, PROGRESSING)
@@ -373,11 +364,9 @@ def _described(deployment: Deployment, new: ReplicaSet | None) -> str:
 def next_progress_check(
     deployment: Deployment, status: DeploymentStatus, now: datetime
 ) -> float | None:
-    """Return the seconds until the deadline must be checked, `None` for never.
-
-    One second is added, because the condition has its time in whole seconds
-    (kubernetes#39785).
-    """
+    """Return the seconds until the deadline must be checked, `None` for never."""
+    # One second is added, because the condition has its time in whole seconds
+    # (kubernetes#39785).
     current = find_condition(status.conditions, PROGRESSING)
     if not has_deadline(deployment) or current is None or deployment.spec.paused:
         return None
@@ -394,11 +383,8 @@ def next_progress_check(
 
 
 def rollout_reasons(rollout: Rollout, status: DeploymentStatus) -> tuple[Reason, ...]:
-    """Return the reasons why a rollout is not complete; none if it is complete.
-
-    `status` is calculated from the current replica sets. The reasons exist since the
-    last update of the condition Progressing.
-    """
+    """Return the reasons why a rollout is not complete; none if it is complete."""
+    # They exist since the last update of the condition Progressing.
     deployment = rollout.deployment
     deleted_at = deployment.metadata.deletion_timestamp
     if deleted_at:

@@ -219,10 +219,7 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
     # The sync.
 
     async def reconcile(self, budget: PodDisruptionBudget) -> Outcome:
-        """Count the pods of a budget, and write its status if it has changed.
-
-        If the pods cannot be counted, the status allows no disruption.
-        """
+        """Count the pods of a budget, and write its status if it has changed."""
         try:
             counted = await self._count(budget)
         except _CONFIGURATION_ERRORS as error:

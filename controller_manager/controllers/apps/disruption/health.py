@@ -50,35 +50,25 @@ class Health(Struct, frozen=True):
 
     @property
     def allowed(self) -> int:
-        """The number of pods that may be evicted now.
-
-        It is 0 while no pods are expected. When the first pods of a budget appear, its
-        status does not count them yet. A budget without limits expects no pods.
-        """
+        """The number of pods that may be evicted now; 0 while none are expected."""
+        # When the first pods of a budget appear, its status does not count them yet.
         return max(0, self.current - self.desired) if self.expected > 0 else 0
 
 
 def is_limited(budget: PodDisruptionBudget) -> bool:
-    """Tell whether a budget has a limit, which may be 0.
-
-    A budget without a limit expects no pods (getExpectedPodCount). So it allows no
-    eviction of the pods that it selects.
-    """
+    """Tell whether a budget has a limit, maybe 0; else it allows no eviction."""
     spec = budget.spec
     return spec.max_unavailable is not None or spec.min_available is not None
 
 
 def needs_scales(budget: PodDisruptionBudget) -> bool:
-    """Tell whether the limit of a budget depends on the scales of the pods' owners.
-
-    A number of pods that must stay available does not: existing pods are counted.
-    """
+    """Tell whether the limit depends on the scales of the pods' owners."""
     spec = budget.spec
     return spec.max_unavailable is not None or isinstance(spec.min_available, str)
 
 
 def desired_healthy(budget: PodDisruptionBudget, expected: int) -> int:
-    """Return the number of expected pods that must be healthy (getExpectedPodCount).
+    """Return the expected pods that must be healthy (getExpectedPodCount).
 
     Percentages are rounded up. Raises IntOrStringError for a malformed percentage.
     """
@@ -99,8 +89,8 @@ def assess(
 ) -> Health:
     """Count the pods of a budget (buildDisruptedPodMap, countHealthyPods).
 
-    A pod is healthy if it is ready, is not being deleted, and is not disrupted.
-    Raises IntOrStringError for a limit that cannot be evaluated.
+    Healthy is a ready pod that is neither being deleted nor disrupted. Raises
+    IntOrStringError for a limit that cannot be evaluated.
     """
     disrupted: dict[str, str] = {}
     not_deleted: list[str] = []
@@ -164,10 +154,7 @@ def says_failure(budget: PodDisruptionBudget, why: str) -> bool:
 def failed_status(
     budget: PodDisruptionBudget, why: str, now: datetime
 ) -> PodDisruptionBudgetStatus:
-    """Return the status of a budget that cannot be calculated.
-
-    It allows no disruption. All other fields stay, also the observed generation.
-    """
+    """Return the status that allows no disruption; all other fields stay."""
     status = budget.status
     condition = Condition(
         type=DISRUPTION_ALLOWED,
@@ -185,10 +172,8 @@ def failed_status(
 
 
 def selector_text(selector: LabelSelector | None) -> str:
-    """Return a selector as Go prints the struct of metav1.
-
-    ``&LabelSelector{MatchLabels:map[string]string{app: web,},MatchExpressions:…,}``
-    """
+    """Return a selector as Go prints the struct of metav1."""
+    # ``&LabelSelector{MatchLabels:map[string]string{app: web,},MatchExpressions:…,}``
     if selector is None:
         return "nil"
     labels = sorted((selector.match_labels or {}).items())

@@ -53,10 +53,10 @@ class OwnerScales:
         self.stateful_sets = context.lister(STATEFUL_SETS)
 
     async def expected(self, pods: Iterable[Pod]) -> tuple[int, bool]:
-        """Return the number of pods that the owners want, and if a pod has no owner.
+        """Return the pods that the owners want (getExpectedScale), and if one has none.
 
-        Upstream: getExpectedScale. Raises Uncountable if an owner is not found, NoScale
-        and KindNotServed if it has no scale, and the errors of the client.
+        Raises Uncountable if an owner is not found, NoScale and KindNotServed if it has
+        no scale, and the errors of the client.
         """
         scales: dict[str, int] = {}
         found: set[str] = set()

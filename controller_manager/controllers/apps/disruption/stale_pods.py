@@ -32,10 +32,7 @@ _BY_KUBELET: Final = "TerminationByKubelet"
 
 
 def stale_since(pod: Pod) -> datetime | None:
-    """Return the instant from which on the condition of a pod is stale.
-
-    `None` means never: the pod has no such condition, is being deleted, or has ended.
-    """
+    """Return the instant at which the condition of a pod becomes stale, if ever."""
     condition = find_condition(pod.status.conditions, DISRUPTION_TARGET)
     if condition is None or condition.status != "True":
         return None

@@ -45,15 +45,11 @@ _REASONS: Final = frozenset(
 
 
 def start_failures(pod: Pod) -> Mapping[str, int]:
-    """Return the start failures of a pod: containers with their restarts so far.
-
-    After a power cut all pods of a set start, and a database may replay its log for
-    half an hour. Only the status of a pod distinguishes such a pod from one that never
-    starts: a container that its kubelet cannot start, or no node that the pod fits on.
-
-    The keys are the names of the waiting containers, or `NO_NODE`. Empty for a ready
-    pod.
-    """
+    """Return waiting containers, or `NO_NODE`, with their restarts so far."""
+    # After a power cut all pods of a set start, and a database may replay its log for
+    # half an hour. Only the status of a pod distinguishes such a pod from one that
+    # never starts: a container that its kubelet cannot start, or no node that the pod
+    # fits on.
     if _unschedulable(pod) is not None:
         return {NO_NODE: 0}
     condition = ready_condition(pod)
@@ -122,10 +118,7 @@ class StartFailures:
         self._pods: dict[str, dict[str, _FailuresOfPod]] = {}
 
     def observe(self, key: str, pods: Sequence[Pod]) -> Mapping[str, datetime]:
-        """Record the failures of all pods of a set; drop those of other pods.
-
-        Returns the instants since which pods fail to start, by the uids of the pods.
-        """
+        """Return the times since which pods fail to start, by uid; drop other pods."""
         now, time = self._clock.monotonic(), self._clock.now()
         known = self._pods.get(key, {})
         kept: dict[str, _FailuresOfPod] = {}
@@ -227,12 +220,10 @@ class FailedPods:
         return self._held(stateful_set)
 
     def gone(self, key: str, pod: Pod) -> None:
-        """Note that a pod is gone or is being deleted: it may have failed before.
-
-        A failed pod that another client has deleted is replaced after the same delay:
-        that may be a program that deletes all failed pods. Somebody who deletes an
-        older one asks for another attempt now.
-        """
+        """Note that a pod is gone or is being deleted: it may have failed before."""
+        # A failed pod that another client has deleted is replaced after the same delay:
+        # that may be a program that deletes all failed pods. Somebody who deletes an
+        # older one asks for another attempt now.
         now = self._server_clock.now()
         if failed_at_once(pod, now):
             self._note(key, pod)

@@ -49,11 +49,8 @@ _DELETE: Final = "Delete"
 
 
 def parent_and_ordinal(name: str) -> tuple[str, int] | None:
-    """Return the name of the set and the ordinal that a pod's name consists of.
-
-    `None` if the name has another form. Unlike upstream, ``web-01`` has another form:
-    it would take the place of ``web-1``.
-    """
+    """Return the name of the set and the ordinal that a pod's name consists of."""
+    # Unlike upstream, not for ``web-01``: it would take the place of ``web-1``.
     match = _NAME.fullmatch(name)
     if match is None or int(match[2]) > _HIGHEST:
         return None
@@ -86,21 +83,15 @@ def claim_name(stateful_set: StatefulSet, template: str, ordinal: int) -> str:
 
 
 def claim_templates(stateful_set: StatefulSet) -> Iterable[PersistentVolumeClaim]:
-    """Return the templates of the set's claims; of two with one name, the last.
-
-    The API server allows two templates of one name. The name keeps the place of the
-    first one, so the order of a pod's volumes does not change.
-    """
+    """Return the templates of the set's claims; of two with one name, the last."""
+    # The name keeps the place of the first one, so the order of a pod's volumes does
+    # not change.
     templates = stateful_set.spec.volume_claim_templates or ()
     return {each.metadata.name: each for each in templates}.values()
 
 
 def claim_prefixes(stateful_set: StatefulSet) -> Iterable[str]:
-    """Yield the names of the set's claims without their ordinals.
-
-    With the namespace before it, each is a key of the index that finds the set of a
-    claim.
-    """
+    """Yield the names of the set's claims without their ordinals, as index keys."""
     metadata = stateful_set.metadata
     for template in claim_templates(stateful_set):
         yield f"{metadata.namespace}/{template.metadata.name}-{metadata.name}"
@@ -112,10 +103,8 @@ def identity_labels(name: str, ordinal: int) -> Mapping[str, str]:
 
 
 def has_identity(pod: Pod) -> bool:
-    """Tell whether the pod has the label with its name.
-
-    A missing or wrong pod index alone is not repaired, as upstream.
-    """
+    """Tell whether the pod has the label with its name."""
+    # A missing or wrong pod index alone is not repaired, as upstream.
     return labels_of(pod).get(POD_NAME_LABEL) == pod.metadata.name
 
 
@@ -164,11 +153,9 @@ def claim_names(stateful_set: StatefulSet, ordinal: int) -> tuple[str, ...]:
 def claim_changes(
     stateful_set: StatefulSet, ordinal: int, claims: Claims, pod: Pod | None
 ) -> ClaimChanges:
-    """Return the changes that the claims of a pod need; `None` is a pod to create.
-
-    A claim that the pod does not use is not created, nor awaited. Its owners are
-    corrected all the same.
-    """
+    """Return the changes that the claims of a pod, or of one to create, need."""
+    # A claim that the pod does not use is not created, nor awaited. Its owners are
+    # corrected all the same.
     names = claim_names(stateful_set, ordinal)
     present = [claims[name] for name in names if name in claims]
     missing = missing_claims(stateful_set, ordinal, claims)
@@ -197,11 +184,8 @@ def claim_changes(
 def missing_claims(
     stateful_set: StatefulSet, ordinal: int, present: Claims
 ) -> tuple[PersistentVolumeClaim, ...]:
-    """Return the claims of a pod that do not exist yet (getPersistentVolumeClaims).
-
-    Each is its template with the name, labels and owners from the set. Of the set's
-    labels only matchLabels of the selector are copied, as upstream.
-    """
+    """Return the claims that do not exist yet (getPersistentVolumeClaims)."""
+    # Of the set's labels only matchLabels of the selector are copied, as upstream.
     selector = stateful_set.spec.selector
     selected = (selector.match_labels if selector is not None else None) or {}
     claims = []
@@ -222,12 +206,10 @@ def missing_claims(
 
 
 def will_be_deleted(claim: KubeObject, stateful_set: StatefulSet, pod: str) -> bool:
-    """Tell whether the garbage collector is about to delete a claim.
-
-    Such a claim belongs to a pod that was scaled away, or to an earlier set of the same
-    name. A new pod with the name `pod` must not start with it, because it is deleted
-    with its owner. (Upstream waits only for claims of pods.)
-    """
+    """Tell whether the garbage collector is about to delete a claim."""
+    # Such a claim belongs to a pod that was scaled away, or to an earlier set of the
+    # same name. A new pod must not start with it, because it is deleted with its owner.
+    # (Upstream waits only for claims of pods.)
     return _is_stale(claim, stateful_set, STATEFUL_SETS) or (
         _deletes_scaled(stateful_set)
         and any(_names(each, PODS, pod) for each in owners_of(claim))
@@ -235,12 +217,10 @@ def will_be_deleted(claim: KubeObject, stateful_set: StatefulSet, pod: str) -> b
 
 
 def lacks_new_claims(stateful_set: StatefulSet, pod: Pod) -> bool:
-    """Tell whether a pod was made for an earlier set, with other claim templates.
-
-    The volumes of a pod cannot be changed, so only another pod has the new claims. A
-    pod that this set has made is never such a pod. If a webhook has removed a claim
-    from it, the next pod would lack that claim, too.
-    """
+    """Tell whether a pod was made for an earlier set, with other claim templates."""
+    # The volumes of a pod cannot be changed, so only another pod has the new claims. A
+    # pod that this set has made is never such a pod. If a webhook has removed a claim
+    # from it, the next pod would lack that claim, too.
     if not stateful_set.spec.volume_claim_templates:
         return False
     began = stateful_set.metadata.creation_timestamp or ""
@@ -265,12 +245,10 @@ def used_claims(pod: Pod) -> set[str]:
 def corrected_owners(
     claim: KubeObject, stateful_set: StatefulSet, pod: Pod
 ) -> References | None:
-    """Return the owners that a claim must get, `None` if it has them already.
-
-    Owners that are neither the set nor the pod stay. A claim with a reference to an
-    earlier set or pod of the same name is not changed: the garbage collector deletes
-    it. Upstream: isClaimOwnerUpToDate and updateClaimOwnerRefForSetAndPod.
-    """
+    """Return the owners that a claim must get, `None` if it has them already."""
+    # Owners that are neither the set nor the pod stay. A claim with a reference to an
+    # earlier set or pod of the same name is not changed: the garbage collector deletes
+    # it. Upstream: isClaimOwnerUpToDate and updateClaimOwnerRefForSetAndPod.
     present = owners_of(claim)
     if _is_stale(claim, stateful_set, STATEFUL_SETS) or _is_stale(claim, pod, PODS):
         return None
@@ -286,11 +264,7 @@ def corrected_owners(
 
 
 def has_conflict(claim: KubeObject, stateful_set: StatefulSet, pod: Pod | None) -> bool:
-    """Tell whether another controller owns a claim, although there is a policy.
-
-    The policy is not applied to such a claim. Without a policy, a claim may have any
-    controller. `pod` is `None` if it does not exist yet.
-    """
+    """Tell whether another controller owns a claim that the policy is about."""
     if not _deletes_scaled(stateful_set) and not _deletes_deleted(stateful_set):
         return False
     ours = {stateful_set.metadata.uid, pod.metadata.uid if pod else ""}

@@ -88,8 +88,7 @@ class Plan(Struct, frozen=True):
 def plan_sync(replicas: Replicas, now: datetime) -> Plan:
     """Return the writes of a sync; there are none for a set that is being deleted.
 
-    Defined for all pods that the API server allows. Raises IntOrStringError for a
-    maxUnavailable that the API server does not allow.
+    Raises IntOrStringError for a maxUnavailable that the API server does not allow.
     """
     if is_deleting(replicas.stateful_set):
         return Plan()

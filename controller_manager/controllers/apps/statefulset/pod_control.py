@@ -148,11 +148,9 @@ class StatefulPodControl:
         raise error
 
     async def update_pod(self, pod: Pod, work: PodWork) -> None:
-        """Give a pod its identity back, and its claims the right owners.
-
-        The volumes of the pod stay: the API server refuses to change them, also for
-        upstream, which tries.
-        """
+        """Give a pod its identity back, and its claims the right owners."""
+        # The volumes of the pod stay: the API server refuses to change them, also for
+        # upstream, which tries.
         metadata, claims = pod.metadata, work.claims
         if pod.status.phase == "Pending":
             if claims.is_needed:
@@ -203,11 +201,10 @@ class StatefulPodControl:
     # Claims.
 
     async def create_claims(self, pod: str, work: ClaimChanges) -> None:
-        """Create the missing claims of the pod of that name.
+        """Create the missing claims of the pod of that name; try all of them.
 
-        Tries all of them. Raises ClaimProblem with the problems of all claims that
-        cannot be created or are being deleted. If the namespace is being deleted,
-        raises the error of the API server at once.
+        Raises ClaimProblem with all problems, and at once the error of the API server
+        if the namespace is being deleted.
         """
         problems = [_being_deleted(name) for name in work.deleting]
         for claim in work.missing:
@@ -332,10 +329,7 @@ def _being_deleted(claim: str) -> ClaimProblem:
 def pod_body(
     stateful_set: StatefulSet, template: PodTemplateSpec, revision: str, ordinal: int
 ) -> bytes:
-    """Return the request body of the pod with an ordinal (newStatefulSetPod).
-
-    `revision` is the name of the revision that records `template`.
-    """
+    """Return the request body of the pod with an ordinal (newStatefulSetPod)."""
     name = identity.pod_name(stateful_set, ordinal)
     made_from, owner = template.metadata, stateful_set.metadata
     metadata: JSON = {

@@ -51,21 +51,16 @@ class Revisions(Struct, frozen=True):
 
     @classmethod
     def recorded(cls, stateful_set: StatefulSet) -> "Revisions":
-        """Return the revisions that the status names, for a set that is being deleted.
-
-        No revision is created for such a set. Upstream creates one, which is deleted
-        with the set.
-        """
+        """Return the revisions in the status of a set that is being deleted."""
+        # No revision is created for such a set. Upstream creates one, which is deleted
+        # with the set.
         status = stateful_set.status
         return cls(
             status.current_revision, status.update_revision, status.collision_count or 0
         )
 
     def template(self, stateful_set: StatefulSet, name: str) -> PodTemplateSpec:
-        """Return the template that a revision records.
-
-        Raises msgspec.DecodeError if the data of the revision is no template.
-        """
+        """Return the template of a revision; raises msgspec.DecodeError."""
         if name != self.update:
             for revision in self.all:
                 if revision.metadata.name == name:
@@ -106,10 +101,7 @@ class FoundPods(Struct, frozen=True):
         return cls(stateful_set, selector, named, misnamed, uids)
 
     def lacks(self, pod: Pod) -> bool:
-        """Tell whether a pod with a name of the set came after the search.
-
-        The set controls the pod, or would adopt it.
-        """
+        """Tell whether a pod of the set, or one to adopt, came after the search."""
         if pod.metadata.uid in self.uids:
             return False
         controller = controller_of(pod)
@@ -194,12 +186,10 @@ class Replicas(Struct, frozen=True, kw_only=True, dict=True):
         return [pod for _, pod in outside]
 
     def revision_of(self, pod: Pod) -> str | None:
-        """Return the revision that a pod was made from; empty for a pod without one.
-
-        `None` is an old revision without a name: an earlier set of this name made the
-        pod, from other claim templates. The label of such a pod may have the update
-        revision, because a revision records the template of the pods only.
-        """
+        """Return the revision that a pod was made from; empty for a pod without one."""
+        # `None` is an old revision without a name: an earlier set of this name made the
+        # pod, from other claim templates. The label of such a pod may have the update
+        # revision, because a revision records the template of the pods only.
         return None if lacks_new_claims(self.stateful_set, pod) else revision_of(pod)
 
     def is_unavailable(self, pod: Pod | None, now: datetime) -> bool:
@@ -211,14 +201,12 @@ class Replicas(Struct, frozen=True, kw_only=True, dict=True):
     def status(
         self, now: datetime, replaced: Collection[Pod] = ()
     ) -> StatefulSetStatus:
-        """Return the status after the writes of a sync (computeReplicaStatus).
-
-        Terminating pods count as replicas and as ready pods, but not as pods of a
-        revision. Pods of the current revision that the update has just `replaced` do
-        not count as current pods. Upstream subtracts a deleted pod of any revision;
-        then the number may be -1, which the API server refuses. A pod with the claims
-        of an earlier set counts as a pod of neither revision.
-        """
+        """Return the status after the writes of a sync (computeReplicaStatus)."""
+        # Terminating pods count as replicas and as ready pods, but not as pods of a
+        # revision. Pods of the current revision that the update has just `replaced` do
+        # not count as current pods. Upstream subtracts a deleted pod of any revision;
+        # then the number may be -1, which the API server refuses. A pod with the claims
+        # of an earlier set counts as a pod of neither revision.
         revisions, seconds = self.revisions, self.min_ready_seconds
         deleted = {pod.metadata.uid for pod in replaced}
         created = [pod for pod in self.pods if pod.status.phase]
@@ -243,11 +231,7 @@ class Replicas(Struct, frozen=True, kw_only=True, dict=True):
         return sum(self.revision_of(pod) == revision for pod in pods)
 
     def revisions_beyond_limit(self) -> list[ControllerRevision]:
-        """Return the revisions to delete, the oldest first (truncateHistory).
-
-        The revisions of pods, the current revision and the update revision are in use
-        and do not count.
-        """
+        """Return the revisions to delete, the oldest first (truncateHistory)."""
         stored = self.revisions.all
         limit = self.stateful_set.spec.revision_history_limit
         limit = _HISTORY_LIMIT if limit is None else limit
@@ -281,11 +265,9 @@ def _with_update_completed(
 
 
 def is_same(old: StatefulSetStatus, new: StatefulSetStatus) -> bool:
-    """Tell whether a status need not be written (inconsistentStatus).
-
-    A new collision count alone is written later, with the status of the new revision.
-    An older observedGeneration is never written.
-    """
+    """Tell whether a status need not be written (inconsistentStatus)."""
+    # A new collision count alone is written later, with the status of the new revision.
+    # An older observedGeneration is never written.
     if new.observed_generation > old.observed_generation:
         return False
     return (

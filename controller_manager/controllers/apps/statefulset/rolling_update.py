@@ -42,12 +42,10 @@ LEAST_FAILURE_SECONDS: Final = 600
 
 
 def revision_for(replicas: Replicas, ordinal: int) -> str:
-    """Return the revision that a new pod of an ordinal is made from.
-
-    Below the partition it is the current revision. If the strategy has no parameters,
-    which only a very old API server stores, as many pods as have the current revision
-    keep it (newVersionedStatefulSetPod).
-    """
+    """Return the revision that a new pod of an ordinal is made from."""
+    # Below the partition it is the current revision. If the strategy has no parameters,
+    # which only a very old API server stores, as many pods as have the current revision
+    # keep it (newVersionedStatefulSetPod).
     strategy = replicas.stateful_set.spec.update_strategy
     index = ordinal - ordinals(replicas.stateful_set).start
     if strategy.rolling_update is not None:
@@ -142,10 +140,8 @@ def _is_outdated(replicas: Replicas, pod: Pod) -> bool:
 
 
 def next_stuck_pod(replicas: Replicas, awaited: Slot, now: datetime) -> Pod | None:
-    """Return the pod to replace while the sync waits for the pod of `awaited`.
-
-    `None` if that pod itself is not stuck, or if a replaced pod still terminates.
-    """
+    """Return the pod to replace while the sync waits for the pod of `awaited`."""
+    # `None` if that pod itself is not stuck, or if a replaced pod still terminates.
     if not replicas.settings.replaces_stuck_pods:
         return None
     if (awaited_pod := _broken_pod(replicas, awaited, now)) is None:
@@ -165,10 +161,7 @@ def next_stuck_pod(replicas: Replicas, awaited: Slot, now: datetime) -> Pod | No
 
 
 def seconds_until_broken(replicas: Replicas, now: datetime) -> float | None:
-    """Return the seconds until the next old pod counts as broken.
-
-    `None` if no old pod has start failures.
-    """
+    """Return the seconds until the next old pod counts as broken, if one fails."""
     if not replicas.settings.replaces_stuck_pods or not replicas.failing_since:
         return None
     first: datetime | None = None
@@ -212,12 +205,10 @@ def _current_is_broken(replicas: Replicas, now: datetime) -> bool:
 
 
 def broken_at(replicas: Replicas, pod: Pod) -> datetime | None:
-    """Return the instant from which on a pod counts as broken.
-
-    It is ten minutes, or `minReadySeconds` if that is longer, after the later of two
-    instants: the controller first saw the start failures of the pod, and the pod ceased
-    to be ready or was found to fit no node. `None` for a pod without start failures.
-    """
+    """Return the instant from which on a pod counts as broken, if it fails to start."""
+    # It is ten minutes, or `minReadySeconds` if that is longer, after the later of two
+    # instants: the controller first saw the start failures of the pod, and the pod
+    # ceased to be ready or was found to fit no node.
     seen = replicas.failing_since.get(pod.metadata.uid)
     condition = unready_condition(pod)
     if seen is None or condition is None or not condition.last_transition_time:

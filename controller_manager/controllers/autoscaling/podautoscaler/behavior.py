@@ -54,10 +54,9 @@ def can_leave_zero(spec: HorizontalPodAutoscalerSpec) -> bool:
 def first_decision(
     spec: HorizontalPodAutoscalerSpec, current: int, *, was_scaled_to_zero: bool
 ) -> FirstDecision:
-    """Return the decision about a target that has `current` replicas in its spec.
+    """Return the decision about a target (reconcileAutoscaler).
 
     `was_scaled_to_zero` is true if an autoscaler, not a user, scaled it to zero.
-    Upstream: reconcileAutoscaler.
     """
     minimum = minimum_of(spec)
     if current == 0:
@@ -102,13 +101,9 @@ class History(Struct, frozen=True):
 
 
 def started(history: History, replicas: int, now: datetime) -> History:
-    """Return the history, with a first recommendation if it has none.
-
-    The number of replicas that a new manager finds counts as recommended: so a restart
-    does not shorten the stabilization.
-
-    Upstream: recordInitialRecommendation.
-    """
+    """Return the history with a recommendation (recordInitialRecommendation)."""
+    # The number of replicas that a new manager finds counts as recommended: so a
+    # restart does not shorten the stabilization.
     if history.recommendations:
         return history
     return replace(history, recommendations=(Recommendation(replicas, now),))
@@ -130,13 +125,9 @@ def scaled(
     now: datetime,
     keep: timedelta,
 ) -> History:
-    """Return the history with a change of scale.
-
-    Changes older than `keep` are dropped: that is the longest period of a policy. The
-    policies of one direction count the changes of both.
-
-    Upstream: storeScaleEvent.
-    """
+    """Return the history with a change of scale (storeScaleEvent)."""
+    # Changes older than `keep` are dropped: that is the longest period of a policy. The
+    # policies of one direction count the changes of both.
     oldest = now - keep
     ups = tuple(each for each in history.scale_ups if each.at >= oldest)
     downs = tuple(each for each in history.scale_downs if each.at >= oldest)
@@ -148,10 +139,7 @@ def scaled(
 
 
 def stabilized(history: History, desired: int, now: datetime, window: timedelta) -> int:
-    """Return the highest recommendation of the window.
-
-    Upstream: stabilizeRecommendation.
-    """
+    """Return the highest recommendation of the window (stabilizeRecommendation)."""
     begin = now - window
     recent = (each.replicas for each in history.recommendations if each.at > begin)
     return max((desired, *recent))
@@ -166,11 +154,9 @@ def stabilized_both_ways(
 ) -> int:
     """Return the number nearest to `current` that recent recommendations allow.
 
-    `windows` are the stabilization windows for scaling up and for scaling down. There
-    are more replicas only if all recommendations of the first window ask for more, and
-    fewer only if all recommendations of the second window ask for fewer.
-
-    Upstream: stabilizeRecommendationWithBehaviors.
+    More replicas need that all of the window for scaling up ask for more, fewer that
+    all of the window for scaling down ask for fewer
+    (stabilizeRecommendationWithBehaviors).
     """
     up_begin, down_begin = (now - each for each in windows)
     recent = history.recommendations
@@ -231,11 +217,8 @@ def complete_rules(
     """Return the rules of a behavior.
 
     `downscale_stabilization` is the window for scaling down, in seconds, of a behavior
-    that names none.
-
-    Upstream: GenerateHPAScaleUpRules and GenerateHPAScaleDownRules in
-    pkg/apis/autoscaling/v2/defaults.go, which the API server applies; and
-    maybeInitScaleDownStabilizationWindow.
+    that names none. Upstream: pkg/apis/autoscaling/v2/defaults.go, which the API server
+    applies, and maybeInitScaleDownStabilizationWindow.
     """
     down = replace(_DOWN, stabilization_window_seconds=downscale_stabilization)
     return ScalingRules(
@@ -294,13 +277,9 @@ class Limited(Struct, frozen=True):
 
 
 def limited(current: int, desired: int, minimum: int, maximum: int) -> Limited:
-    """Return the number nearest to `desired` that the limits allow.
-
-    In one step the number may double, or reach 4: a wrong metric must not multiply a
-    workload.
-
-    Upstream: convertDesiredReplicasWithRules.
-    """
+    """Return the number nearest to `desired` that the limits allow."""
+    # In one step the number may double, or reach 4: a wrong metric must not multiply a
+    # workload (convertDesiredReplicasWithRules).
     if desired < minimum:
         return Limited(minimum, TOO_FEW)
     reachable = rounded_up(max(_FACTOR * current, _AT_LEAST))
@@ -323,12 +302,8 @@ def limited_by_rate(
     history: History,
     now: datetime,
 ) -> Limited:
-    """Return the number nearest to `desired` that bounds and policies allow.
-
-    `bounds` are the minimum and the maximum.
-
-    Upstream: convertDesiredReplicasWithBehaviorRate.
-    """
+    """Return the number nearest to `desired` within bounds and policies."""
+    # Upstream: convertDesiredReplicasWithBehaviorRate.
     minimum, maximum = bounds
     if desired > current:
         reachable = max(_highest(current, rules.up, history, now), current)
@@ -414,10 +389,7 @@ def normalized(
     """Return the number to which the scale is set.
 
     `current` is the number in the spec of the scale; the metrics ask for `desired`.
-    `downscale_stabilization` is the window for scaling down of an autoscaler whose
-    behavior names none. The result lies between minimum and maximum if the current
-    number does.
-
+    `downscale_stabilization` is for an autoscaler whose behavior names no window.
     Upstream: normalizeDesiredReplicas and normalizeDesiredReplicasWithBehaviors.
     """
     minimum, maximum = minimum_of(spec), spec.max_replicas
@@ -443,10 +415,7 @@ def normalized(
 def stabilization(
     current: int, desired: int, stable: int, *, by_rules: bool
 ) -> tuple[str, str]:
-    """Return the reason and the message of AbleToScale.
-
-    With `by_rules` there is a behavior, which may hold back a scaling up, too.
-    """
+    """Return the reason and the message of AbleToScale."""
     if stable == desired:
         return "ReadyForNewScale", "recommended size matches current size"
     if by_rules and desired >= current:

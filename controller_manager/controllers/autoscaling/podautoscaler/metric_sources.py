@@ -79,10 +79,7 @@ class MetricSources(Struct, frozen=True):
     pod_level: bool
 
     async def evaluate(self, spec: v2.MetricSpec) -> Evaluation:
-        """Return the number of replicas that one metric asks for.
-
-        Raises MetricFailure, and APIStuck if the API of the metric does not answer.
-        """
+        """Return the replicas for a metric; raise MetricFailure or APIStuck."""
         match spec.type:
             case "Resource" if spec.resource is not None:
                 return await self._of_resource(spec.resource)

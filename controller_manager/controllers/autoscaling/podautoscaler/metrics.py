@@ -24,10 +24,7 @@ def action_of(before: int, after: int) -> str:
 
 
 class AutoscalerMetrics:
-    """The ``horizontal_pod_autoscaler_controller_*`` metrics.
-
-    Upstream: pkg/controller/podautoscaler/monitor.
-    """
+    """The ``horizontal_pod_autoscaler_controller_*`` metrics, as upstream's monitor."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""

@@ -117,8 +117,7 @@ class MetricsAPI:
     async def slot(self) -> AsyncIterator[None]:
         """Keep a slot while entered; a `read` meanwhile takes no second slot.
 
-        Raises APIStuck if no slot is free within a second. While reads fail at once, no
-        slot is taken.
+        Raises APIStuck if no slot is free within a second.
         """
         if self.group in _HELD.get() or (self._is_stuck and self._timed_out):
             yield
@@ -147,11 +146,9 @@ class MetricsAPI:
 
 
 def describe(error: APIError, subject: str) -> str:
-    """Return the message of an error in client-go's words.
-
-    An answer that is not a Status, for example the plain text of a proxy, gets a
-    general message by its code (NewGenericServerResponse of apimachinery).
-    """
+    """Return the message of an error in client-go's words."""
+    # An answer that is not a Status, for example the plain text of a proxy, gets a
+    # general message by its code (NewGenericServerResponse of apimachinery).
     if error.status.reason or error.status.status:
         return str(error)
     return _generic(error.code, str(error), subject)

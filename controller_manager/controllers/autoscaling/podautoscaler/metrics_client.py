@@ -89,10 +89,9 @@ class MetricsClient:
     async def slots(self, metrics: Iterable[MetricSpec]) -> AsyncIterator[None]:
         """Keep a slot of each API that these metrics need while entered.
 
-        A sync takes the slots before it reads the scale. Otherwise a sync that gets no
-        slot would read the scale twice. Slots are taken in the order of the names of
-        the APIs, so two syncs never wait for each other. Raises APIStuck if an API has
-        no slot within a second.
+        A sync takes the slots before it reads the scale, which would be read twice
+        otherwise. Slots are taken in the order of the names of the APIs, so two syncs
+        never wait for each other. Raises APIStuck.
         """
         needed = {each.group: each for each in self._apis(metrics)}
         async with AsyncExitStack() as stack:

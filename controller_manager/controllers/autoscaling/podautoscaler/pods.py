@@ -21,10 +21,7 @@ from controller_manager.api.times import parse_time
 
 
 class Tolerances(Struct, frozen=True):
-    """The distances from the target at which nothing is changed; 0.1 stands for 10 %.
-
-    Upstream: Tolerances in pkg/controller/podautoscaler/replica_calculator.go.
-    """
+    """Distances from the target at which nothing changes; 0.1 is 10 %."""
 
     up: float
     down: float
@@ -115,12 +112,9 @@ class PodGroups(Struct, frozen=True):
 
 
 def grouped(sample: PodSample, readiness: Readiness) -> PodGroups:
-    """Return the pods of a sample in groups.
-
-    Upstream: groupPods in pkg/controller/podautoscaler/replica_calculator.go. The start
-    of a pod distorts only its CPU usage, so readiness counts only for CPU. A pod that
-    has succeeded counts like one that runs.
-    """
+    """Return the pods of a sample in groups (groupPods, replica_calculator.go)."""
+    # The start of a pod distorts only its CPU usage, so readiness counts only for CPU.
+    # A pod that has succeeded counts like one that runs.
     names: dict[str, list[str]] = {each: [] for each in PodGroups.__struct_fields__}
     for pod in sample.pods:
         names[_group(pod, sample, readiness)].append(pod.metadata.name)
@@ -164,14 +158,11 @@ _HUGE_PAGES: Final = "hugepages-"
 def requested(
     pods: Iterable[Pod], resource: str, container: str = "", *, pod_level: bool
 ) -> dict[str, int]:
-    """Return the request of each pod for a resource, in thousandths, by the pod's name.
+    """Return the requests of pods by name, in thousandths (calculateRequests).
 
-    With a container it is the request of the container of that name. Otherwise it is
-    the request of the pod as a whole, if the pod has one and `pod_level` is set (the
-    gate PodLevelResources), or the sum of its containers and sidecars. Raises
-    ComputationError if a request is missing.
-
-    Upstream: calculateRequests in pkg/controller/podautoscaler/replica_calculator.go.
+    With a `container` it is that container's. Otherwise it is the request of the pod as
+    a whole, if the pod has one and `pod_level` is set (the gate PodLevelResources), or
+    the sum of its containers and sidecars. Raises ComputationError if one is missing.
     """
     return {
         pod.metadata.name: _request_as_a_whole(pod, resource)

@@ -56,14 +56,11 @@ def replicas_for_utilization(
     target: int,
     thresholds: Thresholds,
 ) -> Proposal:
-    """Return the number that brings the usage to `target` per cent of the requests.
+    """Return the number for a `target` in per cent of requests (GetResourceReplicas).
 
-    `requests` returns the request of each pod. Raises ComputationError if no pod that
-    counts has both a metric and a request, and the errors of `requests`. A pod without
-    a metric counts with all of its request, or with the target if that is more,
-    where the others ask for fewer replicas.
-
-    Upstream: GetResourceReplicas.
+    Raises ComputationError if no pod that counts has a metric and a request, and the
+    errors of `requests`. A pod without a metric counts with all of its request, or with
+    the target if that is more, where the others ask for fewer replicas.
     """
     groups, usages = _measured(sample, thresholds)
     requested = requests()
@@ -86,9 +83,8 @@ def replicas_for_average(
 ) -> Proposal:
     """Return the number that brings the average of the pods' metrics to `target`.
 
-    Raises ComputationError if no pod that counts has a metric.
-
-    Upstream: GetRawResourceReplicas and GetMetricReplicas.
+    Raises ComputationError if no pod that counts has a metric. Upstream:
+    GetRawResourceReplicas and GetMetricReplicas.
     """
     groups, usages = _measured(sample, thresholds)
     calculation = _Calculation(
@@ -107,10 +103,9 @@ def replicas_for_value(
 ) -> Proposal:
     """Return the number that brings a metric that all pods share to `target`.
 
-    From zero replicas, the ratio of the metric to the target is the number. Raises
-    ComputationError if there should be pods and the selector selects none.
-
-    Upstream: GetObjectMetricReplicas and GetExternalMetricReplicas.
+    From zero replicas it is the ratio of the metric to the target. Raises
+    ComputationError if the selector selects no pods. Upstream: GetObjectMetricReplicas
+    and GetExternalMetricReplicas.
     """
     usage_ratio = ratio(usage, target)
     if current == 0:
@@ -230,10 +225,7 @@ def rounded_up(number: float) -> int:
 
 
 def divided(dividend: int, divisor: int) -> int:
-    """Return the quotient without its fraction, rounded towards 0 as in Go.
-
-    The divisor is positive.
-    """
+    """Return the quotient, rounded towards 0 as in Go; the divisor is positive."""
     quotient = abs(dividend) // divisor
     return quotient if dividend >= 0 else -quotient
 

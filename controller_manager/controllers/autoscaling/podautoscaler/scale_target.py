@@ -74,11 +74,10 @@ class TargetScales:
         return TargetScale(resource, scale)
 
     async def set(self, target: TargetScale, replicas: int) -> None:
-        """Set the number of replicas of a target.
+        """Set the number of replicas on the latest version of a target.
 
-        If the target has changed since, the number is set on its latest version. If
-        another client has changed the number of replicas, the conflict is raised: the
-        next sync decides with the new number. Raises the errors of the client.
+        If another client has changed the number, the conflict is raised: the next sync
+        decides with the new number.
         """
         resource, scale = target.resource, target.scale
         before = scale.spec.replicas

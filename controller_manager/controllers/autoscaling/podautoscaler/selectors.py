@@ -29,11 +29,7 @@ BY_TARGET: Final = Index(
 
 
 def selected(pods: Lister[Pod], namespace: str, selector: Selector) -> Sequence[Pod]:
-    """Return the pods of a namespace that a selector matches, by their names.
-
-    The order is fixed, so that a message about one of several pods always names the
-    same pod.
-    """
+    """Return the matching pods by their names, in an order that messages rely on."""
     found = pods.matching(namespace, selector)
     return sorted(found, key=lambda pod: pod.metadata.name)
 

@@ -24,10 +24,7 @@ FALSE: Final = "False"
 
 
 class SyncFailed(Exception):
-    """A sync, or a part of it, that failed; the message is for the log.
-
-    `is_spec` is true if the spec of the autoscaler is the cause.
-    """
+    """A failed part of a sync, for the log; by the autoscaler's spec if `is_spec`."""
 
     def __init__(self, message: str, *, is_spec: bool = False) -> None:
         super().__init__(message)

@@ -31,19 +31,13 @@ SCHEDULED_TIMESTAMP: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
 def job_name(cron_job: CronJob, scheduled: datetime) -> str:
-    """Return the name of the job for a run, with the run's minute since 1970.
-
-    Because of the name, no two jobs of one run can exist (getJobName).
-    """
+    """Return the name of the only job of a run: with its minute (getJobName)."""
     return f"{cron_job.metadata.name}-{int(scheduled.timestamp()) // 60}"
 
 
 def job_body(cron_job: CronJob, scheduled: datetime) -> bytes:
-    """Return the request body of the job for a run (getJobFromTemplate2).
-
-    The spec is copied as bytes, so none of its fields can be lost. The annotation
-    states the run's time in the zone of `timeZone`, or in UTC.
-    """
+    """Return the request body of the job for a run (getJobFromTemplate2)."""
+    # The spec is copied as bytes, so none of its fields can be lost.
     template = cron_job.spec.job_template
     zone = load_zone(cron_job.spec.time_zone or "")
     local = scheduled.astimezone(zone).isoformat().replace("+00:00", "Z")
@@ -128,10 +122,7 @@ class Known(Struct, frozen=True):
 
 
 def surplus(known: Known) -> Iterator[Job]:
-    """Yield the oldest finished jobs beyond the limits, succeeded ones first.
-
-    Jobs that are being deleted do not count any more (cleanupFinishedJobs).
-    """
+    """Yield the oldest finished jobs beyond the limits (cleanupFinishedJobs)."""
     spec = known.cron_job.spec
     yield from _beyond(spec.successful_jobs_history_limit, COMPLETE, known)
     yield from _beyond(spec.failed_jobs_history_limit, FAILED, known)
@@ -170,10 +161,7 @@ def uncached(known: Known) -> Iterator[ObjectReference]:
 
 
 def jobs_to_look_up(known: Known) -> Iterator[ObjectReference]:
-    """Yield the active jobs that only the list or only the cache has.
-
-    The API server must be asked whether they exist.
-    """
+    """Yield the active jobs that only the list or only the cache has."""
     yield from uncached(known)
     yield from (reference_to_job(job) for job in unlisted(known) if is_of_a_run(job))
 

@@ -60,11 +60,8 @@ class MatchedAction(Struct, frozen=True):
 
 
 def match(policy: PodFailurePolicy | None, pod: Pod) -> MatchedAction | None:
-    """Return the action of a policy for a failed pod; `None` if no rule matches.
-
-    Rules are tried in order. A rule with an action that this version does not know is
-    skipped. A pod that no rule matches is counted.
-    """
+    """Return the action of the first matching rule, `None` for no rule."""
+    # An action that this version does not know is skipped.
     for number, rule in enumerate(policy.rules or () if policy is not None else ()):
         if rule.action not in _ACTIONS:
             continue
@@ -158,10 +155,7 @@ class BackoffRecord(Struct, frozen=True):
     def after(
         self, succeeded: Collection[Pod], failed: Collection[Pod]
     ) -> "BackoffRecord":
-        """Return the record with pods that have ended since.
-
-        A success ends the backoff: then only failures after it count.
-        """
+        """Return the record with pods that have ended since; a success ends it."""
         ends = [finished_at(pod) for pod in failed]
         if succeeded:
             success = max(finished_at(pod) for pod in succeeded)
@@ -190,11 +184,8 @@ def _remaining(failures: int, since: datetime | None, now: datetime) -> float:
 
 
 def remaining_for_index(replaced: Pod | None, now: datetime) -> float:
-    """Return the seconds until the replacement of an index's last pod may be created.
-
-    Failures that the failure policy ignores count here. An index without a failed pod
-    does not wait.
-    """
+    """Return the seconds until an index gets the next pod."""
+    # Failures that the failure policy ignores count here.
     if replaced is None:
         return 0.0
     return _remaining(all_failures_of(replaced) + 1, finished_at(replaced), now)
@@ -203,11 +194,7 @@ def remaining_for_index(replaced: Pod | None, now: datetime) -> float:
 def may_start(
     indexes: Iterable[int], replaced: Mapping[int, Pod], now: datetime
 ) -> tuple[list[int], float]:
-    """Return the indexes that may get a pod now, and the seconds to wait.
-
-    The seconds are 0, unless no index may get a pod now.
-    `replaced` has the last failed pod of each index that has one.
-    """
+    """Return the indexes that may get a pod now; without any, the seconds to wait."""
     waits = {index: remaining_for_index(replaced.get(index), now) for index in indexes}
     ready = [index for index, wait in waits.items() if wait <= 0]
     return ready, 0.0 if ready else min(waits.values(), default=0.0)
@@ -254,12 +241,10 @@ def _restarts_containers(job: Job) -> bool:
 
 
 def finished_at(pod: Pod) -> datetime:
-    """Return the time at which a pod ended (getFinishedTime, backoff_utils.go).
-
-    It is the end of its last container, if all have ended; else the time at which the
-    kubelet set Ready to False; else the time at which podgc deleted the pod; else its
-    creation.
-    """
+    """Return the time at which a pod ended (getFinishedTime, backoff_utils.go)."""
+    # It is the end of its last container, if all have ended; else the time at which the
+    # kubelet set Ready to False; else the time at which podgc deleted the pod; else its
+    # creation.
     if (ended := _containers_ended_at(pod)) is not None:
         return ended
     ready, metadata = ready_condition(pod), pod.metadata
@@ -305,11 +290,8 @@ def _ends(statuses: Sequence[ContainerStatus]) -> list[datetime] | None:
 
 
 def failures_of(pod: Pod) -> int:
-    """Return the number of failures of the pod's index before the pod was created.
-
-    Failures that the failure policy ignores are not counted. An annotation that is
-    absent or has no valid count is 0: users may have changed it.
-    """
+    """Return the failures of the index before this pod, without ignored ones."""
+    # An annotation without a valid count is 0: users may have changed it.
     annotations = pod.metadata.annotations
     return _count(annotations.index_failures if annotations is not None else None)
 
@@ -325,11 +307,7 @@ def all_failures_of(pod: Pod) -> int:
 def annotations_of_replacement(
     policy: PodFailurePolicy | None, replaced: Pod | None
 ) -> dict[str, str]:
-    """Return the annotations with the counts of the pod that replaces a failed one.
-
-    The first pod of an index replaces none. The count of ignored failures is there
-    only if it is not 0.
-    """
+    """Return the annotations of the next pod of an index, with the counts."""
     failures = ignored = 0
     if replaced is not None:
         failures = failures_of(replaced)
@@ -346,11 +324,9 @@ def annotations_of_replacement(
 
 
 def ends_index(policy: PodFailurePolicy | None, pod: Pod, limit: int) -> bool:
-    """Tell whether a failed pod makes its index fail for good.
-
-    It does if the failure policy says so, or if the failure counts and the index had
-    failed `limit` times before (backoffLimitPerIndex).
-    """
+    """Tell whether a failed pod makes its index fail for good."""
+    # It does if the failure policy says so, or if the failure counts and the index had
+    # failed `limit` times before (backoffLimitPerIndex).
     matched = match(policy, pod)
     if matched is not None and matched.action in (FAIL_INDEX, IGNORE):
         return matched.action == FAIL_INDEX
@@ -362,10 +338,8 @@ def pods_to_replace(
 ) -> dict[int, Pod]:
     """Return the last failed pod of each index that still needs a replacement.
 
-    These pods keep their finalizer. `failed` are the failed pods that have it.
-    `settled` are sets of the indexes that need no replacement: they succeeded, failed
-    for good, or have an active pod, which has taken over the counts. Pods without a
-    valid index are left out; the caller leaves out indexes beyond spec.completions.
+    These pods keep their finalizer. `settled` are sets of the indexes that need none:
+    they succeeded, failed for good, or have an active pod with the counts.
     """
     last: dict[int, Pod] = {}
     for pod in failed:

@@ -56,11 +56,8 @@ class _PodSpec(APIStruct, frozen=True):
 
 
 def is_gang(job: Job) -> bool:
-    """Tell whether all pods of a job run at the same time, and need each other.
-
-    A job whose template names a group is not a gang: its group has another owner.
-    Upstream: IsGangSchedulingCandidate.
-    """
+    """Tell whether all pods must run together (IsGangSchedulingCandidate)."""
+    # If the template names a group, that has another owner.
     spec = job.spec
     return (
         is_indexed(job)
@@ -72,12 +69,10 @@ def is_gang(job: Job) -> bool:
 
 
 def is_new(job: Job, pods: Sequence[Pod]) -> bool:
-    """Tell whether a job, as it is stored, has never started (isNewJob).
-
-    A job that is older than the gate must not become a gang. Pods may be gone, a
-    suspended job loses its start time, and only the condition shows that a job was
-    suspended before any of its pods ended.
-    """
+    """Tell whether a job, as it is stored, has never started (isNewJob)."""
+    # A job that is older than the gate must not become a gang. Pods may be gone, a
+    # suspended job loses its start time, and only the condition shows that a job was
+    # suspended before any of its pods ended.
     status = job.status
     return not (
         pods
@@ -151,10 +146,8 @@ def workload_body(job: Job) -> JSON:
 
 
 def pod_group_body(job: Job, workload: Workload) -> JSON:
-    """Return the group of pods to create from the only template of a workload.
-
-    The workload owns the group, too, but its deletion does not wait for the group.
-    """
+    """Return the group of pods to create from the only template of a workload."""
+    # The workload owns the group, too, but its deletion does not wait for the group.
     origin = workload.metadata.name
     (template,) = workload.spec.pod_group_templates or ()
     owner = OwnerReference(
@@ -184,20 +177,16 @@ def _reference_to(job: Job) -> OwnerReference:
 
 
 def workload_name(job: str, uid: str) -> str:
-    """Return the name of the workload of a job with this name and uid.
-
-    The hash is of the text that Go's DeepHashObject makes of a uid.
-    """
+    """Return the name of a job's workload."""
+    # The hash is of the text that Go's DeepHashObject makes of a uid.
     end = safe_encode(fnv1a(f"(types.UID){uid}".encode()))
     return f"{job[: _LONGEST_NAME - len(end) - 1]}-{end}"
 
 
 def pod_group_name(workload: str, template: str) -> str:
-    """Return the name of the group that is made from a template of a workload.
-
-    If both names together are too long, each gets half of the space. The longer name
-    also gets the space that a short name leaves.
-    """
+    """Return the name of the group that is made from a template of a workload."""
+    # If both names together are too long, each gets half of the space. The longer name
+    # also gets the space that a short name leaves.
     end = safe_encode(fnv1a(f"{workload}{template}".encode()))
     space = _LONGEST_NAME - len(end) - 2
     half = space // 2
@@ -222,7 +211,6 @@ class GangScheduling:
     """
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the caches of workloads and groups if the gate is enabled."""
         self._client = context.client
         self._recorder = context.recorder
         self._logger = context.logger
@@ -234,12 +222,10 @@ class GangScheduling:
             self._groups = context.lister(POD_GROUPS, GROUPS_BY_WORKLOAD)
 
     async def group_of(self, job: Job, pods: Sequence[Pod]) -> str:
-        """Return the name of the group for a job's pods, "" if the job is not a gang.
+        """Return the group of a job's pods, "" if the job is not a gang.
 
-        `job` is the stored job, and `pods` are its pods. A missing group is created. A
-        missing workload is created only for a job that has never started. Raises the
-        errors of the client: then no pod may be created, because its group cannot be
-        set later.
+        `job` is the stored job. After an error no pod may be created, because its group
+        cannot be set later.
         """
         if self._workloads is None or self._groups is None or not is_gang(job):
             return ""

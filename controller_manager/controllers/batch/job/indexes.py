@@ -31,11 +31,9 @@ class IndexSet(Struct, frozen=True, dict=True):
 
     @classmethod
     def parse(cls, text: str, completions: int) -> "IndexSet":
-        """Return the indexes below `completions` of a text like ``1,3-5,7``.
-
-        Invalid parts are left out: the API server validates both fields of this format,
-        so only a status written long ago can have invalid parts.
-        """
+        """Return the indexes below `completions` of a text like ``1,3-5,7``."""
+        # Invalid parts are left out: the API server validates both fields of this
+        # format, so only a status written long ago can have invalid parts.
         read = (_interval(each, completions) for each in text.split(","))
         return cls(_merged(sorted(each for each in read if each is not None)))
 
@@ -60,11 +58,9 @@ class IndexSet(Struct, frozen=True, dict=True):
         return sum(last - first + 1 for first, last in self.intervals)
 
     def union(self, other: "IndexSet") -> "IndexSet":
-        """Return the indexes of both sets.
-
-        The time is linear in the number of intervals: sorting merges two sorted runs.
-        A few intervals are put among many by copying those between them.
-        """
+        """Return the indexes of both sets."""
+        # The time is linear in the number of intervals: sorting merges two sorted runs.
+        # A few intervals are put among many by copying those between them.
         few, many = sorted((self, other), key=lambda each: len(each.intervals))
         if not few.intervals:
             return many
@@ -121,12 +117,8 @@ class IndexSet(Struct, frozen=True, dict=True):
 
 
 def first_pending(taken: IndexSet, count: int, completions: int) -> list[int]:
-    """Return the lowest indexes below `completions` that are not taken.
-
-    The result has at most `count`. `taken` are the indexes that need no new pod: they
-    succeeded or failed, or have an active pod. The time is linear in the
-    intervals and `count`, not in `completions`.
-    """
+    """Return at most `count` of the lowest indexes that are not taken."""
+    # The time is linear in the intervals and `count`, not in `completions`.
     found: list[int] = []
     candidate = 0
     for first, last in (*taken.intervals, (completions, completions)):
@@ -215,7 +207,6 @@ class IndexTexts:
     """
 
     def __init__(self) -> None:
-        """Start empty."""
         self._known: dict[str, dict[tuple[str, int], IndexSet]] = {}
 
     def read(self, key: str, text: str, completions: int) -> IndexSet:

@@ -47,10 +47,10 @@ The pods of a job come one after the other, so a few are enough.
 async def remove_finalizer(
     client: Client, pod: Pod, *, unless_changed: bool = False
 ) -> None:
-    """Remove the finalizer of jobs from a pod; do nothing if the pod is gone.
+    """Remove the finalizer of jobs from a pod, unless the pod is gone.
 
-    The uid is a precondition: a later pod of this name keeps its finalizer. With
-    `unless_changed`, raises Conflict if the pod differs from the cached one.
+    The uid is a precondition. With `unless_changed`, raises Conflict if the pod differs
+    from the cached one.
     """
     metadata = pod.metadata
     changes: dict[str, Any] = {
@@ -204,10 +204,7 @@ class GoneJobs:
         return len(self._uids)
 
     async def is_gone(self, namespace: str, name: str, uid: str) -> bool:
-        """Tell whether a job is gone; ask the API server if that is not known.
-
-        Raises what the client raises.
-        """
+        """Tell whether a job is gone; ask the API server if that is not known."""
         lock = self._asking.setdefault(uid, asyncio.Lock())
         async with lock:
             if uid in self._uids:

@@ -119,10 +119,7 @@ def replaces_only_failed(job: Job) -> bool:
 
 
 class Tally(Struct, frozen=True, kw_only=True):
-    """A job and its pods at the beginning of a sync, sorted and counted.
-
-    Upstream: syncJobCtx.
-    """
+    """A job and its pods at the beginning of a sync (syncJobCtx)."""
 
     job: Job
 
@@ -188,11 +185,9 @@ def has_finalizer(pod: Pod) -> bool:
 
 
 def is_uncounted(job: Job, pod: Pod) -> bool:
-    """Tell whether an adopted pod must be counted: then it gets the finalizer.
-
-    A pod with the job's uid as label was made by the job. If this pod has ended and has
-    no finalizer, it was counted before it lost its owner. Upstream counts it again.
-    """
+    """Tell whether an adopted pod must be counted: then it gets the finalizer."""
+    # A pod with the job's uid as label was made by the job. If it has ended and has no
+    # finalizer, it was counted before it lost its owner. Upstream counts it again.
     made = any(labels_of(pod).get(key) == job.metadata.uid for key in _CONTROLLER_UIDS)
     return has_finalizer(pod) or not (made and is_terminal(pod))
 
@@ -355,10 +350,7 @@ NO_CHANGE: Final = PodPlan()
 
 
 def plan_pods(tally: Tally, now: datetime) -> PodPlan:
-    """Return the pods to create or to delete for a job that goes on (manageJob).
-
-    A sync either creates or deletes. Deletions come first.
-    """
+    """Return the pods to create or to delete, never both (manageJob)."""
     active = len(tally.active)
     if is_suspended(tally.job):
         return PodPlan(delete=tuple(_surplus(tally, active)))
@@ -441,11 +433,9 @@ _PHASES: Final[Mapping[str, int]] = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def in_deletion_order(pods: Iterable[Pod]) -> list[Pod]:
-    """Return the pods in the order of deletion (ActivePods, controller_utils.go).
-
-    Pods that are not assigned, pending or not ready come first, then pods that have
-    been ready for the shortest time, have restarted most, or are youngest.
-    """
+    """Return the pods in the order of deletion (ActivePods, controller_utils.go)."""
+    # Pods that are not assigned, pending or not ready come first, then pods that have
+    # been ready for the shortest time, have restarted most, or are youngest.
     return sorted(pods, key=_rank)
 
 
@@ -488,10 +478,7 @@ _VARIABLE: Final = {
 
 
 def pod_bodies(tally: Tally, plan: PodPlan, group: str = "") -> Iterator[bytes]:
-    """Yield the request bodies of the pods to create.
-
-    The pods of a gang have indexes, and name their `group`.
-    """
+    """Yield the bodies of the pods to create; pods of a gang name their `group`."""
     job = tally.job
     reference = controller_reference(job, JOBS.api_version, JOBS.kind)
     template = _tracked(job.spec.template)

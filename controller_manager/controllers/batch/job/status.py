@@ -169,12 +169,9 @@ def _deleted(pod: Pod, time: str) -> Pod:
 
 
 def find_finished_condition(tally: Tally, now: datetime) -> FinishedCondition | None:
-    """Return the reason for which the job ends now, `None` if it goes on.
-
-    A condition that the status has already is final. A job whose completions are
-    reached is not found here, because that depends on the pods that are left: see
-    `completed`.
-    """
+    """Return the reason for which the job ends now, `None` if it goes on."""
+    # A condition that the status has already is final. That the completions are reached
+    # depends on the pods that are left: see `completed`.
     return (
         _standing(tally.job)
         or _failed_by_policy(tally)
@@ -239,11 +236,9 @@ def _succeeded_by_policy(tally: Tally) -> FinishedCondition | None:
 def satisfied(
     policy: SuccessPolicy | None, succeeded: IndexSet, completions: int
 ) -> str | None:
-    """Return the message of the first rule that is satisfied; `None` if none is.
-
-    The indexes of a rule that are not below `completions` are left out: an elastic
-    job may have been made smaller (matchSuccessPolicy, success_policy.go).
-    """
+    """Return the message of the first satisfied rule (matchSuccessPolicy)."""
+    # Indexes that are not below `completions` are left out: an elastic job may have
+    # been made smaller.
     if policy is None or not succeeded:
         return None
     for number, rule in enumerate(policy.rules or ()):
@@ -266,12 +261,9 @@ def _is_satisfied(
 
 
 def seconds_to_deadline(job: Job, now: datetime) -> float | None:
-    """Return the seconds until activeDeadlineSeconds are over, 0 or less afterwards.
-
-    `None` if the job has no deadline, has not started, or is suspended. The clock of a
-    job that is about to be resumed starts now: managers before 1.35 left the old start
-    time in the status.
-    """
+    """Return the seconds until activeDeadlineSeconds are over; `None` for never."""
+    # The clock of a job that is about to be resumed starts now: managers before 1.35
+    # left the old start time in the status.
     limit, start = job.spec.active_deadline_seconds, job.status.start_time
     if limit is None or start is None or is_suspended(job):
         return None
@@ -281,10 +273,7 @@ def seconds_to_deadline(job: Job, now: datetime) -> float | None:
 
 
 def completed(tally: Tally, active: int) -> FinishedCondition | None:
-    """Return the condition of a job with all its successes and no `active` pod left.
-
-    A job without completions needs one success.
-    """
+    """Return the condition of a job with its successes, or one, and no active pod."""
     completions = tally.job.spec.completions
     wanted = 1 if completions is None else completions
     if active or tally.succeeded < wanted:
@@ -295,10 +284,8 @@ def completed(tally: Tally, active: int) -> FinishedCondition | None:
 def will_write(
     tally: Tally, finished: FinishedCondition | None, plan: PodPlan | None
 ) -> bool:
-    """Tell whether a sync will change or count pods, or end the job.
-
-    A job may seem complete because the cache lacks its last pods.
-    """
+    """Tell whether a sync will change or count pods, or end the job."""
+    # A job may seem complete because the cache lacks its last pods.
     return (
         plan not in (None, NO_CHANGE)
         or finished is not None
@@ -360,10 +347,9 @@ def first_status(
     *,
     keeps_start: bool = False,
 ) -> tuple[JobStatus, Mentions]:
-    """Return the first status of a sync, which mentions all pods that have ended.
+    """Return the status that mentions all ended pods and has `finished`.
 
-    The status gets the condition `finished`, too. With `keeps_start`, a job that is
-    suspended keeps its start time.
+    With `keeps_start`, a job that is suspended keeps its start time.
     """
     job = tally.job
     tracked = {pod.metadata.uid for pod in tally.tracked}
@@ -452,10 +438,7 @@ def _may_release(tally: Tally, pod: Pod, finished: FinishedCondition | None) -> 
 
 
 def count_released(status: JobStatus, tracked: AbstractSet[str]) -> JobStatus:
-    """Count the mentioned pods that have no finalizer any more.
-
-    `tracked` are the uids of the pods that have one.
-    """
+    """Count the mentioned pods whose uids are not `tracked` any more."""
     mentioned = status.uncounted_terminated_pods or NO_PODS
     succeeded = [uid for uid in mentioned.succeeded or () if uid in tracked]
     failed = [uid for uid in mentioned.failed or () if uid in tracked]
@@ -472,13 +455,11 @@ def count_released(status: JobStatus, tracked: AbstractSet[str]) -> JobStatus:
 def with_final_condition(
     job: Job, status: JobStatus, finished: FinishedCondition | None, now: datetime
 ) -> JobStatus:
-    """Return the status with the final condition, if the job can have that now.
-
-    The job cannot have it while pods are not counted, or still terminate. A suspended
-    job has no start time, and then the API server refuses the condition until the job
-    is resumed, unless it wants no completions. The API server also refuses a completion
-    before the start, which a clock that was set back would cause.
-    """
+    """Return the status with the final condition, if the job can have that now."""
+    # Not while pods are not counted, or still terminate. A suspended job has no start
+    # time, and then the API server refuses the condition until the job is resumed,
+    # unless it wants no completions. It also refuses a completion before the start,
+    # which a clock that was set back would cause.
     uncounted = status.uncounted_terminated_pods or NO_PODS
     if (
         finished is None
@@ -522,11 +503,9 @@ def condition(
 def with_condition(
     conditions: tuple[JobCondition, ...] | None, new: JobCondition
 ) -> tuple[JobCondition, ...] | None:
-    """Return the conditions with a new one (ensureJobConditionStatus).
-
-    A present condition with the same status, reason and message is kept, with its
-    times. A false condition is not added: its absence means the same.
-    """
+    """Return the conditions with a new one (ensureJobConditionStatus)."""
+    # A present condition with the same status, reason and message is kept, with its
+    # times. A false condition is not added: its absence means the same.
     present = find_condition(conditions, new.type)
     if present is None:
         return conditions if new.status == "False" else (*(conditions or ()), new)
