@@ -105,7 +105,6 @@ class EvictionMetrics:
     """The metrics of a controller that evicts pods because of taints."""
 
     def __init__(self, registry: CollectorRegistry, prefix: str) -> None:
-        """Register the collectors; their names begin with the prefix."""
         self._deletions = Counter(
             f"{prefix}_pod_deletions_total",
             "Number of pods that were deleted since this process started",

@@ -232,7 +232,6 @@ class LiveProtectionReconciler(Reconciler[CompleteT]):
     """The resources whose objects may use a protected object."""
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; index the deleted objects that have the finalizer."""
         super().__init__(context)
         index = self.protection.waiting
         waiting = context.lister(self.resource, index)

@@ -143,7 +143,6 @@ def required_nodes(
 
 
 def _compile_term(term: NodeSelectorTerm) -> _Term | None:
-    """Return the term, compiled; `None` if it matches no node."""
     if not term.match_expressions and not term.match_fields:
         return None
     expressions = tuple(map(_compile_label, term.match_expressions or ()))

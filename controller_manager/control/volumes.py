@@ -31,7 +31,6 @@ class StorageOperationMetrics:
     """``storage_operation_duration_seconds`` (pkg/volume/util/metrics.go)."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collector."""
         self._seconds = Histogram(
             "storage_operation_duration_seconds",
             "Seconds that operations on volumes took",

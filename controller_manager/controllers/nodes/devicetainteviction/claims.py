@@ -231,7 +231,6 @@ class Claims:
     """The claims, their devices and the rules, as the caches show them."""
 
     def __init__(self, context: ControllerContext, *, with_rules: bool) -> None:
-        """Watch claims and slices, and rules if their gate is enabled."""
         self._pods = context.lister(PODS)
         self._claims = context.lister(RESOURCE_CLAIMS, CLAIMS_BY_DEVICE)
         self._slices = context.lister(
@@ -346,7 +345,6 @@ class Claims:
         return tuple(found)
 
     def _claim_for(self, pod: Pod, wanted: PodResourceClaim) -> ResourceClaim | None:
-        """Return a claim of a pod, if it may use it."""
         name, is_generated = _name_of_claim(pod, wanted)
         claim = self._claims.get(pod.metadata.namespace, name) if name else None
         if claim is None:
@@ -359,7 +357,6 @@ class Claims:
         return claim if is_reserved else None
 
     def _find(self, device: AllocatedDevice) -> tuple[ResourceSlice, Device] | None:
-        """Return a device as it is published, with its slice."""
         last = self.last_generation(f"{device.driver}/{device.pool}")
         name = str(name_of(device))
         for resource_slice in self._slices.by_index(SLICES_BY_DEVICE, name):

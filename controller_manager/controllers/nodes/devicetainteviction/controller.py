@@ -119,7 +119,6 @@ class DeviceTaintEviction:
         self._watch(context.informers, with_rules=has_rules)
 
     def _watch(self, informers: ControllerInformers, *, with_rules: bool) -> None:
-        """Add the handlers of pods, claims, slices and rules."""
         informers.informer(PODS).add_handler(
             Handler(
                 on_add=self._pod_added,
@@ -263,7 +262,6 @@ class DeviceTaintEviction:
         return DONE if after is None else Done(max(after, _SHORTEST_WAIT))
 
     async def _enqueue_selected(self, selectors: list[DeviceTaintSelector]) -> None:
-        """Enqueue the pods whose devices a changed rule selects or has selected."""
         if not selectors:
             return
         for number, claim in enumerate(list(self._claims.allocated())):
@@ -388,7 +386,6 @@ class DeviceTaintEviction:
         return await self._evict(key, pod, planned, reasons)
 
     def _plan(self, key: str, pod: Pod, reasons: claims.Reasons) -> Planned:
-        """Store the planned eviction; the status of its rules is updated later."""
         uid = pod.metadata.uid
         origins = [each.origin for each in reasons if each.origin.is_rule]
         rules = frozenset(each.uid for each in origins)
@@ -421,7 +418,6 @@ class DeviceTaintEviction:
         return DONE
 
     def _count(self, reasons: claims.Reasons) -> None:
-        """Count a pod that was evicted; the status of its rules is updated later."""
         time = claims.due(reasons)
         if time is not None:
             delay = (self._clock.now() - time).total_seconds()
@@ -462,7 +458,6 @@ class DeviceTaintEviction:
         )
 
     def _cancel(self, key: str) -> None:
-        """Forget an eviction that is not needed any more; record an event."""
         planned = self._planned.pop(key, None)
         if planned is not None:
             self._announce(planned.uid, key, "Cancelling deletion")
@@ -476,7 +471,6 @@ class DeviceTaintEviction:
 
 
 def _tainted(slices: Iterable[ResourceSlice]) -> Taints:
-    """Return the devices of slices that have NoExecute taints."""
     devices = (
         each for resource_slice in slices for each in resource_slice.spec.devices or ()
     )

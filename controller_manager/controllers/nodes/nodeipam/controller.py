@@ -134,7 +134,6 @@ class NodeIPAMReconciler(Reconciler[Node]):
             self._wake()
 
     async def _list_nodes(self) -> None:
-        """Read all nodes from the API server, and store their ranges."""
         while True:
             try:
                 async for page in self.client.list_all(NODES):
@@ -172,7 +171,6 @@ class NodeIPAMReconciler(Reconciler[Node]):
             self.logger.warning(message, node=name, podCIDRs=",".join(ranges))
 
     def _report_exhausted(self, node: Node) -> NoReturn:
-        """Add the node to the waiting ones, and raise SyncError."""
         name = node.metadata.name
         self._waiting.setdefault(name)
         self._event(node, "CIDRNotAvailable")
@@ -180,7 +178,6 @@ class NodeIPAMReconciler(Reconciler[Node]):
         raise SyncError(msg)
 
     def _wake(self) -> None:
-        """Enqueue the node that has waited longest, if a range is free now."""
         if self._waiting and not self._allocator.is_exhausted:
             self.queue.add(next(iter(self._waiting)))
 
@@ -225,5 +222,4 @@ class NodeIPAMReconciler(Reconciler[Node]):
 
 
 def _texts_of(node: Node) -> list[str]:
-    """Return the ranges of a node, the first family first."""
     return list(node.spec.pod_cidrs or filter(None, (node.spec.pod_cidr,)))

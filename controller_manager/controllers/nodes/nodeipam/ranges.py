@@ -97,7 +97,6 @@ def read_settings(pods: PodRangesConfig, options: NodeIPAMOptions) -> Settings:
 
 
 def _cluster_networks(text: str) -> Sequence[Network]:
-    """Return the cluster's ranges: one, or one for each family."""
     flag = f"--cluster-cidr={text}"
     if not text.strip():
         msg = "--cluster-cidr: give the range of the pods, --allocate-node-cidrs is set"
@@ -156,7 +155,6 @@ def _check_size(cluster: ClusterRange) -> None:
 
 
 def _service_networks(text: str) -> tuple[tuple[Network, ...], tuple[str, ...]]:
-    """Return the services' ranges, and the invalid entries."""
     networks, unread = [], []
     for each in text.split(","):
         try:
@@ -353,7 +351,6 @@ class RangeAllocator:
     """
 
     def __init__(self, settings: Settings, metrics: NodeIPAMMetrics) -> None:
-        """Take the ranges of the cluster; those of its services are never free."""
         self._metrics = metrics
         self._sets = [
             CIDRSet(each.network, each.mask_size) for each in settings.cluster

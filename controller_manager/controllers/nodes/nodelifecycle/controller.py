@@ -242,7 +242,6 @@ class NodeMonitor:
         self._recorder.event(NODES, Node(metadata=metadata), NORMAL, reason, message)
 
     async def _check_health(self, names: Iterable[str]) -> list[str]:
-        """Update the status of nodes; return the nodes that are silent for too long."""
         dead = []
         for number, name in enumerate(names):
             record = self._tracker.get(name)
@@ -295,7 +294,6 @@ class NodeMonitor:
         self._metrics.node_seconds.observe(self._clock.monotonic() - began)
 
     async def _apply_disruption(self) -> None:
-        """Set the eviction rates of the zones by the numbers of healthy nodes."""
         counts = self._tracker.counts()
         found = topology.disruption(self._states, counts, self._rates)
         for zone in self._states.keys() | counts.keys():
@@ -317,7 +315,6 @@ class NodeMonitor:
             self._tracker.restart_grace_periods(self._clock.monotonic())
 
     async def _remove_taints(self, record: health.NodeRecord) -> None:
-        """Remove the taints by which the pods of a node are evicted."""
         self.tainter.discard(record.zone, record.node.metadata.name)
         kept = taints.without_no_execute(record.node)
         if kept is not None:

@@ -119,7 +119,6 @@ def taints_json(taints: Sequence[Taint]) -> list[dict[str, Any]] | None:
 def _swapped(
     node: Node, wanted: Iterable[str], unwanted: Iterable[str], effect: str, now: str
 ) -> tuple[Taint, ...] | None:
-    """Return the taints of a node without those unwanted and with those wanted."""
     before = node.spec.taints or ()
     gone = {(key, effect) for key in unwanted}
     kept = tuple(each for each in before if (each.key, each.effect) not in gone)

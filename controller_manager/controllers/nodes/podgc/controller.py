@@ -122,7 +122,6 @@ class PodGCMetrics:
     """The ``pod_gc_collector_*`` metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         self._deletions = Counter(
             "pod_gc_collector_force_delete_pods_total",
             "Number of pods that were to be deleted by force",
@@ -208,7 +207,6 @@ class PodGarbageCollector:
             self._logger.error("Pod not deleted", err=str(problem))
 
     async def _pods_to_check(self, nodes: Mapping[str, Node]) -> list[Pod]:
-        """Return the pods that may be collected; other tasks run meanwhile."""
         found = []
         for number, pod in enumerate(self._pods.all()):
             if may_be_collected(pod, nodes):

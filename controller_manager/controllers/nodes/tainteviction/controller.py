@@ -181,7 +181,6 @@ class TaintEviction:
     async def _evict(
         self, key: str, pod: Pod, node: Node | None, eviction: Eviction
     ) -> Outcome:
-        """Evict a pod whose time is over, if the API server agrees."""
         if node is not None and (requeue := await self._must_wait(node, eviction.due)):
             return requeue
         if not eviction.is_announced:

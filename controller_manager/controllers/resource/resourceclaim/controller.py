@@ -109,7 +109,6 @@ class ResourceClaimController:
         self._watch(context.informers)
 
     def _watch(self, informers: ControllerInformers) -> None:
-        """Add the handlers of pods, groups, claims and templates."""
         informers.informer(PODS).add_handler(
             Handler(
                 on_add=self._pod_changed,
@@ -173,7 +172,6 @@ class ResourceClaimController:
             self.queue.add(f"claim:{namespace}/{name}")
 
     def _claim_changed(self, claim: ResourceClaim) -> None:
-        """Enqueue a claim, and its pods and its group if they need a sync."""
         self.queue.add("claim:" + key_of(claim))
         for pod in self._pods.by_index(consumers.PODS_BY_CLAIM, key_of(claim)):
             self._pod_changed(pod)
@@ -184,7 +182,6 @@ class ResourceClaimController:
             self._claim_changed(new)
 
     def _enqueue_group(self, claim: ResourceClaim) -> None:
-        """Enqueue the group that a claim was created for, and the pods of the group."""
         namespace = claim.metadata.namespace
         for each in claim.metadata.owner_references or ():
             group = self._find_group(namespace, each.name)
@@ -206,7 +203,6 @@ class ResourceClaimController:
         self._enqueue_pods(group)
 
     def _group_changed(self, group: PodGroup) -> None:
-        """Enqueue a group that needs a sync."""
         if self._group_needs_sync(group):
             self.queue.add("podgroup:" + key_of(group))
 
@@ -410,7 +406,6 @@ class ResourceClaimController:
     # Groups.
 
     def _group_needs_sync(self, group: PodGroup) -> bool:
-        """Tell whether a group lacks a claim from a template."""
         consumer = consumers.of_group(group)
         return not is_deleting(group) and any(
             self._group_lacks(consumer, each) for each in consumer.wanted

@@ -263,7 +263,6 @@ def event_text(error: Exception) -> str:
 def _oldest(
     owned: Iterable[ResourceClaim], consumer: Consumer, entry: PodResourceClaim
 ) -> str | None:
-    """Return the name of the oldest claim of a consumer that belongs to an entry."""
     found = [
         each
         for each in owned

@@ -43,7 +43,6 @@ class PoolStatusMetrics:
     """The ``resourcepoolstatusrequest_controller_*`` metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         prefix = "resourcepoolstatusrequest_controller"
         self._processed = Counter(
             f"{prefix}_requests_processed_total",
@@ -118,7 +117,6 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
     """Responds to each request once, as soon as the requested pools are complete."""
 
     def _asking(self, found: ResourceSlice) -> Iterable[str]:
-        """Return the requests that may wait for a slice."""
         return map(key_of, self._open.by_index(OPEN, found.spec.driver))
 
     watches = (
@@ -127,7 +125,6 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
     )
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; index slices, claims and requests by driver."""
         self._open = context.lister(RESOURCE_POOL_STATUS_REQUESTS, OPEN)
         self._slices = context.lister(RESOURCE_SLICES, SLICES)
         self._claims = context.lister(RESOURCE_CLAIMS, ALLOCATIONS)
@@ -184,7 +181,6 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
         return True
 
     def _requeue_after(self, request: ResourcePoolStatusRequest) -> float:
-        """Return the seconds until a request is deleted."""
         since, kept = request.metadata.creation_timestamp, _PATIENCE
         if request.status is not None:
             kept = _KEPT

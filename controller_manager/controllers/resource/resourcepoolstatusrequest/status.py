@@ -69,7 +69,6 @@ def answer(
 def _newest_slices(
     asked: ResourcePoolStatusRequestSpec, slices: Iterable[ResourceSlice]
 ) -> Mapping[str, Sequence[ResourceSlice]]:
-    """Return the slices of the newest generation of each pool, by its name."""
     found: defaultdict[str, list[ResourceSlice]] = defaultdict(list)
     for each in slices:
         if asked.pool_name in (None, "", each.spec.pool.name):

@@ -68,7 +68,6 @@ class PodGroupProtectionReconciler(LiveProtectionReconciler[PodGroup]):
     users = (USERS,)
 
     def _held_group(self, pod: Pod) -> Iterable[str]:
-        """Return the group of a pod if it is deleted and has the finalizer."""
         key = group_of(pod)
         group = self.objects.by_key(key) if key else None
         return (key,) if group is not None and is_held(group) else ()
@@ -83,7 +82,6 @@ class PodGroupProtectionReconciler(LiveProtectionReconciler[PodGroup]):
     )
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; index the pods by their groups."""
         super().__init__(context)
         self._users = context.lister(PODS, BY_GROUP)
 

@@ -194,7 +194,6 @@ class AttachDetachReconciler(Reconciler[Node]):
         return await self._sync_node(key)
 
     async def _sync_node(self, name: str) -> Outcome:
-        """Plan for the volumes of a node, and carry the plan out."""
         view = self._views.of(name, self._last_in_use.get(name))
         self._metrics.count(view)
         now = self.clock.monotonic()
@@ -236,7 +235,6 @@ class AttachDetachReconciler(Reconciler[Node]):
                 self._pending.add(key, view.name)
 
     def _requeue_after(self, plan: NodePlan, name: str) -> float | None:
-        """Return in how many seconds to sync the node again, if nothing changes."""
         now = self.clock.monotonic()
         times = [plan.requeue_after(now)]
         times += [
@@ -275,7 +273,6 @@ class AttachDetachReconciler(Reconciler[Node]):
     def _record_events(
         self, view: NodeView, node_volume: NodeVolume, plan: VolumePlan
     ) -> None:
-        """Record the events of a plan that needs no write."""
         volume = node_volume.volume
         if volume is None:
             return
@@ -342,7 +339,6 @@ class AttachDetachReconciler(Reconciler[Node]):
             raise SyncError(msg)
 
     def _report_attached(self, view: NodeView, node_volume: NodeVolume) -> None:
-        """Report that a volume is attached, once for each attachment."""
         volume, attachment = node_volume.volume, node_volume.attachment
         if volume is None:
             return
@@ -453,7 +449,6 @@ class AttachDetachReconciler(Reconciler[Node]):
         self.logger.v(2).info("Attaching volume", volumeName=node_volume.key, node=node)
 
     def _report_failure(self, node: str, node_volume: NodeVolume, failure: str) -> None:
-        """Report a failed attempt to attach a volume."""
         volume = node_volume.volume
         if volume is None:
             return
@@ -494,13 +489,11 @@ def is_in_use(node: Node, node_volume: NodeVolume, plan: VolumePlan) -> bool:
 
 
 def _name_among(node_volume: NodeVolume, node: Node, names: Iterable[str]) -> str:
-    """Return the unique name among `names` that is the volume's, "" for none."""
     wanted, on = node_volume.attachment_name, node.metadata.name
     return next((each for each in names if attachment_name(each, on) == wanted), "")
 
 
 def _new_attachment(node: str, node_volume: NodeVolume) -> VolumeAttachment | None:
-    """Return the attachment to create for a volume."""
     volume = node_volume.volume
     if volume is None or volume.csi is None:
         return None

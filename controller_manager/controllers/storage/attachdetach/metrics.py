@@ -37,7 +37,6 @@ class AttachDetachMetrics(Collector):
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collector."""
         self._forced: Counter[str] = Counter({each.value: 0 for each in ForcedDetach})
         self._nodes: dict[str, _Counts] = {}
         registry.register(self)

@@ -176,7 +176,6 @@ def listed(tracked: TrackedVolume, uid: str) -> TrackedVolume:
 
 
 def _settled(tracked: TrackedVolume, uid: str) -> TrackedVolume:
-    """Return the tracked data of a volume that is attached and listed."""
     return TrackedVolume(
         announced=tracked.announced if tracked.announced == uid else "",
         multi_attach_reported=tracked.multi_attach_reported,
@@ -229,7 +228,6 @@ def _list(node_volume: NodeVolume, tracked: TrackedVolume, now: float) -> Volume
 
 
 def _attach(node_volume: NodeVolume, tracked: TrackedVolume, now: float) -> VolumePlan:
-    """Create an attachment, or wait for the driver that attaches the volume."""
     tracked = replace(tracked, attached_since=None)
     attachment = node_volume.attachment
     if attachment is None:

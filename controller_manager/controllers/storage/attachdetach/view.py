@@ -258,7 +258,6 @@ class NodeViews:
                 )
 
     def _is_kept(self, node_volume: NodeVolume, desired: DesiredVolumes) -> bool:
-        """Tell whether the volume may be an unresolved volume of a pod."""
         if not desired.unresolved:
             return False
         unique, attachment = node_volume.unique_name, node_volume.attachment
@@ -369,7 +368,6 @@ class NodeViews:
         return found[0] if found and attachment_name(found[0], node) == name else None
 
     def _attachments_of(self, unique: str) -> Iterator[Attachment]:
-        """Yield the attachments of a volume to any node."""
         volumes = self._volumes.persistent.by_index(BY_UNIQUE_NAME, unique)
         for source in dict.fromkeys(
             (unique, *(each.metadata.name for each in volumes))

@@ -93,11 +93,9 @@ class AttributesClassProtectionReconciler(
     users = USERS
 
     def _held_of_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
-        """Return the classes of a claim that are deleted and have the finalizer."""
         return filter(self._is_held, classes_of_claim(claim))
 
     def _held_of_volume(self, volume: PersistentVolume) -> Iterable[str]:
-        """Return the class of a volume if it is deleted and has the finalizer."""
         return filter(self._is_held, classes_of_volume(volume))
 
     watches = (

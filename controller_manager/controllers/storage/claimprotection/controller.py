@@ -119,7 +119,6 @@ def is_settled(claim: KubeObject) -> bool:
 
 
 def _is_same(cached: KubeObject, stored: KubeObject) -> bool:
-    """Tell whether two versions of a claim agree on its uid and its deletion."""
     return cached.metadata.uid == stored.metadata.uid and (
         is_deleting(cached) == is_deleting(stored)
     )
@@ -140,13 +139,11 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
     queue_name = "pvcprotection"
 
     def _released(self, pod: Pod) -> Iterable[str]:
-        """Return the deleted claims that a pod names and does not use."""
         return (
             key_of(claim) for claim in self._deleted_of(pod) if not uses(pod, claim)
         )
 
     def _named(self, pod: Pod) -> Iterable[str]:
-        """Return the deleted claims that a pod names."""
         return map(key_of, self._deleted_of(pod))
 
     watches: ClassVar[Sequence[Watch]] = (
@@ -238,7 +235,6 @@ class UnusedClaimReconciler(ClaimProtectionReconciler):
         )
 
     def _left(self, pod: Pod) -> Iterable[str]:
-        """Return the claims of a deleted pod that are not marked as unused."""
         return (
             key_of(claim)
             for claim in self._tracked_of(pod)

@@ -107,7 +107,6 @@ class LivePods:
         return self._find(found.get(name, ()), claim)
 
     async def _list(self, claim: KubeObject) -> dict[str, list[Pod]]:
-        """List the pods of the namespace; keep those that have claims."""
         namespace, served = claim.metadata.namespace, self._lists.serving(claim)
         found: defaultdict[str, list[Pod]] = defaultdict(list)
         async for pod in listed(self._context, PODS, namespace):

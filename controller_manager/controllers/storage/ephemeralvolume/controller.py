@@ -74,7 +74,6 @@ class EphemeralVolumeMetrics:
     """The ``ephemeral_volume_controller_*`` metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         prefix = "ephemeral_volume_controller"
         self.created = Counter(
             f"{prefix}_create_total",
@@ -107,7 +106,6 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
     queue_name = "ephemeral_volume"
 
     def _pods_of(self, claim: KubeObject) -> Iterable[str]:
-        """Return the pods that name a claim and need claims."""
         found = self._pods.by_index(PODS_BY_CLAIM, key_of(claim))
         return map(key_of, filter(needs_claims, found))
 
@@ -160,7 +158,6 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
             return None
 
     def _failed(self, pod: Pod, volume: PodVolume, problem: str) -> SyncError:
-        """Report that a volume has no claim; return the error of the sync."""
         problem = f"ephemeral volume {volume.name}: {problem}"
         self.recorder.event(PODS, pod, WARNING, "FailedBinding", problem)
         return SyncError(f"pod {key_of(pod)}, {problem}")

@@ -150,7 +150,6 @@ def _conflicts_with(pods: _Pods, use: Use, pod: str) -> Iterator[Conflict]:
 
 
 def _between(pods: _Pods, use: Use, other_use: Use) -> Iterator[Conflict]:
-    """Yield the conflicts of the pods of one use with those of another."""
     if use == other_use:
         return
     for pod in pods[use]:

@@ -38,7 +38,6 @@ class SELinuxWarningMetrics(Collector):
     """One sample, always 1, for each conflict and each of its two pods."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collector."""
         self._conflicts: Callable[[], Iterable[Conflict]] = tuple
         registry.register(self)
 
@@ -84,13 +83,11 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
     queue_name = "selinux_warning"
 
     def _of_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
-        """Return the pods of a claim that is bound."""
         if not claim.spec.volume_name:
             return ()
         return map(key_of, self._pods.by_index(PODS_BY_CLAIM, key_of(claim)))
 
     def _of_volume(self, volume: PersistentVolume) -> Iterable[str]:
-        """Return the pods of the claim that a volume is bound to."""
         reference = volume.spec.claim_ref
         if reference is None or not reference.uid:
             return ()
@@ -140,7 +137,6 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
         self._uses.forget(key)
 
     def _uses_of(self, pod: Pod) -> dict[Volume, Use]:
-        """Return the uses of a pod's volumes that the caches show."""
         sources = {each.name: each for each in pod.spec.volumes or ()}
         found: dict[Volume, Use] = {}
         for name, labels in mounted_labels(pod).items():

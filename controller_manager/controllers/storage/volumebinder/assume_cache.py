@@ -154,7 +154,6 @@ def version_of(obj: KubeObject) -> tuple[str, str]:
 
 
 def _is_newer(one: KubeObject, other: KubeObject) -> bool:
-    """Tell whether `one` is a newer version of the object `other`."""
     ours, theirs = one.metadata, other.metadata
     return ours.uid == theirs.uid and (
         resource_version_number(ours.resource_version)
@@ -171,7 +170,6 @@ class VolumeLocks:
     """
 
     def __init__(self) -> None:
-        """Start without locks."""
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: dict[str, int] = {}
         self._claims: dict[str, str] = {}

@@ -227,7 +227,6 @@ def claim_of_volume(
 def _capacity(
     claim: PersistentVolumeClaim, volume: PersistentVolume
 ) -> dict[str, object]:
-    """Return the change of the capacity of a claim that becomes Bound."""
     offered = volume.spec.capacity or {}
     if STORAGE not in offered:
         name = volume.metadata.name

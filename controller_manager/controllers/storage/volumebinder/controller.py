@@ -14,11 +14,7 @@ from controller_manager.api.core.claims import (
 )
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
-from controller_manager.api.meta import (
-    annotations_of,
-    is_deleting,
-    key_of,
-)
+from controller_manager.api.meta import annotations_of, is_deleting, key_of
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.storage.v1 import (
     STORAGE_CLASSES,
@@ -26,11 +22,7 @@ from controller_manager.api.storage.v1 import (
     StorageClass,
 )
 from controller_manager.client.events.recorder import NORMAL, WARNING
-from controller_manager.client.rest.errors import (
-    APIError,
-    Conflict,
-    TransportError,
-)
+from controller_manager.client.rest.errors import APIError, Conflict, TransportError
 from controller_manager.control.csi_migration import DRIVERS
 from controller_manager.control.pod_indexes import PODS_BY_CLAIM
 from controller_manager.informers.dispatch import Handler
@@ -208,7 +200,6 @@ class VolumeBinder:
                 self._claim_queue.add(key_of(claim))
 
     def _volume_gone(self, volume: PersistentVolume) -> None:
-        """Add the claims that have lost a volume."""
         name = volume.metadata.name
         self._operations.end(name)
         if (reference := volume.spec.claim_ref) is not None:
@@ -223,7 +214,6 @@ class VolumeBinder:
     def _claim_updated(
         self, old: PersistentVolumeClaim, new: PersistentVolumeClaim
     ) -> None:
-        """Add a claim, and its old and new volumes if it has another one now."""
         self._claim_queue.add(key_of(new))
         if (old.metadata.uid, old.spec.volume_name) != (
             new.metadata.uid,
@@ -237,7 +227,6 @@ class VolumeBinder:
         self._enqueue_volumes_of(claim)
 
     def _enqueue_volumes_of(self, claim: PersistentVolumeClaim) -> None:
-        """Add the volumes that refer to a claim, and the volume that it names."""
         for name in self._index.referring_to(key_of(claim)):
             self._volume_queue.add(name)
         if claim.spec.volume_name:
@@ -459,7 +448,6 @@ class VolumeBinder:
         self._metrics.default_class_given(succeeded=True)
 
     def _awaited_consumer(self, claim: PersistentVolumeClaim) -> tuple[str, str]:
-        """Return reason and message about the pods that a claim waits for."""
         pods = sorted(
             pod.metadata.name
             for pod in self._pods.by_index(PODS_BY_CLAIM, key_of(claim))
@@ -524,7 +512,6 @@ class VolumeBinder:
     async def _update(
         self, claim: PersistentVolumeClaim, subresource: str = ""
     ) -> None:
-        """Replace a claim or its status. Raises the errors of the client."""
         key = key_of(claim)
         try:
             stored = await self._claims.update(claim, subresource)

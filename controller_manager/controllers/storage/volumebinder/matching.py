@@ -154,7 +154,6 @@ class VolumeIndex:
     """The available volumes by kind, modes and size, and the reserved ones by claim."""
 
     def __init__(self) -> None:
-        """Start without volumes."""
         self._volumes: dict[str, PersistentVolume] = {}
         self._entries: dict[str, _Entry] = {}
         self._available: dict[Kind, dict[Modes, list[tuple[int, str]]]] = {}
@@ -291,7 +290,6 @@ class WaitingClaims:
 
 
 def _wanted_kind(claim: PersistentVolumeClaim) -> Kind | None:
-    """Return the kind of volume that a claim accepts, `None` if it has a volume."""
     has_one = BIND_COMPLETED in annotations_of(claim.metadata)
     return None if has_one or claim.spec.volume_name else kind_of_claim(claim)
 

@@ -30,8 +30,6 @@ class VolumeBinderMetrics:
     """The ``pv_collector_*``, ``volume_operation_*`` and ``retroactive_*`` metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
-
         def gauge(name: str, text: str, labels: tuple[str, ...]) -> Gauge:
             return Gauge(f"pv_collector_{name}", text, labels, registry=registry)
 

@@ -100,7 +100,6 @@ class VolumeSync:
     async def _follow_claim(
         self, volume: PersistentVolume, claim: PersistentVolumeClaim | None
     ) -> Outcome | None:
-        """Sync a volume that refers to a claim, which may be gone."""
         reference = volume.spec.claim_ref
         if claim is None or reference is None or claim.metadata.uid != reference.uid:
             return await self._release(volume)

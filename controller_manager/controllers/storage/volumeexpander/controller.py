@@ -140,7 +140,6 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
     async def _try_to_expand(
         self, claim: PersistentVolumeClaim, volume: PersistentVolume, driver: str
     ) -> None:
-        """Prepare the expansion of a flex volume; metrics count the attempt."""
         started = self.clock.monotonic()
         failed = True
         try:
@@ -193,7 +192,6 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
         stored: PersistentVolumeClaim,
         done: Mapping[str, Any],
     ) -> None:
-        """Tell that a volume without a file system is expanded."""
         key = key_of(claim)
         problem = f"error marking pvc {key} as resized: "
         await self._patch_claim(claim, stored, done, problem)
@@ -263,7 +261,6 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
 
 
 def _annotation(claim: PersistentVolumeClaim, resizer: str) -> dict[str, Any]:
-    """Return the part of a patch that names the resizer, empty if it is named."""
     if annotations_of(claim.metadata).get(RESIZER) == resizer:
         return {}
     return {"metadata": {"annotations": {RESIZER: resizer}}}
@@ -274,7 +271,6 @@ def _mark(capacity: str | None) -> dict[str, Any]:
 
 
 def _of_version(obj: CompleteObject, patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a patch that the API server accepts for this version of an object only."""
     seen = obj.metadata
     version = {"resourceVersion": seen.resource_version, "uid": seen.uid}
     return {**patch, "metadata": {**patch.get("metadata", {}), **version}}

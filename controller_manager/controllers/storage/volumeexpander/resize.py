@@ -153,7 +153,6 @@ def _with_state(status: ClaimStatus, state: str) -> dict[str, str]:
 
 
 def _others(status: ClaimStatus) -> tuple[ClaimCondition, ...]:
-    """Return the conditions that are not about resizing."""
     conditions = status.conditions or ()
     return tuple(each for each in conditions if each.type not in _RESIZE_CONDITIONS)
 
