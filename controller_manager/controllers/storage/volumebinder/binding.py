@@ -107,12 +107,11 @@ def volume_bound_to(
     A volume that was not reserved for the claim gets the annotation
     `BOUND_BY_CONTROLLER`.
     """
+    if refers_to(volume, claim):
+        return None
     metadata = volume.metadata
     is_marked = BOUND_BY_CONTROLLER in annotations_of(metadata)
-    marks = not is_reserved_for(volume, claim) and not is_marked
-    if refers_to(volume, claim) and not marks:
-        return None
-    if marks:
+    if not is_marked and not is_reserved_for(volume, claim):
         metadata = with_annotations(metadata, {BOUND_BY_CONTROLLER: YES})
     bound = claim.metadata
     reference = ObjectReference(
@@ -123,9 +122,7 @@ def volume_bound_to(
         api_version=CLAIMS.api_version,
         resource_version=bound.resource_version,
     )
-    spec = volume.raw_spec
-    if not refers_to(volume, claim):
-        spec = with_fields(spec, {"claimRef": reference})
+    spec = with_fields(volume.raw_spec, {"claimRef": reference})
     return replace(volume, metadata=metadata, raw_spec=spec)
 
 
@@ -155,14 +152,13 @@ def unbound(volume: PersistentVolume) -> PersistentVolume:
     A volume that a user has reserved for a claim stays reserved; only the uid is
     removed.
     """
-    if BOUND_BY_CONTROLLER not in annotations_of(volume.metadata):
-        reference = volume.spec.claim_ref
-        kept = None if reference is None else replace(reference, uid="")
-        return replace(
-            volume, raw_spec=with_fields(volume.raw_spec, {"claimRef": kept})
-        )
-    metadata = with_annotations(volume.metadata, {BOUND_BY_CONTROLLER: None})
-    spec = with_fields(volume.raw_spec, {"claimRef": None})
+    metadata, reference = volume.metadata, volume.spec.claim_ref
+    if BOUND_BY_CONTROLLER in annotations_of(metadata):
+        metadata = with_annotations(metadata, {BOUND_BY_CONTROLLER: None})
+        reference = None
+    elif reference is not None:
+        reference = replace(reference, uid="")
+    spec = with_fields(volume.raw_spec, {"claimRef": reference})
     return replace(volume, metadata=metadata, raw_spec=spec)
 
 
@@ -233,25 +229,18 @@ def _capacity(
         msg = f'PersistentVolume "{name}" is without a storage capacity'
         raise SyncError(msg)
     known = claim.status.capacity or {}
-    before_resize = annotations_of(volume.metadata).get(PRE_RESIZE_CAPACITY)
-    if before_resize is not None:
-        size = before_resize if _is_quantity(before_resize) else offered[STORAGE]
+    size = annotations_of(volume.metadata).get(PRE_RESIZE_CAPACITY)
+    if size is not None:
+        try:
+            parse_quantity(size)
+        except QuantityError:
+            size = offered[STORAGE]
         return {"capacity": {**known, STORAGE: size}}
-    if STORAGE in known and _same_amount(known[STORAGE], offered[STORAGE]):
+    if STORAGE in known and (
+        parse_quantity(known[STORAGE]) == parse_quantity(offered[STORAGE])
+    ):
         return {}
     return {"capacity": offered}
-
-
-def _is_quantity(text: str) -> bool:
-    try:
-        parse_quantity(text)
-    except QuantityError:
-        return False
-    return True
-
-
-def _same_amount(one: str, other: str) -> bool:
-    return parse_quantity(one) == parse_quantity(other)
 
 
 def class_given_to(

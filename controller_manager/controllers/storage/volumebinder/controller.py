@@ -7,11 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from controller_manager.api.core import claims, volumes
-from controller_manager.api.core.claims import (
-    BETA_STORAGE_CLASS,
-    CLAIMS,
-    PersistentVolumeClaim,
-)
+from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.meta import annotations_of, is_deleting, key_of
@@ -71,11 +67,11 @@ def _volume_name(claim: PersistentVolumeClaim) -> Iterable[str]:
     return (claim.spec.volume_name,) if claim.spec.volume_name else ()
 
 
-def _has_same_volume(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:
-    return old.spec.volume_name == new.spec.volume_name
-
-
-_CLAIMS_BY_VOLUME: Final = Index("volume", _volume_name, _has_same_volume)
+_CLAIMS_BY_VOLUME: Final = Index(
+    "volume",
+    _volume_name,
+    lambda old, new: old.spec.volume_name == new.spec.volume_name,
+)
 """Claims by the name of the volume that they have or ask for."""
 
 _TRUE: Final = "true"
@@ -88,11 +84,11 @@ def _is_default(storage_class: StorageClass) -> Iterable[str]:
     return (_TRUE,) if is_marked else ()
 
 
-def _has_same_marks(old: StorageClass, new: StorageClass) -> bool:
-    return old.metadata.annotations == new.metadata.annotations
-
-
-_DEFAULT_CLASSES: Final = Index("default", _is_default, _has_same_marks)
+_DEFAULT_CLASSES: Final = Index(
+    "default",
+    _is_default,
+    lambda old, new: old.metadata.annotations == new.metadata.annotations,
+)
 """Default storage classes, by the value ``true``."""
 
 
@@ -215,10 +211,8 @@ class VolumeBinder:
         self, old: PersistentVolumeClaim, new: PersistentVolumeClaim
     ) -> None:
         self._claim_queue.add(key_of(new))
-        if (old.metadata.uid, old.spec.volume_name) != (
-            new.metadata.uid,
-            new.spec.volume_name,
-        ):
+        is_same = old.metadata.uid == new.metadata.uid
+        if not is_same or old.spec.volume_name != new.spec.volume_name:
             self._enqueue_volumes_of(old)
             self._enqueue_volumes_of(new)
 
@@ -289,8 +283,7 @@ class VolumeBinder:
     def _best_volume(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         """Return the best volume for a claim that accepts any (findBestMatchForClaim).
 
-        If the scheduler chooses the volume, only one that is reserved for the claim
-        counts.
+        If the scheduler chooses the volume, only a reserved one counts.
         """
         is_delayed = self._waits_for_consumer(claim)
         reserved = self._index.reserved_for(claim)
@@ -427,21 +420,17 @@ class VolumeBinder:
 
     def _default_class(self) -> StorageClass | None:
         """Return the newest default class; of equally new ones, the first by name."""
-        found = sorted(
-            self._classes.by_index(_DEFAULT_CLASSES, _TRUE),
-            key=lambda each: each.metadata.name,
-        )
-        return max(
-            found, key=lambda each: each.metadata.creation_timestamp or "", default=None
-        )
+        found = list(self._classes.by_index(_DEFAULT_CLASSES, _TRUE))
+        found.sort(key=lambda each: each.metadata.name, reverse=True)
+        found.sort(key=lambda each: each.metadata.creation_timestamp or "")
+        return found[-1] if found else None
 
     async def _give_class(
         self, claim: PersistentVolumeClaim, default: StorageClass
     ) -> None:
         """Give a claim a storage class (assignDefaultStorageClass)."""
-        given = class_given_to(claim, default.metadata.name)
         try:
-            await self._update(given)
+            await self._update(class_given_to(claim, default.metadata.name))
         except (APIError, TransportError):
             self._metrics.default_class_given(succeeded=False)
             raise
@@ -529,7 +518,7 @@ def _has_class(claim: PersistentVolumeClaim) -> bool:
     """Tell whether a claim names a class; "" is the name of a class, too."""
     return (
         claim.spec.storage_class_name is not None
-        or BETA_STORAGE_CLASS in annotations_of(claim.metadata)
+        or claims.BETA_STORAGE_CLASS in annotations_of(claim.metadata)
     )
 
 

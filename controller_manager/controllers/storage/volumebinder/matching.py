@@ -7,6 +7,7 @@ that wait for a volume.
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -29,7 +30,7 @@ from controller_manager.runtime.outcome import SyncError
 
 from .binding import BIND_COMPLETED, is_available, is_reserved_for, refers_to
 
-FILESYSTEM: Final = "Filesystem"
+_FILESYSTEM: Final = "Filesystem"
 """The volume mode of claims and volumes without a volume mode."""
 
 _MAX_CANDIDATES: Final = 100
@@ -46,33 +47,19 @@ class Kind(NamedTuple):
     attributes_class: str
 
 
-class _Entry(NamedTuple):
-    """The place of an available volume in the index."""
-
-    kind: Kind
-    modes: Modes
-    size: int
-    name: str
-
-
 def kind_of_volume(volume: PersistentVolume) -> Kind:
     """Return the kind of a volume."""
-    spec = volume.spec
-    return Kind(
-        volumes.storage_class_of(volume),
-        spec.volume_mode or FILESYSTEM,
-        spec.volume_attributes_class_name or "",
-    )
+    return _kind(volumes.storage_class_of(volume), volume.spec)
 
 
 def kind_of_claim(claim: PersistentVolumeClaim) -> Kind:
     """Return the kind of volume that a claim asks for."""
-    spec = claim.spec
-    return Kind(
-        claims.storage_class_of(claim),
-        spec.volume_mode or FILESYSTEM,
-        spec.volume_attributes_class_name or "",
-    )
+    return _kind(claims.storage_class_of(claim), claim.spec)
+
+
+def _kind(storage_class: str, spec: volumes.VolumeSpec | claims.ClaimSpec) -> Kind:
+    mode = spec.volume_mode or _FILESYSTEM
+    return Kind(storage_class, mode, spec.volume_attributes_class_name or "")
 
 
 def size_of(volume: PersistentVolume) -> int:
@@ -122,11 +109,8 @@ def mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
     return ""
 
 
-def may_have_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a claim may have a volume that is reserved for it.
-
-    The class and the labels of such a volume do not matter.
-    """
+def _may_have_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Tell whether a claim may have its reserved volume, of any class and labels."""
     offered, wanted = kind_of_volume(volume), kind_of_claim(claim)
     return (
         is_reserved_for(volume, claim)
@@ -155,7 +139,6 @@ class VolumeIndex:
 
     def __init__(self) -> None:
         self._volumes: dict[str, PersistentVolume] = {}
-        self._entries: dict[str, _Entry] = {}
         self._available: dict[Kind, dict[Modes, list[tuple[int, str]]]] = {}
         self._reserved: dict[str, dict[str, None]] = {}
         """The volumes that refer to a claim, by the key of the claim."""
@@ -177,11 +160,9 @@ class VolumeIndex:
         if key := _claim_key(volume):
             self._reserved.setdefault(key, {})[name] = None
         elif is_available(volume):
+            groups = self._available.setdefault(kind_of_volume(volume), {})
             modes = _modes(volume.spec.access_modes)
-            entry = _Entry(kind_of_volume(volume), modes, size_of(volume), name)
-            self._entries[name] = entry
-            groups = self._available.setdefault(entry.kind, {})
-            insort(groups.setdefault(modes, []), (entry.size, name))
+            insort(groups.setdefault(modes, []), (size_of(volume), name))
 
     def _remove(self, volume: PersistentVolume) -> None:
         name = volume.metadata.name
@@ -189,14 +170,15 @@ class VolumeIndex:
             del self._reserved[key][name]
             if not self._reserved[key]:
                 del self._reserved[key]
-        elif (entry := self._entries.pop(name, None)) is not None:
-            groups = self._available[entry.kind]
-            entries = groups[entry.modes]
-            del entries[bisect_left(entries, (entry.size, name))]
+        elif is_available(volume):
+            kind, modes = kind_of_volume(volume), _modes(volume.spec.access_modes)
+            groups = self._available[kind]
+            entries = groups[modes]
+            del entries[bisect_left(entries, (size_of(volume), name))]
             if not entries:
-                del groups[entry.modes]
+                del groups[modes]
             if not groups:
-                del self._available[entry.kind]
+                del self._available[kind]
 
     def referring_to(self, claim: str) -> Sequence[str]:
         """Return the names of the volumes that refer to the claim of a key."""
@@ -207,20 +189,15 @@ class VolumeIndex:
 
         A volume that refers to the uid of the claim comes first: its binding has begun.
         """
-        found = [
-            self._volumes[name]
-            for name in self._reserved.get(key_of(claim), ())
-            if may_have_reserved(self._volumes[name], claim)
-        ]
-        found.sort(
-            key=lambda volume: (
-                not refers_to(volume, claim),
-                len(_modes(volume.spec.access_modes)),
-                size_of(volume),
-                volume.metadata.name,
-            )
-        )
-        return found[0] if found else None
+
+        def rank(volume: PersistentVolume) -> tuple[bool, int, int, str]:
+            modes, size = _modes(volume.spec.access_modes), size_of(volume)
+            is_bound = refers_to(volume, claim)
+            return not is_bound, len(modes), size, volume.metadata.name
+
+        reserved = (self._volumes[name] for name in self.referring_to(key_of(claim)))
+        found = (each for each in reserved if _may_have_reserved(each, claim))
+        return min(found, key=rank, default=None)
 
     def smallest(
         self, claim: PersistentVolumeClaim, is_taken: Callable[[str], bool]
@@ -232,10 +209,8 @@ class VolumeIndex:
         """
         selector = _selector_of(claim)
         for name in self._fitting(claim):
-            if is_taken(name):
-                continue
             volume = self._volumes[name]
-            if selector.matches(labels_of(volume)):
+            if not is_taken(name) and selector.matches(labels_of(volume)):
                 return volume
         return None
 
@@ -284,21 +259,15 @@ class WaitingClaims:
         found = self._claims.get(kind_of_volume(volume), {})
         others = (each for each in found.items() if each[0] not in but_not)
         for key, claim in islice(others, _MAX_CANDIDATES):
-            if _is_fitting(volume, claim):
-                return key
+            with suppress(SyncError):  # the sync of the claim reports it
+                if fits(volume, claim):
+                    return key
         return None
 
 
 def _wanted_kind(claim: PersistentVolumeClaim) -> Kind | None:
     has_one = BIND_COMPLETED in annotations_of(claim.metadata)
     return None if has_one or claim.spec.volume_name else kind_of_claim(claim)
-
-
-def _is_fitting(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    try:
-        return fits(volume, claim)
-    except SyncError:
-        return False  # the sync of the claim reports it
 
 
 def _claim_key(volume: PersistentVolume) -> str:

@@ -9,7 +9,7 @@ from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume, VolumeSpec
 from controller_manager.clock import Clock
 
-from .matching import FILESYSTEM
+from .matching import kind_of_claim, kind_of_volume
 
 _OPERATION: Final = ("plugin_name", "operation_name")
 _OF_CLAIMS: Final = ("namespace", "storage_class", "volume_attributes_class")
@@ -96,32 +96,25 @@ class Counts:
 
     def volume(self, name: str, volume: PersistentVolume | None) -> None:
         """Count the newest version of a volume, `None` if it is gone."""
-        self._count(("volume", name), () if volume is None else self._series(volume))
+        self._count(("volume", name), () if volume is None else self._of_volume(volume))
 
     def claim(self, key: str, claim: PersistentVolumeClaim | None) -> None:
         """Count the newest version of a claim, `None` if it is gone."""
         self._count(("claim", key), () if claim is None else self._of_claim(claim))
 
-    def _series(self, volume: PersistentVolume) -> tuple[Series, ...]:
-        spec, metrics = volume.spec, self._metrics
+    def _of_volume(self, volume: PersistentVolume) -> tuple[Series, ...]:
+        metrics, kind = self._metrics, kind_of_volume(volume)
         is_bound = volume.status.phase == volumes.BOUND
         gauge = metrics.bound_volumes if is_bound else metrics.unbound_volumes
-        mode = spec.volume_mode or FILESYSTEM
-        return (
-            (metrics.volumes, (plugin_of(spec), mode)),
-            (gauge, (volumes.storage_class_of(volume),)),
-        )
+        labels = plugin_of(volume.spec), kind.volume_mode
+        return (metrics.volumes, labels), (gauge, (kind.storage_class,))
 
     def _of_claim(self, claim: PersistentVolumeClaim) -> tuple[Series, ...]:
-        spec, metrics = claim.spec, self._metrics
+        metrics, kind = self._metrics, kind_of_claim(claim)
         is_bound = claim.status.phase == claims.BOUND
         gauge = metrics.bound_claims if is_bound else metrics.unbound_claims
-        labels = (
-            claim.metadata.namespace,
-            claims.storage_class_of(claim),
-            spec.volume_attributes_class_name or "",
-        )
-        return ((gauge, labels),)
+        namespace = claim.metadata.namespace
+        return ((gauge, (namespace, kind.storage_class, kind.attributes_class)),)
 
     def _count(self, key: tuple[str, str], series: tuple[Series, ...]) -> None:
         before = self._of_object.get(key, ())
@@ -131,9 +124,8 @@ class Counts:
             self._add(each, -1)
         for each in series:
             self._add(each, 1)
-        if series:
-            self._of_object[key] = series
-        else:
+        self._of_object[key] = series
+        if not series:
             del self._of_object[key]
 
     def _add(self, series: Series, change: int) -> None:
