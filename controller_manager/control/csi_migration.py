@@ -12,16 +12,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from controller_manager.api.core import volume_sources as sources
 from controller_manager.api.core.v1 import PodVolume
-from controller_manager.api.core.volume_sources import (
-    AWSElasticBlockStoreSource,
-    AzureDiskSource,
-    AzureFileSource,
-    CinderSource,
-    GCEPersistentDiskSource,
-    PortworxVolumeSource,
-    VsphereVolumeSource,
-)
 from controller_manager.api.core.volumes import PersistentVolume, VolumeSpec
 from controller_manager.api.meta import annotations_of, labels_of
 
@@ -126,18 +118,18 @@ def csi_volume(volume: PersistentVolume) -> CSIVolume | None:
         return None
     (plugin, source), handle = found, ""
     match source:
-        case GCEPersistentDiskSource():
+        case sources.GCEPersistentDiskSource():
             handle = _gce_handle(source.pd_name, _zones_of(volume))
             modes = _gce_modes(modes)
-        case AzureFileSource():
+        case sources.AzureFileSource():
             handle = _azure_file_handle(volume, source)
-        case AzureDiskSource():
+        case sources.AzureDiskSource():
             handle = source.disk_uri
-        case AWSElasticBlockStoreSource():
+        case sources.AWSElasticBlockStoreSource():
             handle = _aws_handle(source.volume_id)
-        case VsphereVolumeSource():
+        case sources.VsphereVolumeSource():
             handle = source.volume_path
-        case CinderSource() | PortworxVolumeSource():
+        case sources.CinderSource() | sources.PortworxVolumeSource():
             handle = source.volume_id
     return CSIVolume(name, plugin.driver, handle, modes)
 
@@ -153,17 +145,17 @@ def inline_csi_volume(volume: PodVolume, namespace: str) -> CSIVolume | None:
         return None
     plugin, source = found
     match source:
-        case AWSElasticBlockStoreSource():
+        case sources.AWSElasticBlockStoreSource():
             return _inline_aws(source)
-        case AzureDiskSource():
+        case sources.AzureDiskSource():
             return _inline_azure_disk(source)
-        case AzureFileSource():
+        case sources.AzureFileSource():
             return _inline_azure_file(volume.name, source, namespace)
-        case GCEPersistentDiskSource():
+        case sources.GCEPersistentDiskSource():
             return _inline_gce(source)
-        case VsphereVolumeSource():
+        case sources.VsphereVolumeSource():
             return _inline_vsphere(source)
-        case CinderSource():
+        case sources.CinderSource():
             modes, read_only = (READ_WRITE_ONCE,), source.read_only
         case _:
             modes = (READ_ONLY_MANY if source.read_only else READ_WRITE_ONCE,)
@@ -174,13 +166,13 @@ def inline_csi_volume(volume: PodVolume, namespace: str) -> CSIVolume | None:
 
 
 _Source = (
-    AWSElasticBlockStoreSource
-    | AzureDiskSource
-    | AzureFileSource
-    | CinderSource
-    | GCEPersistentDiskSource
-    | PortworxVolumeSource
-    | VsphereVolumeSource
+    sources.AWSElasticBlockStoreSource
+    | sources.AzureDiskSource
+    | sources.AzureFileSource
+    | sources.CinderSource
+    | sources.GCEPersistentDiskSource
+    | sources.PortworxVolumeSource
+    | sources.VsphereVolumeSource
 )
 
 _SOURCES: Final[tuple[tuple[Plugin, Callable[..., _Source | None]], ...]] = (
@@ -201,7 +193,7 @@ def _source_of(has: VolumeSpec | PodVolume) -> tuple[Plugin, _Source] | None:
     return None
 
 
-def _inline_aws(source: AWSElasticBlockStoreSource) -> CSIVolume:
+def _inline_aws(source: sources.AWSElasticBlockStoreSource) -> CSIVolume:
     handle = _aws_handle(source.volume_id)
     return CSIVolume(
         f"{_AWS.driver}-{handle}",
@@ -225,7 +217,7 @@ def _aws_handle(volume_id: str) -> str:
     return found
 
 
-def _inline_azure_disk(source: AzureDiskSource) -> CSIVolume:
+def _inline_azure_disk(source: sources.AzureDiskSource) -> CSIVolume:
     attributes = {"kind": source.kind or "Managed", "csi-migration": "true"}
     if source.caching_mode:
         attributes["cachingMode"] = source.caching_mode
@@ -247,7 +239,9 @@ def _azure_account(secret: str) -> str:
     return matched[1] if matched is not None else secret
 
 
-def _azure_file_handle(volume: PersistentVolume, source: AzureFileSource) -> str:
+def _azure_file_handle(
+    volume: PersistentVolume, source: sources.AzureFileSource
+) -> str:
     group = annotations_of(volume.metadata).get(_RESOURCE_GROUP, "")
     claim = volume.spec.claim_ref
     namespace = source.secret_namespace
@@ -261,7 +255,7 @@ def _azure_file_handle(volume: PersistentVolume, source: AzureFileSource) -> str
 
 
 def _inline_azure_file(
-    volume: str, source: AzureFileSource, namespace: str
+    volume: str, source: sources.AzureFileSource, namespace: str
 ) -> CSIVolume:
     account = _azure_account(source.secret_name)
     handle = f"#{account}#{source.share_name}#{volume}#{namespace}"
@@ -276,7 +270,7 @@ def _inline_azure_file(
     )
 
 
-def _inline_gce(source: GCEPersistentDiskSource) -> CSIVolume:
+def _inline_gce(source: sources.GCEPersistentDiskSource) -> CSIVolume:
     return CSIVolume(
         f"{_GCE.driver}-{source.pd_name}",
         _GCE.driver,
@@ -322,7 +316,7 @@ def _gce_modes(modes: tuple[str, ...]) -> tuple[str, ...]:
     return (READ_ONLY_MANY,) if set(modes) == {READ_ONLY_MANY} else (READ_WRITE_ONCE,)
 
 
-def _inline_vsphere(source: VsphereVolumeSource) -> CSIVolume:
+def _inline_vsphere(source: sources.VsphereVolumeSource) -> CSIVolume:
     policy = source.storage_policy_name
     return CSIVolume(
         f"{_VSPHERE.driver}-{source.volume_path}",

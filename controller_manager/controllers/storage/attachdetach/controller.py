@@ -11,28 +11,10 @@ from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.meta import ObjectMeta, is_deleting, key_of, raw_json
 from controller_manager.api.pods import has_stopped
-from controller_manager.api.storage.v1 import (
-    ATTACHMENTS,
-    CSI_DRIVERS,
-    VOLUME_ATTACHMENTS,
-    Attachment,
-    CSIDriver,
-    VolumeAttachment,
-    VolumeAttachmentSource,
-    VolumeAttachmentSpec,
-)
+from controller_manager.api.storage import v1 as storage
 from controller_manager.client.events.recorder import NORMAL, WARNING
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import DeleteOptions
-from controller_manager.client.rest.errors import (
-    AlreadyExists,
-    APIError,
-    InvalidName,
-    NotFound,
-    ProtocolError,
-    TransportError,
-    gravest,
-    may_be_applied,
-)
 from controller_manager.control.volumes import StorageOperationMetrics
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
@@ -66,10 +48,12 @@ _FAILED: Final = "FailedAttachVolume"
 """The reason of events."""
 
 _ATTACH: Final = "volume_attach"
-_DETACH: Final = "volume_detach"
-"""The names of operations in metrics."""
+"""The name of an operation in metrics."""
 
-_ERRORS: Final = (APIError, InvalidName, ProtocolError, SyncError, TransportError)
+_ERRORS: Final = (
+    *(errors.APIError, errors.InvalidName, errors.ProtocolError),
+    *(errors.TransportError, SyncError),
+)
 
 
 def _matters(old: Node, new: Node) -> bool:
@@ -109,10 +93,10 @@ class AttachDetachReconciler(Reconciler[Node]):
             return ()
         return self._nodes_of_claim(f"{reference.namespace}/{reference.name}")
 
-    def _of_attachment(self, attachment: Attachment) -> Iterable[str]:
+    def _of_attachment(self, attachment: storage.Attachment) -> Iterable[str]:
         return (attachment.spec.node_name,)
 
-    def _of_driver(self, _: CSIDriver) -> Iterable[str]:
+    def _of_driver(self, _: storage.CSIDriver) -> Iterable[str]:
         return self.objects.keys()
 
     watches = (
@@ -120,8 +104,8 @@ class AttachDetachReconciler(Reconciler[Node]):
         Maps(PODS, lambda _, pod: _node_of(pod), on=("add", "delete")),
         Maps(CLAIMS, _of_claim),
         Maps(PERSISTENT_VOLUMES, _of_volume),
-        Maps(ATTACHMENTS, _of_attachment),
-        Maps(CSI_DRIVERS, _of_driver),
+        Maps(storage.ATTACHMENTS, _of_attachment),
+        Maps(storage.CSI_DRIVERS, _of_driver),
         Handles(
             PODS,
             lambda self: Handler(
@@ -219,30 +203,25 @@ class AttachDetachReconciler(Reconciler[Node]):
         for unique in self._pending.volumes_of(view.name):
             node_volume = view.volumes[unique]
             is_shown = node_volume.attachment is not None or node_volume.is_listed
-            if is_shown or (
-                node_volume.volume is None and not node_volume.attachment_name
-            ):
+            is_known = node_volume.volume is not None or node_volume.attachment_name
+            if is_shown or not is_known:
                 self._pending.remove(unique, view.name)
         created = (key for key, each in plan.volumes.items() if each.creates)
         for key in (*created, *plan.added):
-            node_volume = view.volumes[key]
-            volume = node_volume.volume
-            if (
-                volume is not None
-                and volume.exclusive
-                and node_volume.attachment is None
-            ):
+            volume, attachment = view.volumes[key].volume, view.volumes[key].attachment
+            if volume is not None and volume.exclusive and attachment is None:
                 self._pending.add(key, view.name)
 
     def _requeue_after(self, plan: NodePlan, name: str) -> float | None:
         now = self.clock.monotonic()
-        times = [plan.requeue_after(now)]
-        times += [
+        times = [
             max(each.not_before - now, _SHORTEST_DELAY)
             for each in self._tracker.of(name).values()
             if each.not_before > now
         ]
-        return min((each for each in times if each is not None), default=None)
+        if (planned := plan.requeue_after(now)) is not None:
+            times.append(planned)
+        return min(times, default=None)
 
     async def _carry_out(self, view: NodeView, plan: NodePlan) -> None:
         """Write the node's status, then delete attachments, then create attachments.
@@ -253,21 +232,20 @@ class AttachDetachReconciler(Reconciler[Node]):
         """
         for key, each in plan.volumes.items():
             self._record_events(view, view.volumes[key], each)
-        node, errors = None, list[Exception]()
+        node, failures = None, list[Exception]()
         try:
             node = await self._update_node_status(view, plan)
         except _ERRORS as error:
-            errors.append(error)
-        is_written = not errors
+            failures.append(error)
+        is_written = not failures
         for key, each in plan.volumes.items():
             node_volume = view.volumes[key]
             if each.deletes and (is_written or not node_volume.is_listed):
-                failure = await self._detach(view, node_volume, each, node)
-                errors += [failure] if failure is not None else []
+                failures += await self._detach(view, node_volume, each, node)
         for key, each in plan.volumes.items():
             if each.creates:
                 await self._create_attachment(view.name, view.volumes[key])
-        if failure := gravest(errors):
+        if failure := errors.gravest(failures):
             raise failure
 
     def _record_events(
@@ -301,8 +279,8 @@ class AttachDetachReconciler(Reconciler[Node]):
             {"devicePath": each.device_path, "name": each.name} for each in plan.listed
         ]
         for key in (*plan.added, *plan.lost):
-            node_volume = view.volumes[key]
-            await self._check_attachment(node_volume, is_attached=key not in plan.lost)
+            is_attached = key not in plan.lost
+            await self._check_attachment(view.volumes[key], is_attached=is_attached)
         # The whole list is written: the list of an old cache would restore old entries.
         known = view.node.metadata
         patch = {
@@ -321,16 +299,14 @@ class AttachDetachReconciler(Reconciler[Node]):
     ) -> None:
         """Raise SyncError if the stored attachment differs from the cached one.
 
-        A kubelet treats the volumes on the list as attached, and all others as
-        detached. Upstream also reads attachments (VolumesAreAttached of the CSI
-        plugin).
+        A kubelet trusts the list. Upstream also reads attachments (VolumesAreAttached).
         """
         name = node_volume.attachment_name
         if not name:
             return
         try:
-            found = await self.client.get(ATTACHMENTS, "", name)
-        except NotFound:
+            found = await self.client.get(storage.ATTACHMENTS, "", name)
+        except errors.NotFound:
             found = None
         stays = found is not None and found.status.attached and not is_deleting(found)
         if stays is not is_attached:
@@ -367,7 +343,7 @@ class AttachDetachReconciler(Reconciler[Node]):
         node_volume: NodeVolume,
         plan: VolumePlan,
         node: Node | None,
-    ) -> Exception | None:
+    ) -> list[Exception]:
         """Delete an attachment, unless the node reports that it uses the volume.
 
         The node is read after its status has ceased to list the volume: from then on
@@ -376,24 +352,29 @@ class AttachDetachReconciler(Reconciler[Node]):
         Upstream: verifyVolumeIsSafeToDetach.
         """
         began = self.clock.monotonic()
+        unique, failures = node_volume.unique_name, list[Exception]()
         try:
             node = node if node is not None else await self._read_node(view.name)
             if node is not None and is_in_use(node, node_volume, plan):
                 self.logger.v(2).info(
                     "Volume is still in use", volumeName=node_volume.key, node=view.name
                 )
-                return None
+                return []
             await self._delete_attachment(view, node_volume, plan)
         except _ERRORS as error:
-            self._observe_detach(node_volume, began, failed=True)
-            return error
-        self._observe_detach(node_volume, began)
-        return None
+            failures.append(error)
+        self._operations.observe(
+            plugin_name(unique),
+            "volume_detach",
+            self.clock.monotonic() - began,
+            failed=bool(failures),
+        )
+        return failures
 
     async def _read_node(self, name: str) -> Node | None:
         try:
             return await self.client.get(NODES, "", name)
-        except NotFound:
+        except errors.NotFound:
             return None
 
     async def _delete_attachment(
@@ -404,8 +385,8 @@ class AttachDetachReconciler(Reconciler[Node]):
         name = node_volume.attachment_name
         try:
             options = DeleteOptions(uid=uid)
-            await self.client.delete(VOLUME_ATTACHMENTS, "", name, options)
-        except NotFound:
+            await self.client.delete(storage.VOLUME_ATTACHMENTS, "", name, options)
+        except errors.NotFound:
             pass
         self._tracker.deleted(view.name, node_volume.key, uid)
         if attachment is None:
@@ -419,22 +400,13 @@ class AttachDetachReconciler(Reconciler[Node]):
             forced=plan.forced.value if plan.forced is not None else "",
         )
 
-    def _observe_detach(
-        self, node_volume: NodeVolume, began: float, *, failed: bool = False
-    ) -> None:
-        seconds = self.clock.monotonic() - began
-        plugin = (
-            plugin_name(node_volume.unique_name) if node_volume.unique_name else "N/A"
-        )
-        self._operations.observe(plugin, _DETACH, seconds, failed=failed)
-
     async def _create_attachment(self, node: str, node_volume: NodeVolume) -> None:
         """Create an attachment; a failure counts as a failed attempt to attach."""
         if (body := _new_attachment(node, node_volume)) is None:
             return
         try:
-            await self.client.create_for_metadata(VOLUME_ATTACHMENTS, body)
-        except AlreadyExists:
+            await self.client.create_for_metadata(storage.VOLUME_ATTACHMENTS, body)
+        except errors.AlreadyExists:
             return
         except _ERRORS as error:
             now = self.clock.monotonic()
@@ -443,7 +415,7 @@ class AttachDetachReconciler(Reconciler[Node]):
             self._report_failure(
                 node, node_volume, f"kubernetes.io/csi: attacher.Attach failed: {error}"
             )
-            if not may_be_applied(error):
+            if not errors.may_be_applied(error):
                 self._pending.remove(node_volume.key, node)
             return
         self.logger.v(2).info("Attaching volume", volumeName=node_volume.key, node=node)
@@ -493,19 +465,20 @@ def _name_among(node_volume: NodeVolume, node: Node, names: Iterable[str]) -> st
     return next((each for each in names if attachment_name(each, on) == wanted), "")
 
 
-def _new_attachment(node: str, node_volume: NodeVolume) -> VolumeAttachment | None:
+def _new_attachment(
+    node: str, node_volume: NodeVolume
+) -> storage.VolumeAttachment | None:
     volume = node_volume.volume
     if volume is None or volume.csi is None:
         return None
-    if volume.persistent_volume:
-        source = VolumeAttachmentSource(persistent_volume_name=volume.persistent_volume)
+    if name := volume.persistent_volume:
+        source = storage.VolumeAttachmentSource(persistent_volume_name=name)
     else:
-        source = VolumeAttachmentSource(
-            inline_volume_spec=raw_json(volume.csi.as_spec())
-        )
-    return VolumeAttachment(
+        inline = raw_json(volume.csi.as_spec())
+        source = storage.VolumeAttachmentSource(inline_volume_spec=inline)
+    return storage.VolumeAttachment(
         metadata=ObjectMeta(name=node_volume.attachment_name),
-        spec=VolumeAttachmentSpec(
+        spec=storage.VolumeAttachmentSpec(
             attacher=volume.csi.driver, source=source, node_name=node
         ),
     )

@@ -53,16 +53,10 @@ class AttachDetachMetrics(Collector):
         """Replace the counts of a node by those of this view."""
         desired: Counter[str] = Counter()
         actual: Counter[str] = Counter()
-        for node_volume in view.volumes.values():
-            plugin = (
-                plugin_name(node_volume.unique_name)
-                if node_volume.unique_name
-                else "N/A"
-            )
-            desired[plugin] += node_volume.volume is not None
-            actual[plugin] += (
-                node_volume.attachment is not None or node_volume.is_listed
-            )
+        for each in view.volumes.values():
+            plugin = plugin_name(each.unique_name)
+            desired[plugin] += each.volume is not None
+            actual[plugin] += each.attachment is not None or each.is_listed
         in_use = Counter(plugin_name(each) for each in view.used_by_pods)
         if view.volumes or in_use:
             self._nodes[view.name] = _Counts(+desired, +actual, in_use)

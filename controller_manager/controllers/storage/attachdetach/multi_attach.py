@@ -1,6 +1,6 @@
 """Exclusive volumes that other nodes have: the nodes that wait, and what users read."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -59,15 +59,14 @@ class MultiAttachWaiters:
 
     def to_sync(self, view: NodeView) -> Iterable[str]:
         """Return the names of the nodes to sync after the sync of this node."""
-        return sorted(set(self._to_sync(view)))
-
-    def _to_sync(self, view: NodeView) -> Iterator[str]:
-        for volume, waiters in list(self._by_holder.get(view.name, {}).items()):
+        found = set[str]()
+        for volume, waiters in self._by_holder.get(view.name, {}).items():
             node_volume = view.volumes.get(volume)
             state = _state_of(node_volume) if node_volume is not None else ()
             if waiters.last_state != state:
                 waiters.last_state = state
-                yield from waiters.nodes
+                found |= waiters.nodes
+        return sorted(found)
 
     def _remove(self, name: str, holder: str, volume: str) -> None:
         volumes = self._by_holder.get(holder, {})
@@ -82,20 +81,12 @@ class MultiAttachWaiters:
 
 def _state_of(node_volume: NodeVolume) -> _State:
     attachment = node_volume.attachment
-    has_pods = node_volume.pods != ()
+    about = (node_volume.is_listed, node_volume.in_use, node_volume.pods != ())
     if attachment is None:
-        return (
-            node_volume.is_listed,
-            node_volume.in_use,
-            node_volume.is_pending,
-            has_pods,
-        )
-    return (
-        attachment.metadata.uid,
-        attachment.metadata.deletion_timestamp,
-        attachment.status.attached,
-        *(node_volume.is_listed, node_volume.in_use, has_pods),
-    )
+        return (*about, node_volume.is_pending)
+    metadata = attachment.metadata
+    is_attached = attachment.status.attached
+    return (*about, metadata.uid, metadata.deletion_timestamp, is_attached)
 
 
 def multi_attach_error(volume: Volume, multi_attach: MultiAttach, pod: Pod) -> str:
@@ -109,10 +100,8 @@ def multi_attach_error(volume: Volume, multi_attach: MultiAttach, pod: Pod) -> s
 
 
 def _users(users: Sequence[Pod], pod: Pod) -> str:
-    namespace = pod.metadata.namespace
-    local = [
-        each.metadata.name for each in users if each.metadata.namespace == namespace
-    ]
+    same = pod.metadata.namespace
+    local = [each.metadata.name for each in users if each.metadata.namespace == same]
     others = len(users) - len(local)
     of_others = f"{others} pod(s) in different namespaces"
     if not local:

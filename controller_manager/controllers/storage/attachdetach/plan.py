@@ -112,18 +112,15 @@ def plan_node(
     }
     if view.node is None:
         return NodePlan(planned)
-    stay = tuple(
-        each
-        for each in view.listed
-        if each.name not in planned or planned[each.name].lists
-    )
+    unlisted = {key for key, each in planned.items() if not each.lists}
+    stay = tuple(each for each in view.listed if each.name not in unlisted)
     waiting = {
         key: each.list_by for key, each in planned.items() if each.list_by is not None
     }
     lost = tuple(
         key
         for key, each in view.volumes.items()
-        if each.is_listed and each.volume is not None and not planned[key].lists
+        if each.is_listed and each.volume is not None and key in unlisted
     )
     is_shorter = len(stay) < len(view.listed)
     if waiting and (is_shorter or min(waiting.values()) <= now):

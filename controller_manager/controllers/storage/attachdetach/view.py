@@ -74,23 +74,19 @@ def _source_of(attachment: Attachment) -> Iterable[str]:
     return (csi_name(inline.csi.driver, inline.csi.volume_handle),)
 
 
-def _is_same_request(old: Attachment, new: Attachment) -> bool:
-    return old.spec == new.spec
-
-
 def listed_on(node: Node) -> list[str]:
     """Return the unique names of the volumes that a node's status lists."""
     return [each.name for each in node.status.volumes_attached or ()]
 
 
-def _lists_the_same(old: Node, new: Node) -> bool:
-    return old.status.volumes_attached == new.status.volumes_attached
-
-
-_BY_NODE: Final = Index("node", _node_of, _is_same_request)
-_BY_SOURCE: Final = Index("source", _source_of, _is_same_request)
+_BY_NODE: Final = Index("node", _node_of, lambda old, new: old.spec == new.spec)
+_BY_SOURCE: Final = Index("source", _source_of, lambda old, new: old.spec == new.spec)
 """Attachments by the persistent volume, or by the unique name of a pod's own volume."""
-_BY_LISTED: Final = Index("volumesAttached", listed_on, _lists_the_same)
+_BY_LISTED: Final = Index(
+    "volumesAttached",
+    listed_on,
+    lambda old, new: old.status.volumes_attached == new.status.volumes_attached,
+)
 
 
 class DesiredVolumes(Struct, frozen=True):
@@ -200,10 +196,9 @@ class NodeViews:
         """
         node = self._nodes.by_key(name)
         desired = self._desired(name, node)
-        in_use = last_in_use
         if node is not None:
-            in_use = frozenset(node.status.volumes_in_use or ())
-        volumes = self._node_volumes(name, node, desired, in_use)
+            last_in_use = frozenset(node.status.volumes_in_use or ())
+        volumes = self._node_volumes(name, node, desired, last_in_use)
         return NodeView(
             name=name,
             node=node,
@@ -312,12 +307,8 @@ class NodeViews:
         unresolved: list[Unresolved] = []
         used: list[str] = []
         keeps = keeps_volumes_of_ended_pods(node)
-        on_node = (
-            each
-            for each in self._pods.by_index(PODS_BY_NODE, name)
-            if each.spec.volumes
-        )
-        for pod in sorted(on_node, key=key_of):
+        on_node = self._pods.by_index(PODS_BY_NODE, name)
+        for pod in sorted((each for each in on_node if each.spec.volumes), key=key_of):
             needs = keeps or not has_stopped(pod)
             for found in self._volumes.of(pod):
                 if isinstance(found, Volume):
@@ -369,9 +360,8 @@ class NodeViews:
 
     def _attachments_of(self, unique: str) -> Iterator[Attachment]:
         volumes = self._volumes.persistent.by_index(BY_UNIQUE_NAME, unique)
-        for source in dict.fromkeys(
-            (unique, *(each.metadata.name for each in volumes))
-        ):
+        named = (each.metadata.name for each in volumes)
+        for source in dict.fromkeys((unique, *named)):
             for each in self.attachments.by_index(_BY_SOURCE, source):
                 if each.metadata.name == attachment_name(unique, each.spec.node_name):
                     yield each

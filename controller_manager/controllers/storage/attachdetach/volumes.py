@@ -41,8 +41,11 @@ def csi_name(driver: str, handle: str) -> str:
 def plugin_name(unique_name: str) -> str:
     """Return the name of a volume's plugin, with the driver of a CSI volume.
 
-    This name is a label of metrics. Upstream: GetFullQualifiedPluginNameForVolume.
+    This name is a label of metrics; it is ``N/A`` for a volume without a unique name.
+    Upstream: GetFullQualifiedPluginNameForVolume.
     """
+    if not unique_name:
+        return "N/A"
     plugin, _, rest = unique_name.removeprefix("kubernetes.io/").partition("/")
     driver, found, _ = rest.partition("^")
     name = f"kubernetes.io/{plugin}"
@@ -148,15 +151,15 @@ def _unique_name(volume: PersistentVolume) -> Iterable[str]:
     return (found.unique_name,) if found is not None else ()
 
 
-def _is_same_volume(old: PersistentVolume, new: PersistentVolume) -> bool:
-    return (
+BY_UNIQUE_NAME: Final = Index(
+    "attachable",
+    _unique_name,
+    lambda old, new: (
         old.raw_spec == new.raw_spec
         and old.metadata.labels == new.metadata.labels
         and old.metadata.annotations == new.metadata.annotations
-    )
-
-
-BY_UNIQUE_NAME: Final = Index("attachable", _unique_name, _is_same_volume)
+    ),
+)
 """Persistent volumes by the unique name of the volume."""
 
 
@@ -173,9 +176,9 @@ class Volumes:
         """Yield the attachable volumes of a pod, and those that may be attachable."""
         for each in pod.spec.volumes or ():
             found = self._find(pod, each)
-            if isinstance(found, Unresolved) or (
-                found is not None and self._needs_attachment(found)
-            ):
+            if isinstance(found, Volume) and not self._needs_attachment(found):
+                continue
+            if found is not None:
                 yield found
 
     def pods_of_claim(self, claim: str) -> Iterable[Pod]:
