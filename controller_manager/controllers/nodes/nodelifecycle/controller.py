@@ -31,6 +31,8 @@ from controller_manager.runtime.outcome import DONE, Done, Outcome, failure_of
 from . import NodeLifecycleOptions, health, taints, topology
 from .metrics import NodeLifecycleMetrics
 
+Action = Callable[[health.NodeRecord], Awaitable[None]]
+
 NODE_LEASES: Final = "kube-node-lease"
 """The namespace of the leases of nodes; a lease has the name of its node."""
 
@@ -190,15 +192,11 @@ class NodeMonitor:
         """Make, update or remove the record of a node; tell whether it exists."""
         node = self._nodes.by_key(name)
         record = self._tracker.get(name)
-        if record is not None and (
-            node is None or record.node.metadata.uid != node.metadata.uid
-        ):
+        uid = node.metadata.uid if node is not None else None
+        if record is not None and record.node.metadata.uid != uid:
             self._tracker.remove(name)
-            self._event(
-                record.node,
-                "RemovingNode",
-                f"Node {name} event: Removing Node {name} from Controller",
-            )
+            text = f"event: Removing Node {name} from Controller"
+            self._event(record.node, "RemovingNode", text)
             self._forget(record)
             record = None
         if node is None:
@@ -213,21 +211,16 @@ class NodeMonitor:
 
     def _add(self, node: Node, now: float) -> None:
         name = node.metadata.name
-        record = health.NodeRecord(
-            node, health.observe(None, node, now, self._age(node))
-        )
-        record.zone = topology.zone_of(node)
+        observed = health.observe(None, node, now, self._age(node))
+        record = health.NodeRecord(node, observed, zone=topology.zone_of(node))
         self._tracker.add(record)
         lease = self._leases.get(NODE_LEASES, name)
         if lease is not None:
             # The time of the renewal is unknown: the grace period begins now, but the
             # renewal does not count as a change.
             record.renewed, record.renewed_at = lease.spec.renew_time, now
-        self._event(
-            node,
-            "RegisteredNode",
-            f"Node {name} event: Registered Node {name} in Controller",
-        )
+        text = f"event: Registered Node {name} in Controller"
+        self._event(node, "RegisteredNode", text)
 
     def _age(self, node: Node) -> float:
         """Return the age of a node in seconds, by the clock of the API server."""
@@ -236,10 +229,11 @@ class NodeMonitor:
             return 0.0
         return (self._server_clock.now() - parse_time(created)).total_seconds()
 
-    def _event(self, node: Node, reason: str, message: str) -> None:
+    def _event(self, node: Node, reason: str, text: str) -> None:
         # Upstream's reference to the node has no version.
-        metadata = NodeMeta(name=node.metadata.name, uid=node.metadata.uid)
-        self._recorder.event(NODES, Node(metadata=metadata), NORMAL, reason, message)
+        name = node.metadata.name
+        about = Node(metadata=NodeMeta(name=name, uid=node.metadata.uid))
+        self._recorder.event(NODES, about, NORMAL, reason, f"Node {name} {text}")
 
     async def _check_health(self, names: Iterable[str]) -> list[str]:
         dead = []
@@ -279,15 +273,12 @@ class NodeMonitor:
             self._tracker.set_status(record, record.ready)
             return
         conditions = health.unknown_conditions(node, self._writer.timestamp())
-        record.node = await self._writer.patch(
-            node, {"status": {"conditions": conditions}}, "status"
-        )
-        record.health = health.observe(
-            record.health, record.node, record.health.seen_at, 0
-        )
+        patch = {"status": {"conditions": conditions}}
+        record.node = await self._writer.patch(node, patch, "status")
+        seen_at = record.health.seen_at
+        record.health = health.observe(record.health, record.node, seen_at, 0)
         if record.ready == health.READY:
-            message = f"Node {name} status is now: NodeNotReady"
-            self._event(node, "NodeNotReady", message)
+            self._event(node, "NodeNotReady", "status is now: NodeNotReady")
         self._tracker.set_status(record, health.UNKNOWN)
         self._changed[name] = None
         self.pods.queue.add(name)
@@ -315,7 +306,7 @@ class NodeMonitor:
             self._tracker.restart_grace_periods(self._clock.monotonic())
 
     async def _remove_taints(self, record: health.NodeRecord) -> None:
-        self.tainter.discard(record.zone, record.node.metadata.name)
+        self._forget(record)
         kept = taints.without_no_execute(record.node)
         if kept is not None:
             await self._writer.set_taints(record.node, kept)
@@ -336,7 +327,7 @@ class NodeMonitor:
         elif taints.has_opposite(node):
             await self._swap_taints(node)
         elif taints.no_execute_taints(node, self._writer.timestamp()) is None:
-            self.tainter.discard(record.zone, node.metadata.name)
+            self._forget(record)
         else:
             self.tainter.add(record.zone, node.metadata.name)
 
@@ -360,29 +351,20 @@ class NodeMonitor:
             else:
                 return
 
-    async def _each(
-        self,
-        names: Sequence[str],
-        action: Callable[[health.NodeRecord], Awaitable[None]],
-    ) -> None:
+    async def _each(self, names: Sequence[str], action: Action) -> None:
         """Call an action for each node, some of them concurrently.
 
-        If the API server does not respond, the remaining nodes are left to the next
-        check.
+        If the API server does not respond, the next check does the remaining nodes.
         """
         for start in range(0, len(names), _AT_ONCE):
             batch = names[start : start + _AT_ONCE]
-            answered = await asyncio.gather(
-                *(self._try(name, action) for name in batch)
-            )
-            if not all(answered):
+            tries = (self._try(name, action) for name in batch)
+            if not all(await asyncio.gather(*tries)):
                 for name in names[start + _AT_ONCE :]:
                     self._changed[name] = None
                 return
 
-    async def _try(
-        self, name: str, action: Callable[[health.NodeRecord], Awaitable[None]]
-    ) -> bool:
+    async def _try(self, name: str, action: Action) -> bool:
         """Call an action for a node; tell whether the API server has responded.
 
         If the action fails, the next check repeats it.
@@ -430,8 +412,7 @@ class NodeMonitor:
 
     def _is_renewed(self, record: health.NodeRecord) -> bool:
         """Tell whether this process saw a renewed lease within the grace period."""
-        seen_at = record.heard_at
-        now = self._clock.monotonic()
+        seen_at, now = record.heard_at, self._clock.monotonic()
         return seen_at is not None and now - seen_at <= self._grace.monitor
 
     async def _read_lease(self, record: health.NodeRecord) -> None:
@@ -447,8 +428,7 @@ class NodeMonitor:
         self._logger.warning(
             "The API server has a renewed lease that the cache does not show", node=name
         )
-        now = self._clock.monotonic()
-        self._tracker.renewed(name, lease.spec.renew_time, now)
+        self._renewed(lease)
 
 
 def may_be_ready(pod: Pod) -> bool:
@@ -488,34 +468,23 @@ class PodMarker:
 
     async def sync(self, node: str) -> Outcome:
         """Mark the pods of a node, as long as it is unreachable."""
-        for pod in self._ready_pods(node):
+        for pod in filter(may_be_ready, self._pods.by_index(PODS_BY_NODE, node)):
             if not self._is_unreachable(node):
                 return DONE
             await self._mark(pod)
         return DONE
 
-    def _ready_pods(self, node: str) -> Iterator[Pod]:
-        return filter(may_be_ready, self._pods.by_index(PODS_BY_NODE, node))
-
     async def _mark(self, pod: Pod) -> None:
-        metadata = pod.metadata
-        condition = {
-            "type": "Ready",
-            "status": _FALSE,
-            "lastTransitionTime": format_time(self._clock.now()),
-        }
+        uid, version = pod.metadata.uid, pod.metadata.resource_version
+        now = format_time(self._clock.now())
+        condition = {"type": "Ready", "status": _FALSE, "lastTransitionTime": now}
         patch = {
-            "metadata": {
-                "uid": metadata.uid,
-                "resourceVersion": metadata.resource_version,
-            },
+            "metadata": {"uid": uid, "resourceVersion": version},
             "status": {"conditions": [condition]},
         }
-        where = (metadata.namespace, metadata.name)
+        where = (metadata_of(PODS), pod.metadata.namespace, pod.metadata.name)
         try:
-            await self._client.patch(
-                metadata_of(PODS), *where, patch, subresource="status"
-            )
+            await self._client.patch(*where, patch, subresource="status")
         except NotFound:
             return
         self._recorder.event(PODS, pod, WARNING, "NodeNotReady", "Node is not ready")

@@ -47,10 +47,6 @@ class GracePeriods(Struct, frozen=True):
     startup: float
     monitor: float
 
-    def of(self, *, posted: bool) -> float:
-        """Return the grace period of a node that has, or has not, posted its status."""
-        return self.monitor if posted else self.startup
-
 
 def ready_condition(node: Node) -> NodeCondition | None:
     """Return the condition Ready, `None` for a node that never posted one."""
@@ -103,31 +99,21 @@ def unknown_conditions(node: Node, now: str) -> list[dict[str, Any]]:
     if ready_status(node) == UNKNOWN:
         return []
     posted = {each.type: each for each in node.status.conditions or ()}
-    return [
-        _unknown(kind, node, now)
-        for kind in _BY_KUBELET
-        if kind not in posted or posted[kind].status != UNKNOWN
-    ]
-
-
-def _unknown(kind: str, node: Node, now: str) -> dict[str, Any]:
-    condition = {
-        "type": kind,
-        "status": UNKNOWN,
-        "lastTransitionTime": now,
+    stopped = {
+        "reason": _STOPPED,
+        "message": "Kubelet stopped posting node status.",
     }
-    if any(each.type == kind for each in node.status.conditions or ()):
-        return {
-            **condition,
-            "reason": _STOPPED,
-            "message": "Kubelet stopped posting node status.",
-        }
-    return {
-        **condition,
+    never = {
         "reason": _NEVER,
         "message": "Kubelet never posted node status.",
         "lastHeartbeatTime": node.metadata.creation_timestamp,
     }
+    return [
+        {"type": kind, "status": UNKNOWN, "lastTransitionTime": now}
+        | (stopped if kind in posted else never)
+        for kind in _BY_KUBELET
+        if kind not in posted or posted[kind].status != UNKNOWN
+    ]
 
 
 class NodeRecord(Struct):
@@ -158,7 +144,7 @@ class NodeRecord(Struct):
 
     def dies_at(self, grace: GracePeriods) -> float:
         """Return the time at which the node counts as dead without a heartbeat."""
-        return self.seen_at + grace.of(posted=self.health.posted)
+        return self.seen_at + (grace.monitor if self.health.posted else grace.startup)
 
 
 class NodeTracker:
@@ -192,20 +178,16 @@ class NodeTracker:
         """Add a node."""
         self._by_name[record.node.metadata.name] = record
 
-    def remove(self, name: str) -> NodeRecord | None:
-        """Forget a node; return its record."""
-        record = self._by_name.pop(name, None)
+    def remove(self, name: str) -> None:
+        """Forget a node."""
         self.unhealthy.pop(name, None)
-        if record is not None:
+        if (record := self._by_name.pop(name, None)) is not None:
             self._uncount(record)
-        return record
 
     def renewed(self, name: str, renew_time: str | None, now: float) -> None:
         """Store the renew time of a lease if it has changed."""
         record = self._by_name.get(name)
-        if renew_time is None or record is None:
-            return
-        if record.renewed != renew_time:
+        if record is not None and renew_time not in (None, record.renewed):
             record.renewed = renew_time
             record.renewed_at = record.heard_at = now
 

@@ -9,23 +9,15 @@ class NodeLifecycleMetrics:
     """The ``node_collector_*`` metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._health = Gauge(
-            "node_collector_zone_health",
-            "The percentage of healthy nodes in a zone",
-            ["zone"],
-            registry=registry,
-        )
-        self._size = Gauge(
-            "node_collector_zone_size",
-            "The number of nodes in a zone",
-            ["zone"],
-            registry=registry,
-        )
-        self._unhealthy = Gauge(
-            "node_collector_unhealthy_nodes_in_zone",
+
+        def gauge(name: str, text: str) -> Gauge:
+            return Gauge(f"node_collector_{name}", text, ["zone"], registry=registry)
+
+        self._health = gauge("zone_health", "The percentage of healthy nodes in a zone")
+        self._size = gauge("zone_size", "The number of nodes in a zone")
+        self._unhealthy = gauge(
+            "unhealthy_nodes_in_zone",
             "The number of nodes in a zone that are not ready",
-            ["zone"],
-            registry=registry,
         )
         self._evictions = Counter(
             "node_collector_evictions_total",

@@ -343,10 +343,6 @@ def _bucket(rate: float, clock: Clock) -> TokenBucket | None:
     return TokenBucket(rate, 1, clock) if rate > 0 else None
 
 
-class _StaleCacheError(Exception):
-    """The cache does not show the last write of a node yet."""
-
-
 class NoExecuteTainter:
     """Taints the unhealthy nodes of each zone in turn, at the rate of the zone.
 
@@ -360,10 +356,7 @@ class NoExecuteTainter:
         rate: float,
         renews_lease: Callable[[str], Awaitable[bool]],
     ) -> None:
-        """Take the nodes a second of a new zone.
-
-        `renews_lease` tells whether a silent node sends heartbeats again.
-        """
+        """Take the nodes a second of a new zone, and a check for renewed leases."""
         self._clock = context.clock
         self._writer = writer
         self._rate = rate
@@ -406,9 +399,12 @@ class NoExecuteTainter:
         if waiting is None:
             return DONE
         while (name := waiting.head()) is not None:
+            node = self._nodes.by_key(name)
+            if node is not None and self._writer.is_stale(node):
+                return Done(_RETRY)
             try:
-                is_tainted = await self._taint(name)
-            except (Conflict, _StaleCacheError):
+                is_tainted = node is not None and await self._taint(node)
+            except Conflict:
                 return Done(_RETRY)
             except Exception:
                 waiting.postpone(name)
@@ -420,20 +416,15 @@ class NoExecuteTainter:
         requeue_after = waiting.requeue_after()
         return DONE if requeue_after is None else Done(requeue_after)
 
-    async def _taint(self, name: str) -> bool:
+    async def _taint(self, node: Node) -> bool:
         """Taint a node; return False if it needs no taint.
 
-        Raises Conflict or _StaleCacheError if the cached node is old.
+        Raises Conflict if the cached node is old.
         """
-        node = self._nodes.by_key(name)
-        if node is None:
-            return False
-        if self._writer.is_stale(node):
-            raise _StaleCacheError
         taints = no_execute_taints(node, self._writer.timestamp())
         if taints is None or len(taints) < len(node.spec.taints or ()):
             return False  # it is ready again
-        if await self._renews_lease(name):
+        if await self._renews_lease(node.metadata.name):
             return False  # its kubelet runs again
         try:
             await self._writer.set_taints(node, taints)
