@@ -6,13 +6,7 @@ The role of their service account, their delays, and the condition Failed.
 from typing import Final
 
 from controller_manager.api.authorization.v1 import SUBJECT_ACCESS_REVIEWS
-from controller_manager.api.certificates.v1 import (
-    FAILED,
-    KUBELET_CLIENT,
-    SIGNER_NAMES,
-    SIGNING_REQUESTS,
-    CertificateSigningRequest,
-)
+from controller_manager.api.certificates import v1
 from controller_manager.runtime.permissions import RECORD_EVENTS, Permission, allow
 from controller_manager.workqueue.ratelimiters import ExponentialBackoff
 
@@ -21,21 +15,21 @@ SERVICE_ACCOUNT: Final = "certificate-controller"
 _SIGNERS: Final = "signers"
 
 PERMISSIONS: Final = (
-    allow(SIGNING_REQUESTS, "delete", "get", "list", "watch"),
-    allow(SIGNING_REQUESTS, "update", subresource="approval"),
-    allow(SIGNING_REQUESTS, "update", subresource="status"),
-    Permission(SIGNING_REQUESTS.group, _SIGNERS, ("approve",), (KUBELET_CLIENT,)),
-    Permission(SIGNING_REQUESTS.group, _SIGNERS, ("sign",), SIGNER_NAMES),
+    allow(v1.SIGNING_REQUESTS, "delete", "get", "list", "watch"),
+    allow(v1.SIGNING_REQUESTS, "update", subresource="approval"),
+    allow(v1.SIGNING_REQUESTS, "update", subresource="status"),
+    Permission(v1.SIGNING_REQUESTS.group, _SIGNERS, ("approve",), (v1.KUBELET_CLIENT,)),
+    Permission(v1.SIGNING_REQUESTS.group, _SIGNERS, ("sign",), v1.SIGNER_NAMES),
     allow(SUBJECT_ACCESS_REVIEWS, "create"),
     *RECORD_EVENTS,
 )
 """The permissions of upstream's bootstrap policy."""
 
 
-def has_failed(request: CertificateSigningRequest) -> bool:
+def has_failed(request: v1.CertificateSigningRequest) -> bool:
     """Tell whether a signer has refused a request."""
     return any(
-        each.type == FAILED and each.status in ("", "True")
+        each.type == v1.FAILED and each.status in ("", "True")
         for each in request.status.conditions or ()
     )
 

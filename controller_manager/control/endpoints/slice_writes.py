@@ -11,15 +11,8 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.meta import KubeObject, key_of, resource_version_number
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client, DeleteOptions
-from controller_manager.client.rest.errors import (
-    APIError,
-    NotFound,
-    ProtocolError,
-    TransportError,
-    is_about,
-    is_namespace_terminating,
-)
 from controller_manager.informers.lister import Lister
 from controller_manager.observability.exposition import PlainCounter
 
@@ -95,7 +88,7 @@ class SliceTracker:
         return was_own
 
 
-_FAILURES: Final = (APIError, ProtocolError, TransportError)
+_FAILURES: Final = (errors.APIError, errors.ProtocolError, errors.TransportError)
 
 
 class SliceWriteError(Exception):
@@ -149,7 +142,7 @@ class SliceWriter:
         try:
             stored = await self._client.create_for_metadata(ENDPOINT_SLICES, new)
         except _FAILURES as error:
-            if is_namespace_terminating(error):
+            if errors.is_namespace_terminating(error):
                 return False
             msg = f"failed to create EndpointSlice for {about}"
             raise SliceWriteError(msg, error) from error
@@ -194,7 +187,7 @@ def _is_gone(error: Exception, name: str) -> bool:
     A conflict does not mean that: another slice may have the name now, but a webhook
     may return a conflict, too. The next sync looks at the cache again.
     """
-    return isinstance(error, NotFound) and is_about(error, name)
+    return isinstance(error, errors.NotFound) and errors.is_about(error, name)
 
 
 _OPERATIONS: Final = ("create", "update", "delete")

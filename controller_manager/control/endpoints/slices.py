@@ -11,13 +11,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.services import LAST_CHANGE_TRIGGER_TIME
 from controller_manager.api.core.v1 import ObjectReference
-from controller_manager.api.discovery.v1 import (
-    ENDPOINT_SLICES,
-    SERVICE_NAME,
-    Endpoint,
-    EndpointPort,
-    EndpointSlice,
-)
+from controller_manager.api.discovery import v1
 from controller_manager.api.meta import (
     ObjectMeta,
     OwnerReference,
@@ -27,17 +21,17 @@ from controller_manager.api.meta import (
 from controller_manager.informers.indexes import Index
 
 
-def service_key_of(each: EndpointSlice) -> str:
+def service_key_of(each: v1.EndpointSlice) -> str:
     """Return the key of the service that the label of a slice names, "" without it."""
-    name = labels_of(each).get(SERVICE_NAME, "")
+    name = labels_of(each).get(v1.SERVICE_NAME, "")
     return f"{each.metadata.namespace}/{name}" if name else ""
 
 
-def _service_keys(each: EndpointSlice) -> Iterable[str]:
+def _service_keys(each: v1.EndpointSlice) -> Iterable[str]:
     return (key,) if (key := service_key_of(each)) else ()
 
 
-def _has_same_labels(old: EndpointSlice, new: EndpointSlice) -> bool:
+def _has_same_labels(old: v1.EndpointSlice, new: v1.EndpointSlice) -> bool:
     return old.metadata.labels == new.metadata.labels
 
 
@@ -49,7 +43,7 @@ EndpointKey = tuple[tuple[str, ...], str, str, str]
 """The addresses of an endpoint, its host name, and its target's namespace and name."""
 
 
-def key_of_endpoint(endpoint: Endpoint) -> EndpointKey:
+def key_of_endpoint(endpoint: v1.Endpoint) -> EndpointKey:
     """Return the key of an endpoint; two versions of one endpoint have the same key.
 
     So a change of readiness, node or zone is an update in place.
@@ -62,7 +56,7 @@ def key_of_endpoint(endpoint: Endpoint) -> EndpointKey:
     return addresses, endpoint.hostname or "", namespace, name
 
 
-def is_up_to_date(existing: Endpoint, desired: Endpoint) -> bool:
+def is_up_to_date(existing: v1.Endpoint, desired: v1.Endpoint) -> bool:
     """Tell whether an endpoint equals the desired one, except for its hints."""
     return (
         existing.conditions == desired.conditions
@@ -96,10 +90,10 @@ class SliceTemplate(Struct, frozen=True):
     owner: OwnerReference
     labels: dict[str, str]
     address_type: str
-    ports: tuple[EndpointPort, ...]
+    ports: tuple[v1.EndpointPort, ...]
     annotations: dict[str, str] | None = None
 
-    def make(self, endpoints: tuple[Endpoint, ...]) -> EndpointSlice:
+    def make(self, endpoints: tuple[v1.Endpoint, ...]) -> v1.EndpointSlice:
         """Return a new slice, without a name (newEndpointSlice)."""
         metadata = ObjectMeta(
             namespace=self.namespace,
@@ -108,16 +102,16 @@ class SliceTemplate(Struct, frozen=True):
             annotations=self.annotations or None,
             owner_references=(self.owner,),
         )
-        return EndpointSlice(
-            api_version=ENDPOINT_SLICES.api_version,
-            kind=ENDPOINT_SLICES.kind,
+        return v1.EndpointSlice(
+            api_version=v1.ENDPOINT_SLICES.api_version,
+            kind=v1.ENDPOINT_SLICES.kind,
             metadata=metadata,
             address_type=self.address_type,
             endpoints=endpoints,
             ports=self.ports,
         )
 
-    def has_metadata(self, existing: EndpointSlice) -> bool:
+    def has_metadata(self, existing: v1.EndpointSlice) -> bool:
         """Tell whether a slice has the labels and annotations of this template."""
         metadata = existing.metadata
         if (metadata.labels or {}) != self.labels:
@@ -128,8 +122,8 @@ class SliceTemplate(Struct, frozen=True):
         )
 
     def refill(
-        self, existing: EndpointSlice, endpoints: tuple[Endpoint, ...]
-    ) -> EndpointSlice:
+        self, existing: v1.EndpointSlice, endpoints: tuple[v1.Endpoint, ...]
+    ) -> v1.EndpointSlice:
         """Return a slice with other endpoints, and this template's labels."""
         annotations = existing.metadata.annotations
         if self.annotations is not None:
@@ -140,7 +134,7 @@ class SliceTemplate(Struct, frozen=True):
         return replace(existing, metadata=metadata, endpoints=endpoints)
 
 
-def is_owned(existing: EndpointSlice, owner: OwnerReference) -> bool:
+def is_owned(existing: v1.EndpointSlice, owner: OwnerReference) -> bool:
     """Tell whether a slice belongs to this owner, by its uid (ownedBy)."""
     return any(
         each.uid == owner.uid
@@ -150,7 +144,7 @@ def is_owned(existing: EndpointSlice, owner: OwnerReference) -> bool:
     )
 
 
-def with_trigger_time(existing: EndpointSlice, time: str) -> EndpointSlice:
+def with_trigger_time(existing: v1.EndpointSlice, time: str) -> v1.EndpointSlice:
     """Return a slice with the trigger time as an annotation, without one if empty."""
     annotations = _without_trigger_time(annotations_of(existing.metadata))
     if time:
@@ -175,10 +169,10 @@ def _prefix(owner: str) -> str:
 class SliceActions(Struct, frozen=True):
     """The writes of slices of a sync, and the slices that stay as they are."""
 
-    create: tuple[EndpointSlice, ...] = ()
-    update: tuple[EndpointSlice, ...] = ()
-    delete: tuple[EndpointSlice, ...] = ()
-    unchanged: tuple[EndpointSlice, ...] = ()
+    create: tuple[v1.EndpointSlice, ...] = ()
+    update: tuple[v1.EndpointSlice, ...] = ()
+    delete: tuple[v1.EndpointSlice, ...] = ()
+    unchanged: tuple[v1.EndpointSlice, ...] = ()
 
     @property
     def count(self) -> int:
@@ -192,7 +186,7 @@ class SliceActions(Struct, frozen=True):
 
 
 def joined(
-    parts: Iterable[SliceActions], unwanted: Sequence[EndpointSlice] = ()
+    parts: Iterable[SliceActions], unwanted: Sequence[v1.EndpointSlice] = ()
 ) -> SliceActions:
     """Return all actions together; unwanted slices are deleted."""
     found = list(parts)
@@ -224,7 +218,7 @@ def recycled(changes: SliceActions, owner: OwnerReference) -> SliceActions:
     )
 
 
-def _reused(existing: EndpointSlice, new: EndpointSlice) -> EndpointSlice:
+def _reused(existing: v1.EndpointSlice, new: v1.EndpointSlice) -> v1.EndpointSlice:
     """Return an existing slice with the content of a new one, but with its own name."""
     annotations = new.metadata.annotations or existing.metadata.annotations
     metadata = replace(

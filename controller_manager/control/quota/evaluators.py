@@ -21,16 +21,9 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, ResourceClaim
 from controller_manager.api.quantity import Quantity, parse_quantity
 
-from . import device_claims, pods
+from . import device_claims, pods, scopes
 from .pods import is_resize_infeasible, resized_statuses
 from .resources import Amounts, count_name, names_of_count
-from .scopes import (
-    Requirement,
-    attributes_classes,
-    claim_meets,
-    has_deadline,
-    pod_meets,
-)
 
 _SERVICES: Final = "services"
 NODE_PORTS: Final = "services.nodeports"
@@ -122,7 +115,7 @@ def _whole_bytes(amount: Quantity) -> Quantity:
     return amount if whole == amount else whole
 
 
-def _meets_none(_requirement: Requirement, _obj: object) -> bool:
+def _meets_none(_requirement: scopes.Requirement, _obj: object) -> bool:
     return False
 
 
@@ -139,7 +132,7 @@ def _always(_old: object, _new: object) -> bool:
 
 
 def _changes_deadline(old: Pod, new: Pod) -> bool:
-    return has_deadline(old) != has_deadline(new)
+    return scopes.has_deadline(old) != scopes.has_deadline(new)
 
 
 def _no_shape(_obj: object, _now: datetime) -> Hashable | None:
@@ -169,7 +162,7 @@ class Evaluator(Struct, frozen=True):
     tracks: Callable[[str], bool]
     usage: Callable[[Any, datetime], Amounts]
     footprint: Callable[[Any, datetime], Any]
-    meets: Callable[[Requirement, Any], bool] = _meets_none
+    meets: Callable[[scopes.Requirement, Any], bool] = _meets_none
     missing: Callable[[Any, Iterable[str]], str] = _nothing_is_missing
     charges_update: Callable[[Any, Any], bool] = _never
     charged_subresources: tuple[str, ...] = ()
@@ -224,7 +217,9 @@ def pod_evaluator(*, pod_level: bool) -> Evaluator:
         pods.tracks,
         lambda pod, now: pods.pod_usage(pod, now, pod_level=pod_level),
         pods.footprint,
-        lambda requirement, pod: pod_meets(requirement, pod, pod_level=pod_level),
+        lambda requirement, pod: scopes.pod_meets(
+            requirement, pod, pod_level=pod_level
+        ),
         lambda pod, limited: pods.missing_statements(pod, limited, pod_level=pod_level),
         charges_update=_changes_deadline,
         charged_subresources=("resize",),
@@ -246,8 +241,8 @@ CLAIM_EVALUATOR: Final = Evaluator(
     CLAIMS.plural,
     tracks_claim,
     lambda claim, _: claim_usage(claim),
-    lambda claim, _: (claim_usage(claim), attributes_classes(claim)),
-    claim_meets,
+    lambda claim, _: (claim_usage(claim), scopes.attributes_classes(claim)),
+    scopes.claim_meets,
     charges_update=_always,
     charged_subresources=("status",),
 )

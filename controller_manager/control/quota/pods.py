@@ -11,19 +11,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from controller_manager.api.conditions import find_condition
+from controller_manager.api.core import v1
 from controller_manager.api.core.resources import (
     CPU,
     EPHEMERAL_STORAGE,
     HUGE_PAGES_PREFIX,
     MEMORY,
     ResourceRequirements,
-)
-from controller_manager.api.core.v1 import (
-    RESIZE_PENDING,
-    Container,
-    ContainerStatus,
-    InitContainer,
-    Pod,
 )
 from controller_manager.api.quantity import Quantity
 from controller_manager.api.times import parse_time, seconds_after
@@ -62,7 +56,7 @@ def tracks(name: str) -> bool:
     )
 
 
-def is_charged(pod: Pod, now: datetime) -> bool:
+def is_charged(pod: v1.Pod, now: datetime) -> bool:
     """Tell whether the resources of a pod count, and not only the object (QuotaV1Pod).
 
     They do not count once the pod has ended, or once its deletion is overdue: its node
@@ -77,7 +71,7 @@ def is_charged(pod: Pod, now: datetime) -> bool:
     return now <= seconds_after(parse_time(deleted), grace)
 
 
-def pod_usage(pod: Pod, now: datetime, *, pod_level: bool) -> resources.Amounts:
+def pod_usage(pod: v1.Pod, now: datetime, *, pod_level: bool) -> resources.Amounts:
     """Return the usage of a pod at a time (PodUsageFunc).
 
     `pod_level` is the gate PodLevelResources: the pod's own `spec.resources` count.
@@ -106,7 +100,7 @@ def _compute(
     return usage
 
 
-def footprint(pod: Pod, now: datetime) -> tuple[Any, ...]:
+def footprint(pod: v1.Pod, now: datetime) -> tuple[Any, ...]:
     """Return all data on which the usage of a pod depends, to compare versions."""
     spec = pod.spec
     return (
@@ -126,7 +120,7 @@ def footprint(pod: Pod, now: datetime) -> tuple[Any, ...]:
     )
 
 
-def missing_statements(pod: Pod, limited: Iterable[str], *, pod_level: bool) -> str:
+def missing_statements(pod: v1.Pod, limited: Iterable[str], *, pod_level: bool) -> str:
     """Return the containers that fail to specify limited resources (Constraints).
 
     The result is empty, or in the words of the API server. With `pod_level` a pod that
@@ -136,7 +130,7 @@ def missing_statements(pod: Pod, limited: Iterable[str], *, pod_level: bool) -> 
     if not required or (pod_level and has_pod_level_resources(pod)):
         return ""
     missing: dict[str, set[str]] = {}
-    containers: tuple[Container | InitContainer, ...] = (
+    containers: tuple[v1.Container | v1.InitContainer, ...] = (
         *(pod.spec.containers or ()),
         *(pod.spec.init_containers or ()),
     )
@@ -157,12 +151,12 @@ _INFEASIBLE: Final = "Infeasible"
 _ALWAYS: Final = "Always"
 
 _Texts = Mapping[str, str] | None
-_AnyContainer = Container | InitContainer
+_AnyContainer = v1.Container | v1.InitContainer
 _Of = Callable[[_AnyContainer], _Texts]
 """Returns the resources of a container that are added up."""
 
 
-def has_pod_level_resources(pod: Pod) -> bool:
+def has_pod_level_resources(pod: v1.Pod) -> bool:
     """Tell whether a pod states cpu, memory or huge pages for itself as a whole."""
     asked = pod.spec.resources
     return asked is not None and any(
@@ -174,7 +168,7 @@ def _fits_a_pod(name: str) -> bool:
     return name in (CPU, MEMORY) or name.startswith(HUGE_PAGES_PREFIX)
 
 
-def pod_requests(pod: Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
+def pod_requests(pod: v1.Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
     """Return the requests of a pod, with its overhead (PodRequests).
 
     Init containers run one after the other before the containers, so the largest of
@@ -191,7 +185,7 @@ def pod_requests(pod: Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
     return resources.added(total, resources.amounts(pod.spec.overhead))
 
 
-def pod_limits(pod: Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
+def pod_limits(pod: v1.Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
     """Return the limits of a pod (PodLimits).
 
     Overhead is added to existing limits only. `pod_level` is that of
@@ -216,13 +210,13 @@ def _pod_level(stated: _Texts) -> dict[str, Quantity]:
     }
 
 
-def is_resize_infeasible(pod: Pod) -> bool:
+def is_resize_infeasible(pod: v1.Pod) -> bool:
     """Tell whether the node has refused to resize the pod (IsPodResizeInfeasible)."""
-    condition = find_condition(pod.status.conditions, RESIZE_PENDING)
+    condition = find_condition(pod.status.conditions, v1.RESIZE_PENDING)
     return condition is not None and condition.reason == _INFEASIBLE
 
 
-def resized_statuses(pod: Pod) -> Iterator[ContainerStatus]:
+def resized_statuses(pod: v1.Pod) -> Iterator[v1.ContainerStatus]:
     """Yield the container statuses with allocated or used resources.
 
     Those of init containers come last.
@@ -241,8 +235,8 @@ class _Containers:
     whose status has neither counts for nothing.
     """
 
-    def __init__(self, pod: Pod) -> None:
-        self._statuses: dict[str, ContainerStatus] = {}
+    def __init__(self, pod: v1.Pod) -> None:
+        self._statuses: dict[str, v1.ContainerStatus] = {}
         for each in resized_statuses(pod):
             self._statuses.setdefault(each.name, each)
         self._is_infeasible = is_resize_infeasible(pod)
@@ -294,11 +288,11 @@ def _wanted_limits(container: _AnyContainer) -> _Texts:
     return container.resources.limits
 
 
-def _most(pod: Pod, counted: list[_Of]) -> dict[str, Quantity]:
+def _most(pod: v1.Pod, counted: list[_Of]) -> dict[str, Quantity]:
     return resources.larger(_together(pod, resources_of) for resources_of in counted)
 
 
-def _together(pod: Pod, resources_of: _Of) -> dict[str, Quantity]:
+def _together(pod: v1.Pod, resources_of: _Of) -> dict[str, Quantity]:
     """Return the most that all containers of a pod need at one time."""
     total: dict[str, Quantity] = {}
     for container in pod.spec.containers or ():

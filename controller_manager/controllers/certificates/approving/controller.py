@@ -13,15 +13,7 @@ from controller_manager.api.authorization.v1 import (
     SubjectAccessReview,
     SubjectAccessReviewSpec,
 )
-from controller_manager.api.certificates.v1 import (
-    APPROVED,
-    DENIED,
-    KUBELET_CLIENT,
-    SIGNING_REQUESTS,
-    CertificateSigningRequest,
-    CertificateSigningRequestCondition,
-    CertificateSigningRequestSpec,
-)
+from controller_manager.api.certificates import v1
 from controller_manager.api.meta import key_of
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.certificates import FIRST_DELAY, request_backoff
@@ -64,14 +56,14 @@ OTHER: Final = Right(
 
 
 def rights(
-    spec: CertificateSigningRequestSpec, parsed: ParsedRequest
+    spec: v1.CertificateSigningRequestSpec, parsed: ParsedRequest
 ) -> Iterator[Right]:
     """Yield the rights that allow a request, in the order in which they are checked.
 
     One of them is enough. A request that is not for the client certificate of a kubelet
     has none.
     """
-    if spec.signer_name != KUBELET_CLIENT:
+    if spec.signer_name != v1.KUBELET_CLIENT:
         return
     if validate_kubelet_client(parsed, spec.usages or ()) is not None:
         return
@@ -83,20 +75,20 @@ def rights(
 REASON: Final = "AutoApproved"
 
 
-def _is_undecided(request: CertificateSigningRequest) -> bool:
-    decisions = (APPROVED, DENIED)
+def _is_undecided(request: v1.CertificateSigningRequest) -> bool:
+    decisions = (v1.APPROVED, v1.DENIED)
     return not request.status.certificate and not any(
         each.type in decisions for each in request.status.conditions or ()
     )
 
 
-class ApprovingReconciler(Reconciler[CertificateSigningRequest]):
+class ApprovingReconciler(Reconciler[v1.CertificateSigningRequest]):
     """Approves requests of users that have a right, by a SubjectAccessReview.
 
     RBAC may allow a request later, so the reconciler checks a refused request again.
     """
 
-    watches = (For(SIGNING_REQUESTS, when=_is_undecided),)
+    watches = (For(v1.SIGNING_REQUESTS, when=_is_undecided),)
     queue_name = "csrapproving"
     workers = 5
 
@@ -112,7 +104,7 @@ class ApprovingReconciler(Reconciler[CertificateSigningRequest]):
         """Drop the backoff of a deleted request."""
         self._refusals.forget(key)
 
-    async def reconcile(self, request: CertificateSigningRequest) -> Outcome:
+    async def reconcile(self, request: v1.CertificateSigningRequest) -> Outcome:
         """Approve the request if its user has one of its rights."""
         key = key_of(request)
         if not _is_undecided(request):
@@ -130,12 +122,12 @@ class ApprovingReconciler(Reconciler[CertificateSigningRequest]):
         reason = f"{' and '.join(asked)} not allowed by the subject access review"
         return Requeue(self._refusals.when(key), reason)
 
-    async def _has(self, spec: CertificateSigningRequestSpec, right: Right) -> bool:
+    async def _has(self, spec: v1.CertificateSigningRequestSpec, right: Right) -> bool:
         """Ask whether the user of a request has a right."""
         attributes = ResourceAttributes(
-            group=SIGNING_REQUESTS.group,
+            group=v1.SIGNING_REQUESTS.group,
             version="*",
-            resource=SIGNING_REQUESTS.plural,
+            resource=v1.SIGNING_REQUESTS.plural,
             verb="create",
             subresource=right.subresource,
         )
@@ -151,19 +143,21 @@ class ApprovingReconciler(Reconciler[CertificateSigningRequest]):
         answer = await self.client.create(SUBJECT_ACCESS_REVIEWS, review)
         return answer.status.allowed
 
-    async def _approve(self, request: CertificateSigningRequest, right: Right) -> None:
-        condition = CertificateSigningRequestCondition(
-            type=APPROVED, status="True", reason=REASON, message=right.message
+    async def _approve(
+        self, request: v1.CertificateSigningRequest, right: Right
+    ) -> None:
+        condition = v1.CertificateSigningRequestCondition(
+            type=v1.APPROVED, status="True", reason=REASON, message=right.message
         )
         conditions = (*(request.status.conditions or ()), condition)
         status = replace(request.status, conditions=conditions)
         with suppress(NotFound):
             await self.client.update_for_metadata(
-                SIGNING_REQUESTS, replace(request, status=status), "approval"
+                v1.SIGNING_REQUESTS, replace(request, status=status), "approval"
             )
 
 
-def _rights_of(request: CertificateSigningRequest) -> tuple[Right, ...]:
+def _rights_of(request: v1.CertificateSigningRequest) -> tuple[Right, ...]:
     try:
         parsed = parse_request(request.spec.request)
     except InvalidRequest as error:

@@ -9,13 +9,7 @@ from typing import Final
 
 from cryptography import x509
 
-from controller_manager.api.certificates.v1 import (
-    APPROVED,
-    DENIED,
-    FAILED,
-    SIGNING_REQUESTS,
-    CertificateSigningRequest,
-)
+from controller_manager.api.certificates import v1
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.times import parse_time
 from controller_manager.client.rest.client import DeleteOptions
@@ -35,27 +29,27 @@ An approved request without a certificate stays as long after its approval.
 """
 
 
-def expires_at(request: CertificateSigningRequest) -> datetime | None:
+def expires_at(request: v1.CertificateSigningRequest) -> datetime | None:
     """Return the time at which a request is deleted, `None` if it stays."""
     return min(_ends(request), default=None)
 
 
-def _ends(request: CertificateSigningRequest) -> Iterator[datetime]:
+def _ends(request: v1.CertificateSigningRequest) -> Iterator[datetime]:
     conditions = request.status.conditions or ()
     created = request.metadata.creation_timestamp
     if not conditions and created:
         yield parse_time(created) + _PENDING
     encoded = request.status.certificate
     stays = {
-        DENIED: _ANSWERED,
-        FAILED: _ANSWERED,
-        APPROVED: _ANSWERED if encoded else _PENDING,
+        v1.DENIED: _ANSWERED,
+        v1.FAILED: _ANSWERED,
+        v1.APPROVED: _ANSWERED if encoded else _PENDING,
     }
     for condition in conditions:
         since = condition.last_update_time
         if since and condition.type in stays:
             yield parse_time(since) + stays[condition.type]
-        if condition.type == APPROVED and encoded:
+        if condition.type == v1.APPROVED and encoded:
             yield from _ends_of_certificate(encoded)
 
 
@@ -69,16 +63,16 @@ def _ends_of_certificate(encoded: str) -> Iterator[datetime]:
         return
 
 
-class CleaningReconciler(Reconciler[CertificateSigningRequest]):
+class CleaningReconciler(Reconciler[v1.CertificateSigningRequest]):
     """Deletes each request at its time; upstream checks all requests once an hour.
 
     The clock is the API server's, which also wrote the times in the requests.
     """
 
-    watches = (For(SIGNING_REQUESTS),)
+    watches = (For(v1.SIGNING_REQUESTS),)
     queue_name = "csrcleaner"
 
-    async def reconcile(self, request: CertificateSigningRequest) -> Outcome:
+    async def reconcile(self, request: v1.CertificateSigningRequest) -> Outcome:
         """Delete the request if its time has come, else requeue it for that time."""
         due = expires_at(request)
         if due is None or is_deleting(request):
@@ -92,6 +86,6 @@ class CleaningReconciler(Reconciler[CertificateSigningRequest]):
         )
         with suppress(NotFound):
             await self.client.delete(
-                SIGNING_REQUESTS, "", request.metadata.name, options
+                v1.SIGNING_REQUESTS, "", request.metadata.name, options
             )
         return DONE

@@ -19,18 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtensionOID, NameOID
 from msgspec.structs import replace
 
-from controller_manager.api.certificates.v1 import (
-    APPROVED,
-    DENIED,
-    FAILED,
-    KUBE_APISERVER_CLIENT,
-    KUBELET_CLIENT,
-    KUBELET_SERVING,
-    SIGNING_REQUESTS,
-    CertificateSigningRequest,
-    CertificateSigningRequestCondition,
-    CertificateSigningRequestStatus,
-)
+from controller_manager.api.certificates import v1
 from controller_manager.api.times import format_time
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.certificates import has_failed, pem, request_backoff
@@ -248,11 +237,11 @@ def refusal_reason(
     key = parsed.request.public_key()
     if isinstance(key, rsa.RSAPublicKey) and key.key_size < _RSA_BITS:
         return f"the RSA key has {key.key_size} bits, at least {_RSA_BITS} are required"
-    if signer == KUBE_APISERVER_CLIENT:
+    if signer == v1.KUBE_APISERVER_CLIENT:
         return _validate_client(usages)
-    if signer == KUBELET_CLIENT:
+    if signer == v1.KUBELET_CLIENT:
         return validate_kubelet_client(parsed, usages)
-    if signer == KUBELET_SERVING:
+    if signer == v1.KUBELET_SERVING:
         return validate_kubelet_serving(parsed, usages)
     return None
 
@@ -269,13 +258,13 @@ def _validate_client(usages: Sequence[str]) -> str | None:
 REASON: Final = "SignerValidationFailure"
 
 
-def is_approved(request: CertificateSigningRequest) -> bool:
+def is_approved(request: v1.CertificateSigningRequest) -> bool:
     """Tell whether a request is approved and not denied."""
     found = {each.type for each in request.status.conditions or ()}
-    return APPROVED in found and DENIED not in found
+    return v1.APPROVED in found and v1.DENIED not in found
 
 
-def _waits_for_signature(request: CertificateSigningRequest) -> bool:
+def _waits_for_signature(request: v1.CertificateSigningRequest) -> bool:
     """Tell whether a request is approved, and has neither failed nor a certificate."""
     return (
         not request.status.certificate
@@ -284,14 +273,14 @@ def _waits_for_signature(request: CertificateSigningRequest) -> bool:
     )
 
 
-class SigningReconciler(Reconciler[CertificateSigningRequest]):
+class SigningReconciler(Reconciler[v1.CertificateSigningRequest]):
     """Signs approved requests for its signers, or writes why it refuses one.
 
     The clock is the API server's: if the clock of this machine is wrong, all
     certificates would be useless.
     """
 
-    watches = (For(SIGNING_REQUESTS, when=_waits_for_signature),)
+    watches = (For(v1.SIGNING_REQUESTS, when=_waits_for_signature),)
     queue_name = "certificate"
     workers = 5
 
@@ -311,7 +300,7 @@ class SigningReconciler(Reconciler[CertificateSigningRequest]):
         """Return the delays between retries."""
         return request_backoff()
 
-    async def reconcile(self, request: CertificateSigningRequest) -> Outcome:
+    async def reconcile(self, request: v1.CertificateSigningRequest) -> Outcome:
         """Write the certificate, or the condition Failed.
 
         The version of the request is a precondition of the write, so that no request
@@ -323,13 +312,13 @@ class SigningReconciler(Reconciler[CertificateSigningRequest]):
         status = self._decided(request, source)
         with suppress(NotFound):
             await self.client.update_for_metadata(
-                SIGNING_REQUESTS, replace(request, status=status), "status"
+                v1.SIGNING_REQUESTS, replace(request, status=status), "status"
             )
         return DONE
 
     def _decided(
-        self, request: CertificateSigningRequest, source: AuthoritySource
-    ) -> CertificateSigningRequestStatus:
+        self, request: v1.CertificateSigningRequest, source: AuthoritySource
+    ) -> v1.CertificateSigningRequestStatus:
         """Return the status with a certificate or a failure; raises SyncError."""
         name, spec = request.metadata.name, request.spec
         try:
@@ -348,10 +337,10 @@ class SigningReconciler(Reconciler[CertificateSigningRequest]):
 
     def _signed(
         self,
-        request: CertificateSigningRequest,
+        request: v1.CertificateSigningRequest,
         parsed: ParsedRequest,
         source: AuthoritySource,
-    ) -> CertificateSigningRequestStatus:
+    ) -> v1.CertificateSigningRequestStatus:
         certificate = issue(
             source.current(),
             parsed,
@@ -363,10 +352,10 @@ class SigningReconciler(Reconciler[CertificateSigningRequest]):
         return replace(request.status, certificate=encoded)
 
     def _failed(
-        self, request: CertificateSigningRequest, problem: str
-    ) -> CertificateSigningRequestStatus:
-        condition = CertificateSigningRequestCondition(
-            type=FAILED,
+        self, request: v1.CertificateSigningRequest, problem: str
+    ) -> v1.CertificateSigningRequestStatus:
+        condition = v1.CertificateSigningRequestCondition(
+            type=v1.FAILED,
             status="True",
             reason=REASON,
             message=problem,

@@ -19,24 +19,10 @@ from controller_manager.api.pods import TERMINAL_PHASES
 from controller_manager.api.resource import Resource
 from controller_manager.api.times import format_time, parse_time, seconds_after
 from controller_manager.client.discovery.resources import ServedResource, discover
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
-from controller_manager.client.rest.errors import (
-    APIError,
-    Conflict,
-    NotFound,
-    ProtocolError,
-    TransportError,
-    gravest,
-)
+from controller_manager.runtime import outcome
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import (
-    DONE,
-    Done,
-    Failed,
-    Outcome,
-    Requeue,
-    SyncError,
-)
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
@@ -64,7 +50,7 @@ _DEFAULT_GRACE: Final = 30
 
 _BACKGROUND: Final = DeleteOptions(propagation_policy=PropagationPolicy.BACKGROUND)
 _UNSUPPORTED: Final = (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_FOUND)
-FAILURES: Final = (APIError, TransportError, ProtocolError)
+FAILURES: Final = (errors.APIError, errors.TransportError, errors.ProtocolError)
 """The errors of a request; each is added to the findings, and the deletion goes on."""
 
 
@@ -100,17 +86,17 @@ class NamespaceReconciler(Reconciler[Namespace]):
         """Return a backoff with delays of a minute at most."""
         return ExponentialBackoff(max_delay=_MAX_DELAY)
 
-    async def reconcile(self, cached: Namespace) -> Outcome:
+    async def reconcile(self, cached: Namespace) -> outcome.Outcome:
         """Continue the deletion of the namespace."""
         if not is_deleting(cached):
-            return DONE
+            return outcome.DONE
         name = cached.metadata.name
         try:
             namespace = await self.client.get(NAMESPACES, "", name)
-        except NotFound:
-            return DONE
+        except errors.NotFound:
+            return outcome.DONE
         if not is_deleting(namespace) or not namespace.spec.finalizers:
-            return DONE
+            return outcome.DONE
         namespace = await self._announce(namespace)
         findings = await self._delete_content(
             name, namespace.metadata.deletion_timestamp
@@ -118,20 +104,20 @@ class NamespaceReconciler(Reconciler[Namespace]):
         namespace = await self._report(namespace, findings)
         after = self._requeue_after(findings.estimate) if findings.remaining else None
         if problems := findings.problems:
-            error = SyncError("; ".join(problems))
+            error = outcome.SyncError("; ".join(problems))
             if len(problems) == len(findings.failures):
-                error.__cause__ = gravest(findings.failures)
-            return Failed(error, after)
+                error.__cause__ = errors.gravest(findings.failures)
+            return outcome.Failed(error, after)
         if after is not None:
-            return Requeue(after, "content remains")
+            return outcome.Requeue(after, "content remains")
         if namespace.status.phase != TERMINATING:
             # Users may still create objects in the namespace, which would outlive it.
             msg = f"the phase of the namespace {name} could not be written"
-            raise SyncError(msg)
+            raise outcome.SyncError(msg)
         await self._finalize(namespace)
         # A finalizer of another controller may keep the namespace, and new objects
         # may be created in it: sync it again.
-        return Done(self._sync_period) if self._sync_period else DONE
+        return outcome.Done(self._sync_period) if self._sync_period else outcome.DONE
 
     def _requeue_after(self, estimate: int) -> float:
         """Return the seconds until a namespace with remaining content is synced again.
@@ -153,7 +139,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
         status = msgspec.structs.replace(namespace.status, phase=TERMINATING)
         try:
             return await self._write_status(namespace, status)
-        except (Conflict, NotFound):
+        except (errors.Conflict, errors.NotFound):
             raise
         except FAILURES as error:
             return self._unreported(namespace, "phase", error)
@@ -220,7 +206,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
                 f"unexpected items still remain in namespace: {namespace} for gvr: "
                 f"{served.group}/{served.version}, Resource={served.plural}"
             )
-            findings.failures.append(SyncError(msg))
+            findings.failures.append(outcome.SyncError(msg))
         else:
             findings.estimate = max(findings.estimate, _FINALIZER_ESTIMATE)
 
@@ -232,7 +218,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
             return False
         try:
             await self.client.delete_collection(resource, namespace, _BACKGROUND)
-        except APIError as error:
+        except errors.APIError as error:
             if error.code not in _UNSUPPORTED:
                 raise
             return False
@@ -248,7 +234,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
                 await self.client.delete(
                     resource, namespace, each.metadata.name, _BACKGROUND
                 )
-            except APIError as error:
+            except errors.APIError as error:
                 if error.code not in _UNSUPPORTED:
                     raise
 
@@ -261,7 +247,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
                 async for page in self.client.list_all(resource, namespace)
                 for each in page.items
             ]
-        except APIError as error:
+        except errors.APIError as error:
             if error.code not in _UNSUPPORTED:
                 raise
             return []
@@ -324,9 +310,9 @@ class NamespaceReconciler(Reconciler[Namespace]):
             changed = msgspec.structs.replace(namespace, spec=spec)
             try:
                 await self.client.update_for_metadata(NAMESPACES, changed, "finalize")
-            except NotFound:
+            except errors.NotFound:
                 return
-            except Conflict:
+            except errors.Conflict:
                 fresh = await self.client.get(NAMESPACES, "", namespace.metadata.name)
                 if fresh.metadata.uid != namespace.metadata.uid:
                     return

@@ -10,15 +10,8 @@ from typing import Any, Final, Protocol
 from controller_manager.api.core.resources import ResourceQuota, ResourceQuotaStatus
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.quantity import ZERO, Quantity, QuantityError
+from controller_manager.control.quota import resources
 from controller_manager.control.quota.evaluators import Evaluator
-from controller_manager.control.quota.resources import (
-    NOTHING,
-    Amounts,
-    added,
-    amounts,
-    masked,
-    printed,
-)
 from controller_manager.control.quota.scopes import Requirement, requirements_of
 from controller_manager.informers.dispatch import Registration
 from controller_manager.informers.indexes import BY_NAMESPACE
@@ -42,7 +35,7 @@ class Source(Protocol):
 
     async def total(
         self, namespace: str, requirements: Sequence[Requirement], now: datetime
-    ) -> Amounts:
+    ) -> resources.Amounts:
         """Return the usage of the objects that meet all requirements.
 
         Raises QuantityError if an object has an invalid quantity.
@@ -80,9 +73,9 @@ class CachedObjects:
 
     async def total(
         self, namespace: str, requirements: Sequence[Requirement], now: datetime
-    ) -> Amounts:
+    ) -> resources.Amounts:
         """Return the usage of the objects that meet all requirements."""
-        groups: dict[Hashable, tuple[Amounts, list[int]]] = {}
+        groups: dict[Hashable, tuple[resources.Amounts, list[int]]] = {}
         meets, turn = self.evaluator.meets, 0
         objects = self._store.by_index(BY_NAMESPACE, namespace)
         for number, obj in enumerate(objects):
@@ -97,7 +90,7 @@ class CachedObjects:
         self,
         obj: KubeObject,
         number: int,
-        groups: dict[Hashable, tuple[Amounts, list[int]]],
+        groups: dict[Hashable, tuple[resources.Amounts, list[int]]],
         now: datetime,
     ) -> None:
         """Add an object to the group of objects with equal usage."""
@@ -119,18 +112,18 @@ class Unlisted:
 
     async def total(
         self, namespace: str, requirements: Sequence[Requirement], now: datetime
-    ) -> Amounts:
+    ) -> resources.Amounts:
         """Return no usage, since no object is known."""
         del namespace, requirements, now
-        return NOTHING
+        return resources.NOTHING
 
 
-def _sum(groups: Iterable[tuple[Amounts, list[int]]]) -> Amounts:
-    total: Amounts = NOTHING
+def _sum(groups: Iterable[tuple[resources.Amounts, list[int]]]) -> resources.Amounts:
+    total: resources.Amounts = resources.NOTHING
     for usage, (number,) in groups:
         if number > 1:
             usage = {name: amount * number for name, amount in usage.items()}  # noqa: PLW2901
-        total = added(total, usage)
+        total = resources.added(total, usage)
     return total
 
 
@@ -169,7 +162,7 @@ class Tally:
 
     async def total(
         self, namespace: str, requirements: Sequence[Requirement], now: datetime
-    ) -> Amounts:
+    ) -> resources.Amounts:
         """Return the number of objects, zero for a quota with scopes."""
         del now
         number = 0 if requirements else self._numbers.get(namespace, 0)
@@ -178,7 +171,7 @@ class Tally:
 
 async def recount(
     quota: ResourceQuota, sources: Iterable[Source], now: datetime
-) -> tuple[Amounts, list[str]]:
+) -> tuple[resources.Amounts, list[str]]:
     """Return the usage of each limited resource, and the problems of sources.
 
     A resource that no source counts has no usage. A resource that a source could not
@@ -186,7 +179,7 @@ async def recount(
     """
     namespace, limited = quota.metadata.namespace, quota.spec.hard or {}
     requirements = requirements_of(quota.spec)
-    usage: Amounts = {}
+    usage: resources.Amounts = {}
     counted: dict[str, Quantity] = {}
     problems: list[str] = []
     uncounted: set[str] = set()
@@ -205,12 +198,14 @@ async def recount(
             uncounted.update(names)
             continue
         counted.update(dict.fromkeys(names, ZERO))
-        usage = added(usage, total)
-    known = counted | masked(usage, counted)
+        usage = resources.added(usage, total)
+    known = counted | resources.masked(usage, counted)
     return {name: known[name] for name in known if name not in uncounted}, problems
 
 
-def status_to_write(quota: ResourceQuota, usage: Amounts) -> ResourceQuotaStatus | None:
+def status_to_write(
+    quota: ResourceQuota, usage: resources.Amounts
+) -> ResourceQuotaStatus | None:
     """Return the status with a counted usage, `None` if the quota has it already.
 
     A resource that could not be counted keeps its former usage. Amounts are compared,
@@ -220,11 +215,11 @@ def status_to_write(quota: ResourceQuota, usage: Amounts) -> ResourceQuotaStatus
     """
     status = quota.status
     hard = quota.spec.hard or {}
-    known = amounts(status.used)
-    used = masked(known | dict(usage), hard)
-    if amounts(hard) == amounts(status.hard) and used == known:
+    known = resources.amounts(status.used)
+    used = resources.masked(known | dict(usage), hard)
+    if resources.amounts(hard) == resources.amounts(status.hard) and used == known:
         return None
-    return ResourceQuotaStatus(hard=hard, used=printed(used))
+    return ResourceQuotaStatus(hard=hard, used=resources.printed(used))
 
 
 def limits_differ(old: ResourceQuota, new: ResourceQuota) -> bool:
@@ -235,10 +230,10 @@ def limits_differ(old: ResourceQuota, new: ResourceQuota) -> bool:
     if old.spec.scope_selector != new.spec.scope_selector:
         return True
     before, after = old.spec.hard, new.spec.hard
-    return before != after and amounts(before) != amounts(after)
+    return before != after and resources.amounts(before) != resources.amounts(after)
 
 
 def is_settled(quota: ResourceQuota) -> bool:
     """Tell whether the status shows the limits of the spec."""
     hard, shown = quota.spec.hard or {}, quota.status.hard or {}
-    return hard == shown or amounts(hard) == amounts(shown)
+    return hard == shown or resources.amounts(hard) == resources.amounts(shown)

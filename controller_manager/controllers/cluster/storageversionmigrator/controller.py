@@ -26,14 +26,8 @@ from controller_manager.api.storagemigration.v1beta1 import (
 )
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.client.discovery.resources import Discovery, ServedResource
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import ListOptions
-from controller_manager.client.rest.errors import (
-    APIError,
-    Conflict,
-    InvalidName,
-    NotFound,
-    is_about,
-)
 from controller_manager.informers.indexes import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
@@ -248,9 +242,9 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
             await self.client.rewrite(
                 resource, PartialObject(metadata=metadata), self.context.name
             )
-        except Conflict:
+        except errors.Conflict:
             return False
-        except APIError as error:
+        except errors.APIError as error:
             if _is_gone(error, obj):
                 return True
             if (
@@ -334,10 +328,10 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         name = conditions.resource_of(migration)
         try:
             return await self.client.get(CUSTOM_RESOURCE_DEFINITIONS, "", name)
-        except InvalidName:
+        except errors.InvalidName:
             return None
-        except NotFound as error:
-            if not is_about(error, name):
+        except errors.NotFound as error:
+            if not errors.is_about(error, name):
                 raise
             return None
 
@@ -415,9 +409,9 @@ def _is_newer(version: str, other: str) -> bool:
     return int(version) > int(other)
 
 
-def _is_gone(error: APIError, obj: Stored) -> bool:
-    return isinstance(error, NotFound) and (
-        is_about(error, obj.name) or is_about(error, obj.namespace)
+def _is_gone(error: errors.APIError, obj: Stored) -> bool:
+    return isinstance(error, errors.NotFound) and (
+        errors.is_about(error, obj.name) or errors.is_about(error, obj.namespace)
     )
 
 

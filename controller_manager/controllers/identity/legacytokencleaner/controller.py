@@ -28,15 +28,8 @@ from controller_manager.api.core.v1 import CONFIG_MAPS, SERVICE_ACCOUNTS, Servic
 from controller_manager.api.meta import annotations_of, is_deleting, key_of, labels_of
 from controller_manager.api.resource import metadata_of
 from controller_manager.api.times import parse_day, parse_time
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import DeleteOptions, PatchType
-from controller_manager.client.rest.errors import (
-    APIError,
-    Conflict,
-    NotFound,
-    ProtocolError,
-    TransportError,
-    gravest,
-)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import Done, Outcome, SyncError
@@ -165,20 +158,24 @@ class LegacyTokenCleaner:
         for secret in unused:
             try:
                 await self._clean(secret, limits, used_names)
-            except (NotFound, Conflict):
+            except (errors.NotFound, errors.Conflict):
                 continue  # It was deleted or has changed; the next round checks it.
-            except (APIError, TransportError, ProtocolError) as error:
+            except (
+                errors.APIError,
+                errors.TransportError,
+                errors.ProtocolError,
+            ) as error:
                 problems.append(f"{key_of(secret)}: {error}")
                 failures.append(error)
         if problems:
-            raise SyncError("; ".join(problems)) from gravest(failures)
+            raise SyncError("; ".join(problems)) from errors.gravest(failures)
         return Done(_PERIOD)
 
     async def _is_tracked(self) -> bool:
         """Tell whether API servers have tracked the use of tokens for long enough."""
         try:
             tracking = await self._client.get(CONFIG_MAPS, "kube-system", TRACKING)
-        except NotFound:
+        except errors.NotFound:
             self._logger.info("The use of legacy tokens is not tracked")
             return False
         since = parse_day((tracking.data or {}).get("since", ""))

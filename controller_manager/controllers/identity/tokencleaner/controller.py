@@ -1,12 +1,6 @@
 """Deletes expired bootstrap tokens, each at its time (tokencleaner.go)."""
 
-from controller_manager.api.core.secrets import (
-    BOOTSTRAP_SECRETS,
-    SECRETS,
-    Secret,
-    is_bootstrap_token,
-    time_left,
-)
+from controller_manager.api.core import secrets
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import Conflict, NotFound
@@ -16,21 +10,21 @@ from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 
 
-class TokenCleanerReconciler(Reconciler[Secret]):
+class TokenCleanerReconciler(Reconciler[secrets.Secret]):
     """Deletes each bootstrap token at its time; the clock is the API server's."""
 
-    watches = (For(BOOTSTRAP_SECRETS, when=is_bootstrap_token),)
+    watches = (For(secrets.BOOTSTRAP_SECRETS, when=secrets.is_bootstrap_token),)
     queue_name = "token_cleaner"
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self._server_clock = context.server_clock
 
-    async def reconcile(self, secret: Secret) -> Outcome:
+    async def reconcile(self, secret: secrets.Secret) -> Outcome:
         """Delete a token that has expired, else requeue it for that time."""
         if is_deleting(secret):
             return DONE
-        left = time_left(secret, self._server_clock.now())
+        left = secrets.time_left(secret, self._server_clock.now())
         if left is None:
             return DONE
         if left:
@@ -42,7 +36,7 @@ class TokenCleanerReconciler(Reconciler[Secret]):
         )
         try:
             await self.client.delete(
-                SECRETS, metadata.namespace, metadata.name, options
+                secrets.SECRETS, metadata.namespace, metadata.name, options
             )
         except (NotFound, Conflict):
             # It was deleted, or its change causes the next sync.

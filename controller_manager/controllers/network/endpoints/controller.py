@@ -16,14 +16,8 @@ from controller_manager.api.core.services import (
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import annotations_of, key_of, split_key
 from controller_manager.client.events.recorder import WARNING
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import DeleteOptions
-from controller_manager.client.rest.errors import (
-    APIError,
-    NotFound,
-    TransportError,
-    is_about,
-    is_namespace_terminating,
-)
 from controller_manager.control.endpoints.pods import (
     POD_INDEXES,
     SERVICE_INDEXES,
@@ -143,8 +137,8 @@ class EndpointsReconciler(Reconciler[Service]):
         key = key_of(service)
         try:
             stored = await self.client.create_for_metadata(ENDPOINTS, wanted)
-        except (APIError, TransportError) as error:
-            if is_namespace_terminating(error):
+        except (errors.APIError, errors.TransportError) as error:
+            if errors.is_namespace_terminating(error):
                 return
             reason = "FailedToCreateEndpoint"
             message = f"Failed to create endpoint for service {key}: {error}"
@@ -156,7 +150,7 @@ class EndpointsReconciler(Reconciler[Service]):
         key = key_of(service)
         try:
             stored = await self.client.update_for_metadata(ENDPOINTS, wanted)
-        except (APIError, TransportError) as error:
+        except (errors.APIError, errors.TransportError) as error:
             reason = "FailedToUpdateEndpoint"
             message = f"Failed to update endpoint {key}: {error}"
             self.recorder.event(ENDPOINTS, wanted, WARNING, reason, message)
@@ -178,7 +172,7 @@ class EndpointsReconciler(Reconciler[Service]):
         options = DeleteOptions(uid=found.metadata.uid)
         try:
             await self.client.delete(ENDPOINTS, namespace, name, options)
-        except NotFound as error:
-            if not is_about(error, name):
+        except errors.NotFound as error:
+            if not errors.is_about(error, name):
                 raise
         return DONE

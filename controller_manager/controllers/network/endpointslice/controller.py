@@ -17,6 +17,7 @@ from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.resource import AnyResource
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.errors import gravest
+from controller_manager.control.endpoints import slice_writes
 from controller_manager.control.endpoints.pods import (
     POD_INDEXES,
     SERVICE_INDEXES,
@@ -27,14 +28,6 @@ from controller_manager.control.endpoints.pods import (
     pod_handler,
     pods_of,
     selects_pods,
-)
-from controller_manager.control.endpoints.slice_writes import (
-    SliceMetrics,
-    SliceTotals,
-    SliceTracker,
-    SliceUsage,
-    SliceWriteError,
-    SliceWriter,
 )
 from controller_manager.control.endpoints.slices import (
     BY_SERVICE,
@@ -55,14 +48,7 @@ from controller_manager.runtime.watches import For, Handles
 from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
 
-from . import EndpointSliceOptions
-from .hints import (
-    DISTRIBUTIONS,
-    distribution_of,
-    is_by_topology,
-    with_traffic_hints,
-    without_hints,
-)
+from . import EndpointSliceOptions, hints
 from .slices import (
     Backend,
     Plan,
@@ -107,7 +93,7 @@ class _Sync(Struct):
     time: str
     ports: ServicePorts
     skipped: dict[str, str] = field(default_factory=dict)
-    failures: list[SliceWriteError] = field(default_factory=list)
+    failures: list[slice_writes.SliceWriteError] = field(default_factory=list)
 
 
 class EndpointSliceReconciler(Reconciler[Service]):
@@ -157,8 +143,10 @@ class EndpointSliceReconciler(Reconciler[Service]):
         self._tracked = ServiceTracker(context.clock)
         self._times = TriggerTimes()
         self._metrics = context.metrics.of(EndpointSliceMetrics)
-        self._tracker = SliceTracker(self._slices)
-        self._writer = SliceWriter(self.client, self._tracker, self._metrics.wrote)
+        self._tracker = slice_writes.SliceTracker(self._slices)
+        self._writer = slice_writes.SliceWriter(
+            self.client, self._tracker, self._metrics.wrote
+        )
         self._leads = False
         self._capacity = context.queue("endpoint_slice_topology")
         self._nodes = context.lister(NODES)
@@ -308,7 +296,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
         ]
         await self._delete_others(sync, tracked, slices)
         self._metrics.uses(key, (each.usage for each in plans), self._limit)
-        self._metrics.distributes(key, distribution_of(service))
+        self._metrics.distributes(key, hints.distribution_of(service))
         tracked.skipped = tuple(sync.skipped)
         return sync
 
@@ -364,11 +352,14 @@ class EndpointSliceReconciler(Reconciler[Service]):
         about, may_create = f"Service {key_of(service)}", not is_deleting(service)
         try:
             await self._writer.write(about, changes, sync.time, may_create=may_create)
-        except SliceWriteError as error:
+        except slice_writes.SliceWriteError as error:
             sync.failures.append(error)
         settled_slices.finish_sync(changes)
         self._metrics.planned(planned.added, planned.removed)
-        distribution, by_topology = distribution_of(service), is_by_topology(service)
+        distribution, by_topology = (
+            hints.distribution_of(service),
+            hints.is_by_topology(service),
+        )
         self._metrics.finished(changes.count, distribution, by_topology=by_topology)
         if event is not None:
             self.recorder.event(
@@ -408,12 +399,12 @@ class EndpointSliceReconciler(Reconciler[Service]):
     ) -> tuple[SliceActions, HintEvent | None]:
         """Return changes with the hints that the service asks for."""
         key = key_of(service)
-        if is_by_topology(service):
+        if hints.is_by_topology(service):
             return self._topology.add(key, address_type, changes)
         event = self._topology.remove(key, address_type)
-        if distribution := distribution_of(service):
-            return with_traffic_hints(changes, distribution, checked), event
-        return without_hints(changes, checked), event
+        if distribution := hints.distribution_of(service):
+            return hints.with_traffic_hints(changes, distribution, checked), event
+        return hints.without_hints(changes, checked), event
 
     async def _delete_others(
         self, sync: _Sync, tracked: TrackedService, slices: Sequence[EndpointSlice]
@@ -426,7 +417,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
             self._topology.drop(key, each.address_type)
             try:
                 await self._writer.delete(f"Service {key}", each)
-            except SliceWriteError as error:
+            except slice_writes.SliceWriteError as error:
                 sync.failures.append(error)
 
     async def _check_hints(self, _: str) -> Outcome:
@@ -452,7 +443,7 @@ _CHANGED: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _OTHER: Final = "ImplementationSpecific"
 
 
-class EndpointSliceMetrics(SliceMetrics):
+class EndpointSliceMetrics(slice_writes.SliceMetrics):
     """The ``endpoint_slice_controller_*`` metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -507,19 +498,21 @@ class EndpointSliceMetrics(SliceMetrics):
         self._changed.labels(topology, distribution).observe(count)
 
     def uses(
-        self, key: str, by_type: Iterable[Sequence[SliceUsage]], limit: int
+        self, key: str, by_type: Iterable[Sequence[slice_writes.SliceUsage]], limit: int
     ) -> None:
         """Show the endpoints and slices of a service, of all its address types.
 
         Upstream shows those of one type only. A type without endpoints has a
         placeholder, so it needs one slice.
         """
-        totals = (SliceTotals.of(usage, limit, least=1) for usage in by_type)
-        self.show(key, sum(totals, start=SliceTotals()))
+        totals = (
+            slice_writes.SliceTotals.of(usage, limit, least=1) for usage in by_type
+        )
+        self.show(key, sum(totals, start=slice_writes.SliceTotals()))
 
     def distributes(self, key: str, distribution: str) -> None:
         """Show the traffic distribution of a service, empty for none."""
-        if distribution and distribution not in DISTRIBUTIONS:
+        if distribution and distribution not in hints.DISTRIBUTIONS:
             distribution = _OTHER
         former = self._distribution_of.pop(key, "")
         if former:

@@ -6,16 +6,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller_manager.api.core.services import Service
-from controller_manager.api.discovery.v1 import (
-    Endpoint,
-    EndpointHints,
-    EndpointSlice,
-    ForNode,
-    ForZone,
-)
+from controller_manager.api.discovery import v1
 from controller_manager.control.endpoints.slices import SliceActions
 
-Hint = Callable[[Endpoint], EndpointHints | None]
+Hint = Callable[[v1.Endpoint], v1.EndpointHints | None]
 
 PREFER_CLOSE: Final = "PreferClose"
 PREFER_SAME_ZONE: Final = "PreferSameZone"
@@ -69,17 +63,19 @@ def with_traffic_hints(
     return rehinted(changes, hint, wrong)
 
 
-def _hint_for_zone(endpoint: Endpoint) -> EndpointHints | None:
+def _hint_for_zone(endpoint: v1.Endpoint) -> v1.EndpointHints | None:
     if not is_ready(endpoint) or endpoint.zone is None:
         return None
-    return EndpointHints(for_zones=(ForZone(name=endpoint.zone),))
+    return v1.EndpointHints(for_zones=(v1.ForZone(name=endpoint.zone),))
 
 
-def _hint_for_node(endpoint: Endpoint) -> EndpointHints | None:
+def _hint_for_node(endpoint: v1.Endpoint) -> v1.EndpointHints | None:
     if not is_ready(endpoint) or endpoint.node_name is None:
         return _hint_for_zone(endpoint)
-    zones = None if endpoint.zone is None else (ForZone(name=endpoint.zone),)
-    return EndpointHints(for_zones=zones, for_nodes=(ForNode(name=endpoint.node_name),))
+    zones = None if endpoint.zone is None else (v1.ForZone(name=endpoint.zone),)
+    return v1.EndpointHints(
+        for_zones=zones, for_nodes=(v1.ForNode(name=endpoint.node_name),)
+    )
 
 
 def without_hints(
@@ -98,13 +94,13 @@ def without_hints(
     return rehinted(changes, lambda _: None, hinted)
 
 
-def is_ready(endpoint: Endpoint) -> bool:
+def is_ready(endpoint: v1.Endpoint) -> bool:
     """Tell whether an endpoint is ready; an unknown condition counts as not ready."""
     return endpoint.conditions.ready is True
 
 
 def rehinted(
-    changes: SliceActions, hint: Hint, wrong: Sequence[EndpointSlice]
+    changes: SliceActions, hint: Hint, wrong: Sequence[v1.EndpointSlice]
 ) -> SliceActions:
     """Return actions with new hints in all slices that are written.
 
@@ -121,7 +117,7 @@ def rehinted(
     )
 
 
-def _hinted(existing: EndpointSlice, hint: Hint) -> EndpointSlice:
+def _hinted(existing: v1.EndpointSlice, hint: Hint) -> v1.EndpointSlice:
     endpoints = tuple(
         each if each.hints == (wanted := hint(each)) else replace(each, hints=wanted)
         for each in existing.endpoints or ()

@@ -17,23 +17,10 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.services import HEADLESS, SERVICES, Service
 from controller_manager.api.core.v1 import PODS, Node, ObjectReference, Pod
-from controller_manager.api.discovery.v1 import (
-    MANAGED_BY,
-    SERVICE_NAME,
-    Endpoint,
-    EndpointConditions,
-    EndpointPort,
-    EndpointSlice,
-)
+from controller_manager.api.discovery import v1
 from controller_manager.api.meta import controller_reference, is_deleting, labels_of
 from controller_manager.api.pods import is_ready
-from controller_manager.control.endpoints.pods import (
-    addresses_of,
-    depends_on_pod,
-    endpoint_ports,
-    has_hostname,
-    is_headless,
-)
+from controller_manager.control.endpoints import pods
 from controller_manager.control.endpoints.slice_writes import SliceUsage
 from controller_manager.control.endpoints.slices import (
     EndpointKey,
@@ -51,15 +38,15 @@ MANAGER: Final = "endpointslice-controller.k8s.io"
 ZONE: Final = "topology.kubernetes.io/zone"
 """The label of a node that names its zone."""
 
-_RESERVED: Final = frozenset((HEADLESS, MANAGED_BY, SERVICE_NAME))
+_RESERVED: Final = frozenset((HEADLESS, v1.MANAGED_BY, v1.SERVICE_NAME))
 """Labels that slices do not copy from their service."""
 
-Ports = tuple[EndpointPort, ...]
+Ports = tuple[v1.EndpointPort, ...]
 """The ports of a slice, in the order of their names."""
 
 _BOTH: Final = (False, True)
 _CONDITIONS: Final = {
-    (ready, serving, terminating): EndpointConditions(
+    (ready, serving, terminating): v1.EndpointConditions(
         ready=ready, serving=serving, terminating=terminating
     )
     for ready, serving, terminating in product(_BOTH, repeat=3)
@@ -71,7 +58,7 @@ class Backend(Struct, frozen=True):
     """The endpoint of a pod, for one type of address, and the ports that it serves."""
 
     ports: Ports
-    endpoint: Endpoint
+    endpoint: v1.Endpoint
 
 
 def in_order(ports: Ports | None) -> Ports:
@@ -101,27 +88,27 @@ class ServicePorts:
         """Return the ports of the service on a pod, in order."""
         if self._same is not None:
             return self._same
-        ports = in_order(endpoint_ports(self._service, pod))
-        if not depends_on_pod(self._service):
+        ports = in_order(pods.endpoint_ports(self._service, pod))
+        if not pods.depends_on_pod(self._service):
             self._same = ports
         return ports
 
 
 def endpoint_of(
     service: Service, pod: Pod, node: Node | None, address_type: str
-) -> Endpoint | None:
+) -> v1.Endpoint | None:
     """Return the endpoint of a pod; `None` if it has no address of this type."""
-    addresses = addresses_of(pod, address_type)
+    addresses = pods.addresses_of(pod, address_type)
     if not addresses:
         return None
     metadata = pod.metadata
     serving, terminating = is_ready(pod), is_deleting(pod)
     published = service.spec.publish_not_ready_addresses
     ready = published or (serving and not terminating)
-    return Endpoint(
+    return v1.Endpoint(
         addresses=addresses,
         conditions=_CONDITIONS[ready, serving, terminating],
-        hostname=pod.spec.hostname if has_hostname(pod, service) else None,
+        hostname=pod.spec.hostname if pods.has_hostname(pod, service) else None,
         target_ref=ObjectReference(
             kind=PODS.kind,
             namespace=metadata.namespace,
@@ -138,9 +125,9 @@ def zone_of(node: Node | None) -> str:
     return "" if node is None else labels_of(node).get(ZONE, "")
 
 
-def is_managed(each: EndpointSlice) -> bool:
+def is_managed(each: v1.EndpointSlice) -> bool:
     """Tell whether this controller manages a slice."""
-    return labels_of(each).get(MANAGED_BY) == MANAGER
+    return labels_of(each).get(v1.MANAGED_BY) == MANAGER
 
 
 def slice_labels(service: Service) -> dict[str, str]:
@@ -148,9 +135,9 @@ def slice_labels(service: Service) -> dict[str, str]:
     labels = {
         key: value for key, value in labels_of(service).items() if key not in _RESERVED
     }
-    if is_headless(service):
+    if pods.is_headless(service):
         labels[HEADLESS] = ""
-    return {**labels, SERVICE_NAME: service.metadata.name, MANAGED_BY: MANAGER}
+    return {**labels, v1.SERVICE_NAME: service.metadata.name, v1.MANAGED_BY: MANAGER}
 
 
 def template_of(service: Service, address_type: str) -> SliceTemplate:
@@ -180,15 +167,15 @@ class Plan(Struct, frozen=True):
 class _Group(Struct):
     """Slices and backends with the same ports."""
 
-    slices: list[EndpointSlice]
-    settled: list[EndpointSlice]
-    desired: dict[EndpointKey, Endpoint]
+    slices: list[v1.EndpointSlice]
+    settled: list[v1.EndpointSlice]
+    desired: dict[EndpointKey, v1.Endpoint]
 
 
 def plan(
     template: SliceTemplate,
-    slices: Iterable[EndpointSlice],
-    settled: Iterable[EndpointSlice],
+    slices: Iterable[v1.EndpointSlice],
+    settled: Iterable[v1.EndpointSlice],
     backends: Iterable[Backend],
     limit: int,
 ) -> Plan:
@@ -230,8 +217,8 @@ def plan(
 
 
 def _groups(
-    owned: Iterable[EndpointSlice],
-    settled: Iterable[EndpointSlice],
+    owned: Iterable[v1.EndpointSlice],
+    settled: Iterable[v1.EndpointSlice],
     backends: Iterable[Backend],
 ) -> dict[Ports, _Group]:
     groups: defaultdict[Ports, _Group] = defaultdict(lambda: _Group([], [], {}))
@@ -255,7 +242,7 @@ def _with_placeholder(changes: SliceActions, template: SliceTemplate) -> SliceAc
     return replace(changes, create=(template.make(()),))
 
 
-def _is_placeholder(existing: EndpointSlice, template: SliceTemplate) -> bool:
+def _is_placeholder(existing: v1.EndpointSlice, template: SliceTemplate) -> bool:
     return (
         not existing.endpoints
         and not existing.ports
@@ -267,8 +254,8 @@ def _is_placeholder(existing: EndpointSlice, template: SliceTemplate) -> bool:
 class _Draft(Struct):
     """A slice, and the endpoints that it is to have."""
 
-    existing: EndpointSlice
-    endpoints: Sequence[Endpoint]
+    existing: v1.EndpointSlice
+    endpoints: Sequence[v1.Endpoint]
     has_changed: bool = False
     lost: int = 0
 
@@ -279,11 +266,11 @@ class _Draft(Struct):
 
 
 def pack(
-    existing: Sequence[EndpointSlice],
-    desired: Mapping[EndpointKey, Endpoint],
+    existing: Sequence[v1.EndpointSlice],
+    desired: Mapping[EndpointKey, v1.Endpoint],
     template: SliceTemplate,
     limit: int,
-    settled: Sequence[EndpointSlice] = (),
+    settled: Sequence[v1.EndpointSlice] = (),
 ) -> Plan:
     """Return the changes by which slices with the same ports get the desired endpoints.
 
@@ -321,12 +308,12 @@ def pack(
 
 
 def _draft(
-    existing: EndpointSlice,
-    missing: dict[EndpointKey, Endpoint],
+    existing: v1.EndpointSlice,
+    missing: dict[EndpointKey, v1.Endpoint],
     template: SliceTemplate,
 ) -> _Draft:
     """Return the endpoints that a slice keeps; remove them from the missing ones."""
-    kept: list[Endpoint] = []
+    kept: list[v1.Endpoint] = []
     has_changed = not template.has_metadata(existing)
     before = existing.endpoints or ()
     for endpoint in before:
@@ -339,7 +326,7 @@ def _draft(
 
 
 def _fill_changed(
-    drafts: Sequence[_Draft], missing: dict[EndpointKey, Endpoint], limit: int
+    drafts: Sequence[_Draft], missing: dict[EndpointKey, v1.Endpoint], limit: int
 ) -> None:
     """Put missing endpoints into slices that change anyway, the fullest first."""
     changed = [each for each in drafts if each.has_changed and not each.is_emptied]
@@ -350,11 +337,11 @@ def _fill_changed(
 
 def _place(
     drafts: Sequence[_Draft],
-    missing: dict[EndpointKey, Endpoint],
+    missing: dict[EndpointKey, v1.Endpoint],
     limit: int,
-) -> list[tuple[Endpoint, ...]]:
+) -> list[tuple[v1.Endpoint, ...]]:
     """Put the other endpoints into one unchanged slice; return those for new slices."""
-    created: list[tuple[Endpoint, ...]] = []
+    created: list[tuple[v1.Endpoint, ...]] = []
     quiet = [each for each in drafts if not each.has_changed]
     while missing:
         draft = _best(quiet, len(missing), limit)
@@ -378,7 +365,7 @@ def _best(quiet: Sequence[_Draft], count: int, limit: int) -> _Draft | None:
     return max(room, key=lambda each: len(each.endpoints), default=None)
 
 
-def _take(missing: dict[EndpointKey, Endpoint], count: int) -> list[Endpoint]:
+def _take(missing: dict[EndpointKey, v1.Endpoint], count: int) -> list[v1.Endpoint]:
     """Remove up to `count` endpoints from the missing ones, and return them."""
     keys = list(islice(missing, max(count, 0)))
     return [missing.pop(key) for key in keys]

@@ -9,6 +9,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Histogram
 
+from controller_manager.api import meta
 from controller_manager.api.core.services import (
     ENDPOINTS,
     LEADER_ELECTION,
@@ -21,22 +22,9 @@ from controller_manager.api.discovery.v1 import (
     MANAGED_BY,
     EndpointSlice,
 )
-from controller_manager.api.meta import (
-    annotations_of,
-    is_deleting,
-    key_of,
-    labels_of,
-    split_key,
-)
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.errors import gravest
-from controller_manager.control.endpoints.slice_writes import (
-    SliceMetrics,
-    SliceTotals,
-    SliceTracker,
-    SliceWriteError,
-    SliceWriter,
-)
+from controller_manager.control.endpoints import slice_writes
 from controller_manager.control.endpoints.slices import (
     BY_SERVICE,
     service_key_of,
@@ -61,8 +49,10 @@ _LAST_RETRY: Final = 100.0
 
 def may_be_mirrored(endpoints: Endpoints) -> bool:
     """Tell whether no label or annotation excludes Endpoints (shouldMirror)."""
-    is_skipped = labels_of(endpoints).get(SKIP) == "true"
-    return not is_skipped and LEADER_ELECTION not in annotations_of(endpoints.metadata)
+    is_skipped = meta.labels_of(endpoints).get(SKIP) == "true"
+    return not is_skipped and LEADER_ELECTION not in meta.annotations_of(
+        endpoints.metadata
+    )
 
 
 def is_for(service: Service | None, endpoints: Endpoints | None) -> bool:
@@ -77,7 +67,7 @@ def is_for(service: Service | None, endpoints: Endpoints | None) -> bool:
 
 def is_mirrored(existing: EndpointSlice) -> bool:
     """Tell whether this controller manages a slice (managedByController)."""
-    return labels_of(existing).get(MANAGED_BY) == MANAGER
+    return meta.labels_of(existing).get(MANAGED_BY) == MANAGER
 
 
 class MirroringReconciler(Reconciler[Endpoints]):
@@ -113,8 +103,10 @@ class MirroringReconciler(Reconciler[Endpoints]):
         self._metrics = context.metrics.of(MirroringMetrics)
         self._services = context.lister(SERVICES)
         self._slices = context.lister(ENDPOINT_SLICES, BY_SERVICE)
-        self._tracker = SliceTracker(self._slices)
-        self._writer = SliceWriter(self.client, self._tracker, self._metrics.wrote)
+        self._tracker = slice_writes.SliceTracker(self._slices)
+        self._writer = slice_writes.SliceWriter(
+            self.client, self._tracker, self._metrics.wrote
+        )
 
     def backoff(self) -> Backoff:
         """Return the delays between retries: 1 s, 2 s, 4 s … 100 s, as upstream's."""
@@ -125,12 +117,12 @@ class MirroringReconciler(Reconciler[Endpoints]):
     def _service_changed(self, service: Service) -> None:
         """Enqueue the Endpoints of a new or deleted service without selector."""
         if not service.spec.selector:
-            self.queue.add(key_of(service))
+            self.queue.add(meta.key_of(service))
 
     def _service_updated(self, old: Service, new: Service) -> None:
         """Enqueue the Endpoints of a service that gets or loses its selector."""
         if bool(old.spec.selector) != bool(new.spec.selector):
-            self.queue.add(key_of(new))
+            self.queue.add(meta.key_of(new))
 
     def _slice_stored(self, new: EndpointSlice) -> None:
         if is_mirrored(new) and not self._tracker.is_own_write(new):
@@ -166,9 +158,9 @@ class MirroringReconciler(Reconciler[Endpoints]):
         """Mirror Endpoints, or delete their slices if they must not be mirrored."""
         begin = self.clock.monotonic()
         try:
-            if is_for(self._services.by_key(key_of(endpoints)), endpoints):
+            if is_for(self._services.by_key(meta.key_of(endpoints)), endpoints):
                 return await self._mirror(endpoints)
-            return await self._clean_up(key_of(endpoints))
+            return await self._clean_up(meta.key_of(endpoints))
         finally:
             self._metrics.synced(self.clock.monotonic() - begin)
 
@@ -189,14 +181,14 @@ class MirroringReconciler(Reconciler[Endpoints]):
             yield
 
     async def _mirror(self, endpoints: Endpoints) -> Outcome:
-        key = key_of(endpoints)
+        key = meta.key_of(endpoints)
         found = plan(endpoints, self._slices_of(key), self._limit)
         self._metrics.mirrored(key, found, self._limit)
         self._report_skipped(endpoints, found)
-        about, may_create = f"Endpoints {key}", not is_deleting(endpoints)
+        about, may_create = f"Endpoints {key}", not meta.is_deleting(endpoints)
         try:
             await self._writer.write(about, found.changes, "", may_create=may_create)
-        except SliceWriteError as error:
+        except slice_writes.SliceWriteError as error:
             raise SyncError(str(error)) from error
         return DONE
 
@@ -216,7 +208,7 @@ class MirroringReconciler(Reconciler[Endpoints]):
         for each in slices:
             try:
                 await self._writer.delete(f"Endpoints {key}", each)
-            except SliceWriteError as error:
+            except slice_writes.SliceWriteError as error:
                 failures.append(error)
         if failures:
             msg = (
@@ -228,7 +220,7 @@ class MirroringReconciler(Reconciler[Endpoints]):
 
     async def _is_to_be_mirrored(self, key: str) -> bool:
         """Tell whether Endpoints must be mirrored, by the objects of the API server."""
-        namespace, name = split_key(key)
+        namespace, name = meta.split_key(key)
         endpoints = await live(self.client, ENDPOINTS, namespace, name)
         if endpoints is None:
             return False
@@ -240,7 +232,7 @@ class MirroringReconciler(Reconciler[Endpoints]):
             each
             for each in self._slices.by_index(BY_SERVICE, key)
             if is_mirrored(each)
-            and not is_deleting(each)
+            and not meta.is_deleting(each)
             and not self._tracker.is_deleted(each)
         ]
 
@@ -270,7 +262,7 @@ _COUNTS: Final = tuple(2.0 * 2**power for power in range(15))
 _SECONDS: Final = tuple(0.001 * 2**power for power in range(15))
 
 
-class MirroringMetrics(SliceMetrics):
+class MirroringMetrics(slice_writes.SliceMetrics):
     """The ``endpoint_slice_mirroring_controller_*`` metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -307,7 +299,7 @@ class MirroringMetrics(SliceMetrics):
         self._updated.observe(found.totals.updated)
         self._removed.observe(found.totals.removed)
         self._skipped.observe(found.desired.skipped)
-        self.show(key, SliceTotals.of(found.usage, limit))
+        self.show(key, slice_writes.SliceTotals.of(found.usage, limit))
 
     def synced(self, seconds: float) -> None:
         """Observe how long a sync took."""

@@ -19,16 +19,7 @@ from controller_manager.api.core.services import (
     LAST_CHANGE_TRIGGER_TIME,
     Endpoints,
 )
-from controller_manager.api.discovery.v1 import (
-    IPV4,
-    IPV6,
-    MANAGED_BY,
-    SERVICE_NAME,
-    Endpoint,
-    EndpointConditions,
-    EndpointPort,
-    EndpointSlice,
-)
+from controller_manager.api.discovery import v1
 from controller_manager.api.meta import (
     OwnerReference,
     annotations_of,
@@ -73,7 +64,7 @@ class Group(Struct, frozen=True):
     """
 
     address_type: str
-    ports: frozenset[EndpointPort]
+    ports: frozenset[v1.EndpointPort]
 
 
 class Desired(Struct, frozen=True):
@@ -84,8 +75,8 @@ class Desired(Struct, frozen=True):
     out, because they are not valid or exceed the limit.
     """
 
-    endpoints: Mapping[Group, Mapping[EndpointKey, Endpoint]]
-    ports: Mapping[Group, tuple[EndpointPort, ...]]
+    endpoints: Mapping[Group, Mapping[EndpointKey, v1.Endpoint]]
+    ports: Mapping[Group, tuple[v1.EndpointPort, ...]]
     invalid: tuple[str, ...] = ()
     skipped: int = 0
 
@@ -95,14 +86,14 @@ def desired_endpoints(subsets: Iterable[core.EndpointSubset], limit: int) -> Des
 
     The limit applies to both address types together.
     """
-    found: dict[Group, dict[EndpointKey, Endpoint]] = {}
-    ports_of: dict[Group, tuple[EndpointPort, ...]] = {}
+    found: dict[Group, dict[EndpointKey, v1.Endpoint]] = {}
+    ports_of: dict[Group, tuple[v1.EndpointPort, ...]] = {}
     invalid: list[str] = []
     skipped = 0
     for subset in repack(subsets):
         groups: defaultdict[str, list[Group]] = defaultdict(list)
         for ports in _without_equal_names(map(_port, subset.ports or ())):
-            for address_type in (IPV4, IPV6):
+            for address_type in (v1.IPV4, v1.IPV6):
                 group = Group(address_type, frozenset(ports))
                 groups[address_type].append(group)
                 found.setdefault(group, {})
@@ -124,15 +115,15 @@ def desired_endpoints(subsets: Iterable[core.EndpointSubset], limit: int) -> Des
 
 
 def _without_equal_names(
-    ports: Iterable[EndpointPort],
-) -> list[tuple[EndpointPort, ...]]:
+    ports: Iterable[v1.EndpointPort],
+) -> list[tuple[v1.EndpointPort, ...]]:
     """Part the ports so that no part has two of one name; most have one part.
 
     An address may be in two subsets, which have a port of one name each. The canonical
     form of the subsets joins them, and the API server accepts no slice with two ports
     of one name: upstream mirrors nothing of such Endpoints.
     """
-    parts: list[list[EndpointPort]] = [[]]
+    parts: list[list[v1.EndpointPort]] = [[]]
     known: Counter[str | None] = Counter()
     for port in ports:
         # Endpoints may have 30,000 ports: compare none of them with all others.
@@ -153,19 +144,19 @@ def _addresses(
         yield each, False
 
 
-def _endpoint(address: core.EndpointAddress, text: str, *, ready: bool) -> Endpoint:
+def _endpoint(address: core.EndpointAddress, text: str, *, ready: bool) -> v1.Endpoint:
     """Return an endpoint; of its conditions only ready is set (addressToEndpoint)."""
-    return Endpoint(
+    return v1.Endpoint(
         addresses=(text,),
-        conditions=EndpointConditions(ready=ready),
+        conditions=v1.EndpointConditions(ready=ready),
         hostname=address.hostname or None,
         target_ref=address.target_ref,
         node_name=address.node_name,
     )
 
 
-def _port(port: core.EndpointPort) -> EndpointPort:
-    return EndpointPort(
+def _port(port: core.EndpointPort) -> v1.EndpointPort:
+    return v1.EndpointPort(
         name=port.name,
         protocol=port.protocol,
         port=port.port,
@@ -182,7 +173,7 @@ class Plan(Struct, frozen=True):
     usage: tuple[SliceUsage, ...]
 
 
-def plan(endpoints: Endpoints, slices: Sequence[EndpointSlice], limit: int) -> Plan:
+def plan(endpoints: Endpoints, slices: Sequence[v1.EndpointSlice], limit: int) -> Plan:
     """Return the writes that make the slices mirror the Endpoints.
 
     `limit` is the largest number of addresses of a subset. If one slice would be
@@ -228,7 +219,7 @@ def plan(endpoints: Endpoints, slices: Sequence[EndpointSlice], limit: int) -> P
 
 def _template(endpoints: Endpoints) -> SliceTemplate:
     """Return the metadata of the slices of Endpoints, without type and ports."""
-    own = {SERVICE_NAME: endpoints.metadata.name, MANAGED_BY: MANAGER}
+    own = {v1.SERVICE_NAME: endpoints.metadata.name, v1.MANAGED_BY: MANAGER}
     annotations = {
         name: value
         for name, value in annotations_of(endpoints.metadata).items()
@@ -244,27 +235,27 @@ def _template(endpoints: Endpoints) -> SliceTemplate:
     )
 
 
-def _group_of(existing: EndpointSlice) -> Group:
+def _group_of(existing: v1.EndpointSlice) -> Group:
     return Group(existing.address_type, frozenset(existing.ports or ()))
 
 
 def _by_group(
-    slices: Iterable[EndpointSlice],
-) -> Mapping[Group, Sequence[EndpointSlice]]:
-    found: defaultdict[Group, list[EndpointSlice]] = defaultdict(list)
+    slices: Iterable[v1.EndpointSlice],
+) -> Mapping[Group, Sequence[v1.EndpointSlice]]:
+    found: defaultdict[Group, list[v1.EndpointSlice]] = defaultdict(list)
     for each in sorted(slices, key=_age):
         found[_group_of(each)].append(each)
     return found
 
 
-def _age(existing: EndpointSlice) -> tuple[str, str]:
+def _age(existing: v1.EndpointSlice) -> tuple[str, str]:
     metadata = existing.metadata
     return metadata.creation_timestamp or "", metadata.name
 
 
 def _changed(
-    existing: Sequence[EndpointSlice],
-    wanted: Mapping[EndpointKey, Endpoint],
+    existing: Sequence[v1.EndpointSlice],
+    wanted: Mapping[EndpointKey, v1.Endpoint],
     template: SliceTemplate,
 ) -> tuple[SliceActions, Totals]:
     """Return the writes of the slices of a group; only the oldest slice stays."""
@@ -282,7 +273,9 @@ def _changed(
     return SliceActions(update=update, delete=tuple(surplus)), totals
 
 
-def _totals(existing: EndpointSlice, wanted: Mapping[EndpointKey, Endpoint]) -> Totals:
+def _totals(
+    existing: v1.EndpointSlice, wanted: Mapping[EndpointKey, v1.Endpoint]
+) -> Totals:
     updated = removed = 0
     for endpoint in existing.endpoints or ():
         desired = wanted.get(key_of_endpoint(endpoint))
@@ -309,12 +302,12 @@ def _annotated(
     return replace(changes, update=update)
 
 
-_Offer = tuple[str, EndpointKey, EndpointPort]
+_Offer = tuple[str, EndpointKey, v1.EndpointPort]
 """An address type, an endpoint and one of its ports."""
 
 
 def recycled_without_gaps(
-    changes: SliceActions, existing: Sequence[EndpointSlice], owner: OwnerReference
+    changes: SliceActions, existing: Sequence[v1.EndpointSlice], owner: OwnerReference
 ) -> SliceActions:
     """Return actions that update a slice instead of deleting it and creating another.
 
@@ -330,8 +323,8 @@ def recycled_without_gaps(
 
 
 def _order_without_gaps(
-    changes: SliceActions, existing: Sequence[EndpointSlice]
-) -> tuple[EndpointSlice, ...] | None:
+    changes: SliceActions, existing: Sequence[v1.EndpointSlice]
+) -> tuple[v1.EndpointSlice, ...] | None:
     """Return the updates in an order without gaps, `None` if there is none.
 
     An update that would leave a gap waits until another update brings the missing
@@ -342,7 +335,7 @@ def _order_without_gaps(
         list(range(len(changes.update))),
         defaultdict[_Offer, list[int]](list),
     )
-    order: list[EndpointSlice] = []
+    order: list[v1.EndpointSlice] = []
     while ready:
         number = heappop(ready)
         update = changes.update[number]
@@ -360,7 +353,7 @@ class _Gaps:
     """Counts the slices that have each offer, while slices are updated in turn."""
 
     def __init__(
-        self, changes: SliceActions, existing: Sequence[EndpointSlice]
+        self, changes: SliceActions, existing: Sequence[v1.EndpointSlice]
     ) -> None:
         gone = {each.metadata.name for each in changes.delete}
         self._stored = {each.metadata.name: _offers(each) for each in existing}
@@ -375,13 +368,13 @@ class _Gaps:
         for each in changes.create:
             self._final |= _offers(each)
 
-    def first(self, update: EndpointSlice) -> _Offer | None:
+    def first(self, update: v1.EndpointSlice) -> _Offer | None:
         """Return an offer of the final state that would be missing after an update."""
         lost = self._stored[update.metadata.name] - _offers(update)
         found = (each for each in lost if each in self._final)
         return next((each for each in found if self._count[each] == 1), None)
 
-    def close(self, update: EndpointSlice) -> set[_Offer]:
+    def close(self, update: v1.EndpointSlice) -> set[_Offer]:
         """Apply an update to the counts; return the new offers of its slice."""
         name, offers = update.metadata.name, _offers(update)
         self._count.subtract(self._stored[name])
@@ -391,7 +384,7 @@ class _Gaps:
         return came
 
 
-def _offers(each: EndpointSlice) -> set[_Offer]:
+def _offers(each: v1.EndpointSlice) -> set[_Offer]:
     return {
         (each.address_type, key_of_endpoint(endpoint), port)
         for endpoint in each.endpoints or ()

@@ -8,13 +8,7 @@ from typing import Final
 
 from controller_manager.api.conditions import find_condition
 from controller_manager.api.meta import PartialObject, is_deleting, key_of
-from controller_manager.api.networking.v1 import (
-    ALLOCATOR,
-    IP_ADDRESS_METADATA,
-    MANAGED_BY,
-    SERVICE_CIDRS,
-    ServiceCIDR,
-)
+from controller_manager.api.networking import v1
 from controller_manager.api.resource import metadata_of
 from controller_manager.api.times import format_time, parse_time
 from controller_manager.client.events.recorder import WARNING
@@ -25,20 +19,7 @@ from controller_manager.runtime.outcome import DONE, Done, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
-from .cidrs import (
-    BY_ADDRESS,
-    BY_DELETION,
-    DELETED,
-    Address,
-    allocated_address,
-    entries_of,
-    holds,
-    is_covered,
-    overlap,
-    ranges_of,
-    successors,
-    uncovered_address,
-)
+from . import cidrs
 
 FIELD_MANAGER: Final = "service-cidr-controller"
 """The manager of the condition, in managedFields; upstream's."""
@@ -65,7 +46,7 @@ TERMINATING: Final = {
 _WORKERS: Final = 5
 
 
-def has_condition(service_cidr: ServiceCIDR, wanted: dict[str, str]) -> bool:
+def has_condition(service_cidr: v1.ServiceCIDR, wanted: dict[str, str]) -> bool:
     """Tell whether a range has this condition, with any time of transition."""
     found = find_condition(service_cidr.status.conditions, wanted["type"])
     return found is not None and all(
@@ -73,50 +54,54 @@ def has_condition(service_cidr: ServiceCIDR, wanted: dict[str, str]) -> bool:
     )
 
 
-def is_protected(service_cidr: ServiceCIDR) -> bool:
+def is_protected(service_cidr: v1.ServiceCIDR) -> bool:
     """Tell whether a range has the finalizer."""
     return FINALIZER in (service_cidr.metadata.finalizers or ())
 
 
-class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
+class ServiceCIDRReconciler(Reconciler[v1.ServiceCIDR]):
     """Keeps a deleted range until each address in use is also in another range."""
 
     queue_name = "ipaddresses"
 
-    def _deleted_overlapping(self, service_cidr: ServiceCIDR) -> Iterable[str]:
+    def _deleted_overlapping(self, service_cidr: v1.ServiceCIDR) -> Iterable[str]:
         """Return the deleted ranges that overlap with a new one."""
         return [
             key_of(each)
             for each in self._deleted_ranges()
             if any(
-                overlap(one, other)
-                for one in ranges_of(each)
-                for other in ranges_of(service_cidr)
+                cidrs.overlap(one, other)
+                for one in cidrs.ranges_of(each)
+                for other in cidrs.ranges_of(service_cidr)
             )
         ]
 
     def _deleted_containing(self, obj: PartialObject) -> Iterable[str]:
         """Return the deleted ranges that contain an address."""
-        address = allocated_address(obj)
+        address = cidrs.allocated_address(obj)
         if address is None:
             return ()
-        return [key_of(each) for each in self._deleted_ranges() if holds(each, address)]
+        return [
+            key_of(each)
+            for each in self._deleted_ranges()
+            if cidrs.holds(each, address)
+        ]
 
     watches = (
-        For(SERVICE_CIDRS),
-        Maps(SERVICE_CIDRS, _deleted_overlapping),
-        Maps(IP_ADDRESS_METADATA, _deleted_containing),
+        For(v1.SERVICE_CIDRS),
+        Maps(v1.SERVICE_CIDRS, _deleted_overlapping),
+        Maps(v1.IP_ADDRESS_METADATA, _deleted_containing),
     )
 
     def __init__(self, context: ControllerContext) -> None:
         """Take the context; index addresses, and deleted ranges."""
-        self._ranges = context.lister(SERVICE_CIDRS, BY_DELETION)
-        self._addresses = context.lister(IP_ADDRESS_METADATA, BY_ADDRESS)
+        self._ranges = context.lister(v1.SERVICE_CIDRS, cidrs.BY_DELETION)
+        self._addresses = context.lister(v1.IP_ADDRESS_METADATA, cidrs.BY_ADDRESS)
         super().__init__(context)
         self._server_clock = context.server_clock
         self.workers = _WORKERS
 
-    async def reconcile(self, service_cidr: ServiceCIDR) -> Outcome:
+    async def reconcile(self, service_cidr: v1.ServiceCIDR) -> Outcome:
         """Protect a range, or release a deleted one that no address needs."""
         if not is_deleting(service_cidr):
             await self._protect(service_cidr)
@@ -143,49 +128,55 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
 
     # Deciding
 
-    def _deleted_ranges(self) -> Iterable[ServiceCIDR]:
-        return self._ranges.by_index(BY_DELETION, DELETED)
+    def _deleted_ranges(self) -> Iterable[v1.ServiceCIDR]:
+        return self._ranges.by_index(cidrs.BY_DELETION, cidrs.DELETED)
 
-    def _cached_blocking_address(self, service_cidr: ServiceCIDR) -> Address | None:
+    def _cached_blocking_address(
+        self, service_cidr: v1.ServiceCIDR
+    ) -> cidrs.Address | None:
         """Return an address that only a deleted range contains, by the caches."""
-        others = successors(service_cidr, self._ranges.all())
-        if is_covered(service_cidr, others):
+        others = cidrs.successors(service_cidr, self._ranges.all())
+        if cidrs.is_covered(service_cidr, others):
             return None
-        return uncovered_address(service_cidr, others, self._cached(service_cidr))
+        return cidrs.uncovered_address(service_cidr, others, self._cached(service_cidr))
 
-    def _cached(self, service_cidr: ServiceCIDR) -> Iterator[Address]:
-        for found in ranges_of(service_cidr):
-            for entry in entries_of(found):
-                for each in self._addresses.by_index(BY_ADDRESS, entry):
-                    if (address := allocated_address(each)) is not None:
+    def _cached(self, service_cidr: v1.ServiceCIDR) -> Iterator[cidrs.Address]:
+        for found in cidrs.ranges_of(service_cidr):
+            for entry in cidrs.entries_of(found):
+                for each in self._addresses.by_index(cidrs.BY_ADDRESS, entry):
+                    if (address := cidrs.allocated_address(each)) is not None:
                         yield address
 
-    async def _read_blocking_address(self, service_cidr: ServiceCIDR) -> Address | None:
+    async def _read_blocking_address(
+        self, service_cidr: v1.ServiceCIDR
+    ) -> cidrs.Address | None:
         """Return such an address from the objects of the API server.
 
         Upstream trusts its caches. A cache that is older than the grace period would
         release a range from which an address was allocated.
         """
-        pages = [page async for page in self.client.list_all(SERVICE_CIDRS)]
+        pages = [page async for page in self.client.list_all(v1.SERVICE_CIDRS)]
         live = [each for page in pages for each in page.items]
-        others = successors(service_cidr, live)
-        if is_covered(service_cidr, others):
+        others = cidrs.successors(service_cidr, live)
+        if cidrs.is_covered(service_cidr, others):
             return None
-        options = ListOptions(label_selector=f"{MANAGED_BY}={ALLOCATOR}")
-        async for page in self.client.list_all(IP_ADDRESS_METADATA, "", options):
-            found = [each for each in map(allocated_address, page.items) if each]
-            if (address := uncovered_address(service_cidr, others, found)) is not None:
+        options = ListOptions(label_selector=f"{v1.MANAGED_BY}={v1.ALLOCATOR}")
+        async for page in self.client.list_all(v1.IP_ADDRESS_METADATA, "", options):
+            found = [each for each in map(cidrs.allocated_address, page.items) if each]
+            if (
+                address := cidrs.uncovered_address(service_cidr, others, found)
+            ) is not None:
                 return address
         return None
 
-    def _requeue_after(self, service_cidr: ServiceCIDR) -> float:
+    def _requeue_after(self, service_cidr: v1.ServiceCIDR) -> float:
         deleted = parse_time(service_cidr.metadata.deletion_timestamp or "")
         passed = (self._server_clock.now() - deleted).total_seconds()
         return GRACE_PERIOD - passed
 
     # Writing
 
-    async def _protect(self, service_cidr: ServiceCIDR) -> None:
+    async def _protect(self, service_cidr: v1.ServiceCIDR) -> None:
         if not is_protected(service_cidr):
             metadata = {"finalizers": [FINALIZER], "uid": service_cidr.metadata.uid}
             await self._patch(service_cidr, metadata)
@@ -194,7 +185,7 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
                 ServiceCIDR=key_of(service_cidr),
             )
 
-    async def _release(self, service_cidr: ServiceCIDR) -> None:
+    async def _release(self, service_cidr: v1.ServiceCIDR) -> None:
         metadata = {
             "$deleteFromPrimitiveList/finalizers": [FINALIZER],
             "uid": service_cidr.metadata.uid,
@@ -206,11 +197,11 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
         )
 
     async def _patch(
-        self, service_cidr: ServiceCIDR, metadata: Mapping[str, object]
+        self, service_cidr: v1.ServiceCIDR, metadata: Mapping[str, object]
     ) -> None:
         try:
             await self.client.patch(
-                metadata_of(SERVICE_CIDRS),
+                metadata_of(v1.SERVICE_CIDRS),
                 "",
                 service_cidr.metadata.name,
                 {"metadata": metadata},
@@ -218,14 +209,14 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
         except NotFound:
             return
 
-    async def _report_ready(self, service_cidr: ServiceCIDR) -> None:
+    async def _report_ready(self, service_cidr: v1.ServiceCIDR) -> None:
         try:
             await self._set_condition(service_cidr, READY)
         except (NotFound, Conflict):
             raise  # it was deleted or replaced in the meantime
         except Exception:
             self.recorder.event(
-                SERVICE_CIDRS,
+                v1.SERVICE_CIDRS,
                 service_cidr,
                 WARNING,
                 "KubernetesServiceCIDRError",
@@ -234,7 +225,7 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
             raise
 
     async def _set_condition(
-        self, service_cidr: ServiceCIDR, condition: dict[str, str]
+        self, service_cidr: v1.ServiceCIDR, condition: dict[str, str]
     ) -> None:
         if has_condition(service_cidr, condition):
             return
@@ -243,4 +234,4 @@ class ServiceCIDRReconciler(Reconciler[ServiceCIDR]):
         metadata = {"uid": service_cidr.metadata.uid}
         name = service_cidr.metadata.name
         config = {"metadata": metadata, "status": status}
-        await self.client.apply(SERVICE_CIDRS, name, config, FIELD_MANAGER, "status")
+        await self.client.apply(v1.SERVICE_CIDRS, name, config, FIELD_MANAGER, "status")
