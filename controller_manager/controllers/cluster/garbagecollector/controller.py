@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter
@@ -16,19 +15,9 @@ from controller_manager.api.meta import (
 from controller_manager.api.resource import Resource
 from controller_manager.client.discovery.resources import discover
 from controller_manager.client.events.recorder import WARNING
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import PropagationPolicy
-from controller_manager.client.rest.errors import (
-    APIError,
-    InvalidName,
-    ProtocolError,
-    TransportError,
-    gravest,
-)
-from controller_manager.control.all_resources import (
-    ESTABLISHING,
-    INITIAL_SYNC,
-    REDISCOVER,
-)
+from controller_manager.control import all_resources
 from controller_manager.control.recent_set import RecentSet
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
@@ -55,26 +44,14 @@ _ANY: Final = "*"
 
 def init_garbage_collector_controller(context: ControllerContext) -> Controller:
     """Wire the controller (newGarbageCollectorController)."""
-    config = context.config.of(GarbageCollectorOptions)
-    collector = GarbageCollector(context)
-    count = config.concurrent_syncs
+    of = GarbageCollector(context)
+    count = context.config.of(GarbageCollectorOptions).concurrent_syncs
+    ready = of.wait_for_graph
     return WorkerGroup(
-        context.workers(
-            collector.deletions,
-            collector.attempt_to_delete,
-            count,
-            ready=collector.wait_for_graph,
-        ),
-        context.workers(
-            collector.orphanings,
-            collector.attempt_to_orphan,
-            count,
-            ready=collector.wait_for_graph,
-        ),
-        context.workers(
-            collector.discoveries, collector.rediscover, 1, collector.enqueue_all
-        ),
-        debug={"graph": collector.draw_graph},
+        context.workers(of.deletions, of.attempt_to_delete, count, ready=ready),
+        context.workers(of.orphanings, of.attempt_to_orphan, count, ready=ready),
+        context.workers(of.discoveries, of.rediscover, 1, of.enqueue_all),
+        debug={"graph": of.draw_graph},
     )
 
 
@@ -82,28 +59,11 @@ class GarbageCollectorMetrics:
     """The ``garbagecollector_controller_*`` metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._errors = Counter(
+        self.incomplete_syncs = Counter(
             "garbagecollector_controller_resources_sync_error_total",
             "Number of garbage collector resources sync errors",
             registry=registry,
         )
-
-    def sync_failed(self) -> None:
-        """Count a sync in which not all resources could be discovered or read."""
-        self._errors.inc()
-
-
-@dataclass(slots=True)
-class _Owners:
-    """The owners of an object, by state.
-
-    A solid owner exists, a dangling one is gone, and a waiting one is being deleted in
-    the foreground.
-    """
-
-    solid: list[OwnerReference] = field(default_factory=list)
-    dangling: list[OwnerReference] = field(default_factory=list)
-    waiting: list[OwnerReference] = field(default_factory=list)
 
 
 class _InvalidReference(Exception):
@@ -114,7 +74,6 @@ class GarbageCollector:
     """Deletes objects whose owners are all gone; removes references to gone owners."""
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; nothing is watched before `enqueue_all`."""
         self.deletions = context.queue("garbage_collector_attempt_to_delete")
         self.orphanings = context.queue("garbage_collector_attempt_to_orphan")
         self.discoveries = context.queue("garbage_collector_discovery")
@@ -135,7 +94,10 @@ class GarbageCollector:
             context.informers,
             self.graph,
             context.logger,
-            self._served_changes,
+            # Upstream takes up to 30 s to notice a change of the served resources.
+            lambda: self.discoveries.add_after(
+                _DISCOVERY_KEY, all_resources.ESTABLISHING
+            ),
             context.turns,
             GraphChanges(context.metrics.queues, context.clock),
         )
@@ -163,26 +125,23 @@ class GarbageCollector:
         self._unknown.pop(uid, None)
         self._list_failing_since.pop(uid, None)
 
-    def _served_changes(self) -> None:
-        """Discover resources soon; upstream takes up to 30 s to notice a change."""
-        self.discoveries.add_after(_DISCOVERY_KEY, ESTABLISHING)
-
     def draw_graph(self, query: Mapping[str, Sequence[str]]) -> Drawing:
         """Return a drawing of the graph, or of the nodes connected with some uids."""
         return draw(self.graph, query.get("uid", ()), query.get("output", ()))
 
     async def rediscover(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
         """Discover resources, and adjust the watches to them, every 30 seconds."""
-        return await failure_of(self._rediscover(), REDISCOVER) or Done(REDISCOVER)
+        again = all_resources.REDISCOVER
+        return await failure_of(self._rediscover(), again) or Done(again)
 
     async def _rediscover(self) -> None:
         discovery = await discover(self._client)
         if not discovery.preferred("delete", "list", "watch"):
-            self._metrics.sync_failed()
+            self._metrics.incomplete_syncs.inc()
             self._logger.warning("No resources are discovered, keeping the watches")
             return
         if problem := discovery.problem():
-            self._metrics.sync_failed()
+            self._metrics.incomplete_syncs.inc()
             self._logger.warning("Not all resources are known", err=problem)
         # After a restore of etcd, objects that were gone may exist again.
         self._absent.clear()
@@ -191,7 +150,6 @@ class GarbageCollector:
         self._discovered.set()
 
     async def _check_unknown(self) -> None:
-        """Check objects again whose kinds were not served: they may be served now."""
         unknown, self._unknown = self._unknown, {}
         turn = 0
         for number, uid in enumerate(unknown):
@@ -202,23 +160,19 @@ class GarbageCollector:
     def _report_invalid_namespace(
         self, node: graph.Node, reference: OwnerReference
     ) -> None:
-        """Record an event about an owner in another namespace."""
         identity = node.identity
-        resource = Resource(
-            identity.group, identity.version, "", identity.kind, PartialObject
+        group, namespace = identity.group, identity.namespace
+        resource = Resource(group, identity.version, "", identity.kind, PartialObject)
+        metadata = PartialMetadata(
+            name=identity.name, namespace=namespace, uid=identity.uid
         )
-        about = PartialObject(
-            metadata=PartialMetadata(
-                name=identity.name, namespace=identity.namespace, uid=identity.uid
-            )
-        )
-        meant = graph.named_by(reference, identity.namespace)
+        meant = graph.named_by(reference, namespace)
         self._recorder.event(
             resource,
-            about,
+            PartialObject(metadata=metadata),
             WARNING,
             "OwnerRefInvalidNamespace",
-            f'ownerRef {meant} does not exist in namespace "{identity.namespace}"',
+            f'ownerRef {meant} does not exist in namespace "{namespace}"',
         )
 
     async def wait_for_graph(self) -> None:
@@ -232,11 +186,13 @@ class GarbageCollector:
             if self._is_synced:
                 return
             try:
-                async with asyncio.timeout(INITIAL_SYNC):
+                async with asyncio.timeout(all_resources.INITIAL_SYNC):
                     await self._monitors.wait_for_sync()
             except TimeoutError:
-                self._metrics.sync_failed()
-                unread = [each.group_resource for each in self._monitors.unsynced()]
+                self._metrics.incomplete_syncs.inc()
+                unread = [
+                    each.resource.group_resource for each in self._monitors.unsynced()
+                ]
                 self._logger.warning(
                     "Not all resources could be read, collecting the others",
                     unread=", ".join(unread),
@@ -247,7 +203,7 @@ class GarbageCollector:
 
     async def attempt_to_delete(self, uid: str) -> Outcome:
         """Delete an object if it has lost its owners (attemptToDeleteWorker)."""
-        node = self.graph.get(uid)
+        node = self.graph.nodes.get(uid)
         if node is None:
             self._forget(uid)  # it may have been removed during its last sync
             return DONE
@@ -255,11 +211,11 @@ class GarbageCollector:
             return DONE  # its dependents are checked once it is gone
         try:
             await self._process(node)
-        except (UnknownKind, InvalidName) as error:
+        except (UnknownKind, errors.InvalidName) as error:
             # The next discovery may find the kind. Many clusters have references to
             # removed kinds, so retries are slow. An owner that cannot be read does
             # not count as gone.
-            if self.graph.get(uid) is node:
+            if self.graph.nodes.get(uid) is node:
                 self._unknown[uid] = None
             return self._requeue(node, _UNKNOWN_BASE, _UNKNOWN_CAP, str(error))
         except _InvalidReference as error:
@@ -268,7 +224,7 @@ class GarbageCollector:
                 err=str(error),
             )
             return DONE
-        if node.is_virtual and self.graph.get(uid) is node:
+        if node.is_virtual and self.graph.nodes.get(uid) is node:
             # It exists, but no watch has shown it yet. A watch may never show its
             # deletion, so check it again (kubernetes#56121).
             why = "no watch has shown it yet"
@@ -283,88 +239,87 @@ class GarbageCollector:
 
     async def _process(self, node: graph.Node) -> None:
         """Delete an object, or drop owners, as its owners are (attemptToDeleteItem)."""
-        identity = self._with_real_namespace(node.identity)
+        located = self._located(node.identity, "is an owner of a cluster-scoped object")
         if node.is_virtual:
             # An owner reference does not tell whether the owner is cluster-scoped.
-            node.identity = identity
-        if not identity.namespace and self._objects.is_namespaced(identity):
-            msg = f"{identity} is an owner of a cluster-scoped object"
-            raise _InvalidReference(msg)
-        latest = await self._objects.get(identity)
+            node.identity = located
+        latest = await self._objects.get(located)
         if latest is None:
-            self.graph.absent(identity)
+            self.graph.absent(located)
         elif node.is_deleting_dependents:
-            await self._delete_dependents(node)
+            await self._delete_dependents(node, located)
         elif is_deleting(latest):
             return  # once the graph shows the deletion, the dependents are checked
-        elif references := latest.metadata.owner_references:
-            owners = await self._owners(identity, references)
-            await self._dispose(node, latest, owners)
+        elif latest.metadata.owner_references:
+            await self._dispose(node, located, latest)
 
-    def _with_real_namespace(self, identity: graph.Identity) -> graph.Identity:
-        """Return the identity without its namespace if the kind is cluster-scoped."""
-        if self._objects.is_namespaced(identity):
-            return identity
-        return identity._replace(namespace="")
+    def _located(
+        self,
+        identity: graph.Identity,
+        problem: str,
+        dependent: graph.Identity | None = None,
+    ) -> graph.Identity:
+        """Return the identity without its namespace if the kind is cluster-scoped.
 
-    async def _delete_dependents(self, node: graph.Node) -> None:
+        Raises _InvalidReference if the kind is namespaced and the namespace unknown.
+        """
+        if not self._objects.is_namespaced(identity):
+            return identity._replace(namespace="")
+        if not identity.namespace:
+            msg = f"{dependent or identity} {problem}"
+            raise _InvalidReference(msg)
+        return identity
+
+    async def _delete_dependents(
+        self, node: graph.Node, identity: graph.Identity
+    ) -> None:
         """Continue a foreground deletion (processDeletingDependentsItem)."""
         blocking = node.blocking_dependents()
         if not blocking:
-            identity = self._with_real_namespace(node.identity)
             await self._objects.drop_finalizer(identity, graph.FOREGROUND_FINALIZER)
         for dependent in blocking:
             if not dependent.is_deleting_dependents:
                 self.deletions.add(dependent.uid)
 
-    async def _owners(
-        self, identity: graph.Identity, references: Sequence[OwnerReference]
-    ) -> _Owners:
-        """Read the owners and sort them by state (classifyReferences)."""
-        owners = _Owners()
-        for reference in references:
-            owner = await self._owner(identity, reference)
-            if owner is None:
-                owners.dangling.append(reference)
-            elif graph.waits_for(owner, graph.FOREGROUND_FINALIZER):
-                owners.waiting.append(reference)
-            else:
-                owners.solid.append(reference)
-        return owners
-
     async def _owner(
         self, identity: graph.Identity, reference: OwnerReference
     ) -> PartialObject | None:
+        meant = graph.named_by(reference, identity.namespace)
+        problem = "is cluster-scoped, but has a namespaced owner"
         try:
-            return await self._stored_owner(identity, reference)
+            meant = self._located(meant, problem, identity)
+            if meant in self._absent:
+                return None
+            owner = await self._objects.get(meant)
         except UnknownKind:
             # When a custom resource definition is deleted, its objects are deleted
             # first, and a watch shows each deletion.
-            if not self.graph.was_deletion_seen(reference.uid):
+            if reference.uid not in self.graph.deleted_owners:
                 raise
             return None
-
-    async def _stored_owner(
-        self, identity: graph.Identity, reference: OwnerReference
-    ) -> PartialObject | None:
-        meant = self._with_real_namespace(graph.named_by(reference, identity.namespace))
-        if not meant.namespace and self._objects.is_namespaced(meant):
-            msg = f"{identity} is cluster-scoped, but has a namespaced owner"
-            raise _InvalidReference(msg)
-        if meant in self._absent:
-            return None
-        owner = await self._objects.get(meant)
         if owner is None:
             self._absent.add(meant)
         return owner
 
     async def _dispose(
-        self, node: graph.Node, latest: PartialObject, owners: _Owners
+        self, node: graph.Node, identity: graph.Identity, latest: PartialObject
     ) -> None:
-        """Delete an object or remove owner references, by the state of its owners."""
-        identity = self._with_real_namespace(node.identity)
-        lost = [each.uid for each in (*owners.dangling, *owners.waiting)]
-        if owners.solid:
+        """Delete an object or remove owner references, by the state of its owners.
+
+        An owner is solid if it exists, dangling if it is gone, and waiting if it is
+        being deleted in the foreground (classifyReferences).
+        """
+        lost: list[str] = []
+        has_solid = has_waiting = False
+        for reference in latest.metadata.owner_references or ():
+            owner = await self._owner(identity, reference)
+            is_waiting = owner and graph.waits_for(owner, graph.FOREGROUND_FINALIZER)
+            if owner is None or is_waiting:
+                lost.append(reference.uid)
+                has_waiting |= bool(is_waiting)
+            else:
+                has_solid = True
+        if has_solid:
             if lost:
                 self._logger.v(2).info("Removing owners", object=str(identity))
                 await self._objects.drop_owners(identity, latest, lost)
@@ -374,7 +329,7 @@ class GarbageCollector:
             await self._objects.drop_owners(identity, latest, orphaning)
             self.deletions.add(node.uid)  # check the remaining owners
             return
-        if owners.waiting and node.dependents:
+        if has_waiting and node.dependents:
             if any(each.is_deleting_dependents for each in node.dependents):
                 # There may be a cycle, in which each object waits for the other.
                 await self._objects.unblock(identity, latest)
@@ -392,7 +347,7 @@ class GarbageCollector:
 
         The owner is removed from its dependents, and then the finalizer from the owner.
         """
-        node = self.graph.get(uid)
+        node = self.graph.nodes.get(uid)
         if node is None:
             self._forget(uid)  # it may have been removed during its last sync
             return DONE
@@ -412,7 +367,10 @@ class GarbageCollector:
         kinds = (
             *self.graph.kinds_owned_by(owner),
             # Any object of a resource that is not synced yet may be a dependent.
-            *((each.group, each.kind) for each in self._monitors.unsynced()),
+            *(
+                (each.resource.group, each.resource.kind)
+                for each in self._monitors.unsynced()
+            ),
             # So may those of a group whose resources are not known yet.
             *((group, _ANY) for group in sorted(self._monitors.undiscovered)),
         )
@@ -425,7 +383,7 @@ class GarbageCollector:
 
         Raises the gravest error when all of them have been tried.
         """
-        errors: list[BaseException] = []
+        failures: list[BaseException] = []
         ordered = sorted(dependents)
         for first in range(0, len(ordered), _KEYS_PER_TURN):
             some = ordered[first : first + _KEYS_PER_TURN]
@@ -433,8 +391,8 @@ class GarbageCollector:
                 *(self._objects.drop_owners(each, None, [owner.uid]) for each in some),
                 return_exceptions=True,
             )
-            errors += (each for each in results if isinstance(each, BaseException))
-        if error := gravest(errors):
+            failures += (each for each in results if isinstance(each, BaseException))
+        if error := errors.gravest(failures):
             raise error
 
     async def _list_dependents(
@@ -450,12 +408,12 @@ class GarbageCollector:
         """
         try:
             found = await self._objects.dependents(kind, owner)
-        except (UnknownKind, APIError, TransportError, ProtocolError) as error:
+        except (UnknownKind, errors.RequestError) as error:
             if kind in graph.USUAL_DEPENDENTS.get(owner.group_kind, ()):
                 raise
             now = self._clock.monotonic()
             failing = self._list_failing_since.setdefault(owner.uid, {})
-            if now - failing.setdefault(kind, now) < INITIAL_SYNC:
+            if now - failing.setdefault(kind, now) < all_resources.INITIAL_SYNC:
                 raise
             self._logger.warning(
                 "Dependents not listed, orphaning the known ones",
@@ -470,7 +428,6 @@ class GarbageCollector:
 
 
 def _policy_of(obj: PartialObject) -> PropagationPolicy:
-    """Return the propagation policy that the finalizers of an object ask for."""
     if graph.has_finalizer(obj, graph.ORPHAN_FINALIZER):
         return PropagationPolicy.ORPHAN
     if graph.has_finalizer(obj, graph.FOREGROUND_FINALIZER):

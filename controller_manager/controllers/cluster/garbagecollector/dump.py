@@ -19,8 +19,6 @@ from .graph import Graph, Node
 Drawing = tuple[str, Generator[bytes, None, None]]
 """A media type and the drawing in pieces."""
 
-_DOT: Final = "text/vnd.graphviz"
-_JSON: Final = "application/json"
 _STEP: Final = 200
 """The number of objects that are visited for one piece: up to 4 ms."""
 
@@ -41,15 +39,17 @@ def draw(graph: Graph, uids: Collection[str], output: Sequence[str]) -> Drawing:
     is ``json`` or ``dot``, the default. The graph may change between two pieces; a
     piece may be empty.
     """
-    nodes = _connected(graph, uids) if uids else iter(graph.nodes())
+    nodes = _connected(graph, uids) if uids else iter(list(graph.nodes.values()))
     shown = _steps(nodes)
-    return (_JSON, _as_json(shown)) if "json" in output else (_DOT, _as_dot(shown))
+    if "json" in output:
+        return "application/json", _as_json(shown)
+    return "text/vnd.graphviz", _as_dot(shown)
 
 
 def _connected(graph: Graph, uids: Collection[str]) -> Iterator[Node | None]:
     """Yield the connected nodes; `None` for a visit that found no new node."""
     found: set[str] = set()
-    waiting = [graph.get(uid) for uid in uids]
+    waiting = [graph.nodes.get(uid) for uid in uids]
     while waiting:
         node = waiting.pop()
         if node is None or node.uid in found:
@@ -57,7 +57,7 @@ def _connected(graph: Graph, uids: Collection[str]) -> Iterator[Node | None]:
             continue
         found.add(node.uid)
         yield node
-        waiting += [graph.get(owner.uid) for owner in node.owners]
+        waiting += [graph.nodes.get(owner.uid) for owner in node.owners]
         waiting += node.dependents
 
 
@@ -69,13 +69,9 @@ def _steps(nodes: Iterator[Node | None]) -> Iterator[list[Node]]:
 
 def _attributes(node: Node) -> dict[str, Any]:
     identity = node.identity
+    names = ("group", "version", "kind", "namespace", "name", "uid")
     return {
-        "group": identity.group,
-        "version": identity.version,
-        "kind": identity.kind,
-        "namespace": identity.namespace,
-        "name": identity.name,
-        "uid": identity.uid,
+        **{name: getattr(identity, name) for name in names},
         "beingDeleted": node.is_being_deleted,
         "deletingDependents": node.is_deleting_dependents,
         "virtual": node.is_virtual,
@@ -134,31 +130,23 @@ def _as_dot(steps: Iterable[list[Node]]) -> Generator[bytes, None, None]:
     numbers: dict[str, int] = {}
     yield b"strict digraph full {\n  // Node definitions.\n"
     for nodes in steps:
-        lines: list[str] = []
+        text = ""
         for node in _noted(drawn, nodes):
             number = numbers[node.uid] = len(numbers)
-            lines += _node_lines(number, _attributes(node))
-        yield _text(lines)
+            attributes = _attributes(node)
+            shown = {"label": _label(attributes), **attributes}
+            lines = (f"    {name}={_quoted(each)}\n" for name, each in shown.items())
+            text += f"  {number} [\n{''.join(lines)}  ];\n"
+        yield text.encode()
     yield b"\n  // Edge definitions.\n"
     for step in _edges(drawn):
-        yield _text(
-            [
-                f"  {numbers[uid]} -> {numbers[owner.uid]};"
-                for uid, owner in step
-                if owner.uid in numbers
-            ]
+        lines = (
+            f"  {numbers[uid]} -> {numbers[owner.uid]};\n"
+            for uid, owner in step
+            if owner.uid in numbers
         )
+        yield "".join(lines).encode()
     yield b"}\n"
-
-
-def _node_lines(number: int, attributes: dict[str, Any]) -> list[str]:
-    shown = {"label": _label(attributes), **attributes}
-    lines = [f"    {name}={_quoted(each)}" for name, each in shown.items()]
-    return [f"  {number} [", *lines, "  ];"]
-
-
-def _text(lines: list[str]) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def _label(attributes: dict[str, Any]) -> str:

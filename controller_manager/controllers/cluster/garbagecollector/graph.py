@@ -5,6 +5,7 @@ node: it has dependents, and the API server must be asked whether it exists.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from controller_manager.api.meta import KubeObject, OwnerReference, is_deleting
@@ -96,44 +97,24 @@ def identity_of(resource: AnyResource, obj: KubeObject) -> Identity:
 def named_by(reference: OwnerReference, namespace: str) -> Identity:
     """Return the identity of the owner that a reference in `namespace` names."""
     return Identity(
-        reference.api_version,
-        reference.kind,
-        namespace,
-        reference.name,
-        reference.uid,
+        reference.api_version, reference.kind, namespace, reference.name, reference.uid
     )
 
 
+@dataclass(slots=True, eq=False)
 class Node:
     """An object with its owners and its dependents.
 
     Most objects have no dependents, so the dict for them is made when it is needed.
     """
 
-    __slots__ = (
-        "_dependents",
-        "attempts",
-        "identity",
-        "is_being_deleted",
-        "is_deleting_dependents",
-        "is_virtual",
-        "owners",
-    )
-
-    def __init__(
-        self,
-        identity: Identity,
-        owners: tuple[OwnerReference, ...] = (),
-        *,
-        virtual: bool = False,
-    ) -> None:
-        self.identity = identity
-        self.owners = owners
-        self.is_virtual = virtual
-        self.is_being_deleted = False
-        self.is_deleting_dependents = False
-        self.attempts = 0
-        self._dependents: dict[Node, None] | None = None
+    identity: Identity
+    owners: tuple[OwnerReference, ...] = ()
+    is_virtual: bool = False
+    is_being_deleted: bool = False
+    is_deleting_dependents: bool = False
+    attempts: int = 0
+    _dependents: dict["Node", None] | None = field(default=None, repr=False)
 
     @property
     def uid(self) -> str:
@@ -155,17 +136,16 @@ class Node:
         """Note that `node` does not name this one as an owner any more."""
         if self._dependents is not None:
             self._dependents.pop(node, None)
-            if not self._dependents:
-                self._dependents = None
+            self._dependents = self._dependents or None
 
     def blocking_dependents(self) -> list["Node"]:
         """Return the dependents that a foreground deletion waits for."""
         return [
-            dependent
-            for dependent in self.dependents
+            node
+            for node in self.dependents
             if any(
                 owner.uid == self.uid and owner.block_owner_deletion
-                for owner in dependent.owners
+                for owner in node.owners
             )
         ]
 
@@ -198,13 +178,13 @@ class Graph:
         on_forget: Callable[[str], None] = lambda _: None,
         is_served: Callable[[GroupKind], bool] = lambda _: True,
     ) -> None:
-        """Start with an empty graph."""
         self._on_forget = on_forget
         self._is_served = is_served
         self._to_delete = to_delete
         self._to_orphan = to_orphan
         self._on_invalid_namespace = on_invalid_namespace
-        self._nodes: dict[str, Node] = {}
+        self.nodes: dict[str, Node] = {}
+        """All nodes by uid, in the order of their addition."""
         self._by_kind: dict[tuple[str, str], dict[str, Node]] = {}
         """The nodes by apiVersion and kind, and by uid; so the removal of each of a
         hundred kinds does not read all objects of the cluster."""
@@ -212,19 +192,8 @@ class Graph:
             owner: dict.fromkeys(kinds) for owner, kinds in USUAL_DEPENDENTS.items()
         }
         """The kinds of which objects of a kind own objects."""
-        self._gone: RecentSet[str] = RecentSet()
-
-    def __len__(self) -> int:
-        """Return the number of nodes, with virtual ones."""
-        return len(self._nodes)
-
-    def get(self, uid: str) -> Node | None:
-        """Return the node of that uid, `None` if there is none."""
-        return self._nodes.get(uid)
-
-    def nodes(self) -> list[Node]:
-        """Return all nodes, in the order of their addition."""
-        return list(self._nodes.values())
+        self.deleted_owners: RecentSet[str] = RecentSet()
+        """uids of the last owners whose deletion a watch has shown."""
 
     def kinds_owned_by(self, identity: Identity) -> list[GroupKind]:
         """Return the kinds that objects of this kind own usually, or have owned."""
@@ -232,13 +201,6 @@ class Graph:
         # The usual ones may have been forgotten when they were not served.
         owned = self._owned.get(identity.group_kind, ())
         return list(dict.fromkeys((*usual, *owned)))
-
-    def was_deletion_seen(self, uid: str) -> bool:
-        """Tell whether a watch has shown the deletion of that owner.
-
-        Only the most recent deletions are remembered.
-        """
-        return uid in self._gone
 
     # Changes that watches show.
 
@@ -248,7 +210,7 @@ class Graph:
         """Add or update an object that a watch has shown."""
         metadata = new.metadata
         owners = metadata.owner_references or ()
-        node = self._nodes.get(metadata.uid)
+        node = self.nodes.get(metadata.uid)
         if node is None:
             node = Node(identity_of(resource, new), owners)
             self._insert(node)
@@ -264,12 +226,10 @@ class Graph:
 
     def gone(self, obj: KubeObject) -> None:
         """Remove an object whose deletion a watch has shown."""
-        node = self._nodes.get(obj.metadata.uid)
-        if node is None:
-            return
-        if node.dependents:
-            self._gone.add(node.uid)
-        self._remove(node)
+        if node := self.nodes.get(obj.metadata.uid):
+            if node.dependents:
+                self.deleted_owners.add(node.uid)
+            self._remove(node)
 
     def forget(self, resource: AnyResource) -> Iterator[None]:
         """Forget the objects of a resource that is not served any more.
@@ -282,7 +242,7 @@ class Graph:
         for number, node in enumerate(list(nodes.values())):
             if number % _NODES_PER_STEP == _NODES_PER_STEP - 1:
                 yield
-            if self._nodes.get(node.uid) is not node or not _is_of(node, resource):
+            if self.nodes.get(node.uid) is not node or not _is_of(node, resource):
                 continue  # it was removed, or a watch has shown it again
             if node.dependents:
                 self._change_owners(node, ())
@@ -290,9 +250,7 @@ class Graph:
                 node.is_being_deleted = node.is_deleting_dependents = False
                 self._to_delete(node.uid)
             else:
-                self._drop(node)
-                self._drop_from_owners(node, node.owners)
-                self._enqueue_waiting_owners(node)
+                self._remove(node)
 
     def forget_kind(self, resource: AnyResource) -> None:
         """Forget a kind of dependents, and of owners unless a node is of that kind."""
@@ -301,9 +259,8 @@ class Graph:
             owned.pop(kind, None)
             if not owned:
                 del self._owned[owner]
-        if kind not in {
-            (version.rpartition("/")[0], name) for version, name in self._by_kind
-        }:
+        nodes = {(version.rpartition("/")[0], name) for version, name in self._by_kind}
+        if kind not in nodes:
             self._owned.pop(kind, None)
 
     # Results of quorum reads.
@@ -315,7 +272,7 @@ class Graph:
         only the dependents that name this identity have lost their owner, and the node
         is checked again with another identity.
         """
-        node = self._nodes.get(identity.uid)
+        node = self.nodes.get(identity.uid)
         if node is None:
             return
         if node.identity == identity and not node.is_virtual:
@@ -347,10 +304,9 @@ class Graph:
         node.is_virtual = False
         for reference in node.owners:
             owner = named_by(reference, identity.namespace)
-            self._note_owned(owner.group_kind, identity.group_kind)
+            self._owned.setdefault(owner.group_kind, {})[identity.group_kind] = None
 
     def _identify(self, node: Node, identity: Identity) -> None:
-        """Give a node another identity with the same uid."""
         self._drop_from_kind(node.identity)
         node.identity = identity
         self._insert(node)
@@ -369,7 +325,7 @@ class Graph:
 
     def _insert(self, node: Node) -> None:
         identity = node.identity
-        self._nodes[identity.uid] = node
+        self.nodes[identity.uid] = node
         kind = identity.api_version, identity.kind
         self._by_kind.setdefault(kind, {})[identity.uid] = node
 
@@ -380,11 +336,8 @@ class Graph:
         if not nodes:
             del self._by_kind[kind]
 
-    def _note_owned(self, owner: GroupKind, dependent: GroupKind) -> None:
-        self._owned.setdefault(owner, {})[dependent] = None
-
     def _drop(self, node: Node) -> None:
-        del self._nodes[node.uid]
+        del self.nodes[node.uid]
         self._drop_from_kind(node.identity)
         self._on_forget(node.uid)
 
@@ -393,23 +346,20 @@ class Graph:
         self._drop_from_owners(node, node.owners)
         for dependent in node.dependents:
             self._to_delete(dependent.uid)
-        self._enqueue_waiting_owners(node)
-
-    def _enqueue_waiting_owners(self, node: Node) -> None:
-        """Enqueue the owners of a removed node that wait for their dependents."""
         for reference in node.owners:
-            owner = self._nodes.get(reference.uid)
-            if owner is not None and owner.is_deleting_dependents:
-                self._to_delete(owner.uid)
+            owner = self.nodes.get(reference.uid)
+            if owner and owner.is_deleting_dependents:
+                self._to_delete(owner.uid)  # it waits for its dependents
 
     def _add_to_owners(self, node: Node, owners: Iterable[OwnerReference]) -> None:
         must_check = False
+        kind, namespace = node.identity.group_kind, node.identity.namespace
         for reference in owners:
-            identity = named_by(reference, node.identity.namespace)
-            self._note_owned(identity.group_kind, node.identity.group_kind)
-            owner = self._nodes.get(reference.uid)
+            identity = named_by(reference, namespace)
+            self._owned.setdefault(identity.group_kind, {})[kind] = None
+            owner = self.nodes.get(reference.uid)
             if owner is None:
-                owner = Node(identity, virtual=True)
+                owner = Node(identity, is_virtual=True)
                 self._insert(owner)
                 owner.add_dependent(node)
                 self._to_delete(owner.uid)
@@ -419,20 +369,18 @@ class Graph:
                 if not owner.is_virtual:
                     self._report_invalid_namespace(node, reference.uid)
                 must_check = True
-            elif not _matches(reference, node.identity.namespace, owner):
+            elif not _matches(reference, namespace, owner):
                 must_check = True
         if must_check:
             self._to_delete(node.uid)
 
     def _drop_from_owners(self, node: Node, owners: Iterable[OwnerReference]) -> None:
         for reference in owners:
-            owner = self._nodes.get(reference.uid)
-            if owner is None:
-                continue
-            owner.drop_dependent(node)
-            if owner.is_virtual and not owner.dependents:
-                self._drop(owner)  # no reference names it any more
-                self._forget_unserved_kind(owner.identity.group_kind)
+            if owner := self.nodes.get(reference.uid):
+                owner.drop_dependent(node)
+                if owner.is_virtual and not owner.dependents:
+                    self._drop(owner)  # no reference names it any more
+                    self._forget_unserved_kind(owner.identity.group_kind)
 
     def _forget_unserved_kind(self, kind: GroupKind) -> None:
         """Forget a kind that only owner references name and that is not served.
@@ -448,21 +396,17 @@ class Graph:
         for uid, reference in before.items():
             kept = after.get(uid)
             unblocked = kept is None or not kept.block_owner_deletion
-            if reference.block_owner_deletion and unblocked and uid in self._nodes:
+            if reference.block_owner_deletion and unblocked and uid in self.nodes:
                 self._to_delete(uid)  # it may have waited for this dependent only
         node.owners = owners
-        self._add_to_owners(
-            node, [each for uid, each in after.items() if uid not in before]
-        )
-        self._drop_from_owners(
-            node, [each for uid, each in before.items() if uid not in after]
-        )
+        new = [each for uid, each in after.items() if uid not in before]
+        self._add_to_owners(node, new)
+        lost = [each for uid, each in before.items() if uid not in after]
+        self._drop_from_owners(node, lost)
 
     def _report_invalid_namespace(self, node: Node, uid: str) -> None:
-        for reference in node.owners:
-            if reference.uid == uid:
-                self._on_invalid_namespace(node, reference)
-                return
+        reference = next(each for each in node.owners if each.uid == uid)
+        self._on_invalid_namespace(node, reference)
 
 
 def _is_of(node: Node, resource: AnyResource) -> bool:
@@ -473,18 +417,15 @@ def _is_of(node: Node, resource: AnyResource) -> bool:
 
 def _begins(old: KubeObject | None, new: KubeObject, finalizer: str) -> bool:
     """Tell whether a deletion that waits for this finalizer has just begun."""
-    if not waits_for(new, finalizer):
-        return False
-    return old is None or not waits_for(old, finalizer)
+    is_old = old is not None and waits_for(old, finalizer)
+    return not is_old and waits_for(new, finalizer)
 
 
 def _has_invalid_namespace(owner: Identity, dependent: Node) -> bool:
-    """Tell whether an owner is in another namespace than the dependent."""
     return bool(owner.namespace) and owner.namespace != dependent.identity.namespace
 
 
 def _matches(reference: OwnerReference, namespace: str, owner: Node) -> bool:
-    """Tell whether a reference matches the identity of the owner's node."""
     known = owner.identity
     if named_by(reference, known.namespace) != known:
         return False
@@ -518,10 +459,7 @@ def _partition(
 
 
 def _other_identity(dependents: Sequence[Node], known: Identity) -> Identity:
-    """Return the next identity after `known` that dependents name for its uid.
-
-    The identities are sorted and used in turn, so that each of them is checked.
-    """
+    """Return the identity that dependents name next for this uid, in sorted order."""
     named = sorted(
         {
             named_by(each, dependent.identity.namespace)

@@ -1,7 +1,7 @@
 """Monitors: watch every resource that discovery lists as deletable."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, ParamSpec
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, NamedTuple, TypeVarTuple
 
 from controller_manager.api.meta import PartialObject
 from controller_manager.api.resource import Resource
@@ -34,9 +34,7 @@ _PARTS_OF_GRAPH: Final = DependsOn(
 """The parts of an object on which the graph depends; most changes are of its status."""
 
 
-_GRAPH_CHANGES: Final = "garbage_collector_graph_changes"
-
-ArgumentsT = ParamSpec("ArgumentsT")
+ArgumentsT = TypeVarTuple("ArgumentsT")
 
 
 class GraphChanges:
@@ -47,24 +45,23 @@ class GraphChanges:
     """
 
     def __init__(self, queues: QueueCollectors, clock: Clock) -> None:
-        self._metrics = queues.queue(_GRAPH_CHANGES)
+        self._metrics = queues.queue("garbage_collector_graph_changes")
         self._clock = clock
 
     def take(
-        self,
-        change: Callable[ArgumentsT, None],
-        *arguments: ArgumentsT.args,
-        **named: ArgumentsT.kwargs,
+        self, change: Callable[[*ArgumentsT], None], *arguments: *ArgumentsT
     ) -> None:
         """Make a change, and measure it."""
         begun = self._clock.monotonic()
         self._metrics.added(0)
         self._metrics.got(0.0, 0)
-        change(*arguments, **named)
+        change(*arguments)
         self._metrics.done(self._clock.monotonic() - begun)
 
 
-class _Monitor(NamedTuple):
+class Monitor(NamedTuple):
+    """The watch of one resource."""
+
     resource: Resource[PartialObject]
     informer: SharedInformer[Any]
     registration: Registration[Any]
@@ -74,6 +71,7 @@ class Monitors:
     """Watches the metadata of each resource, and feeds the graph.
 
     It shares the informer of a resource that another controller watches, too.
+    `served_changes` is called after each change of a custom resource definition.
     """
 
     def __init__(
@@ -85,11 +83,6 @@ class Monitors:
         turns: Turns,
         changes: GraphChanges,
     ) -> None:
-        """Take the informers, the graph to feed, and the shared turns.
-
-        `served_changes` is called when a custom resource definition was added,
-        changed or deleted. `changes` measures the changes of the graph.
-        """
         self._informers = informers
         self._graph = graph
         self._logger = logger
@@ -99,25 +92,22 @@ class Monitors:
         self._missing_since: dict[tuple[str, str], float] = {}
         self._versions = SupersededVersions()
         self._retired: dict[tuple[str, str], Resource[PartialObject]] = {}
-        self._monitors: dict[tuple[str, str], _Monitor] = {}
+        self._monitors: dict[tuple[str, str], Monitor] = {}
         self.served: Mapping[tuple[str, str], ServedResource] = {}
         """The served resources by apiVersion and kind, in all versions."""
-        self.served_kinds: frozenset[GroupKind] = frozenset()
-        self.undiscovered: frozenset[str] = frozenset()
+        self.served_kinds: Collection[GroupKind] = ()
+        self.undiscovered: Collection[str] = ()
         """The groups with a version that this process could never discover."""
 
-    def unsynced(self) -> list[Resource[PartialObject]]:
-        """Return the resources that are not synced yet."""
-        return [each.resource for each in self._unsynced()]
-
-    def _unsynced(self) -> list[_Monitor]:
+    def unsynced(self) -> list[Monitor]:
+        """Return the monitors of resources that are not synced yet."""
         return [
             each for each in self._monitors.values() if not each.registration.is_synced
         ]
 
     async def wait_for_sync(self) -> None:
         """Wait until all watched resources are synced."""
-        while unsynced := self._unsynced():
+        while unsynced := self.unsynced():
             await unsynced[0].registration.wait_for_sync()
 
     async def adjust(self, discovery: Discovery, now: float) -> bool:
@@ -135,12 +125,9 @@ class Monitors:
         changed = served.keys() != self.served.keys()
         self.served = served
         known = {api_version for api_version, _ in served}
-        self.undiscovered = frozenset(
-            each.rpartition("/")[0] for each in discovery.failures.keys() - known
-        )
-        self.served_kinds = frozenset(
-            (each.group, each.kind) for each in served.values()
-        )
+        unread = discovery.failures.keys() - known
+        self.undiscovered = {each.rpartition("/")[0] for each in unread}
+        self.served_kinds = {(each.group, each.kind) for each in served.values()}
         wanted = {
             (each.group, each.plural): each
             for each in discovery.preferred("delete", "list", "watch")
@@ -148,10 +135,9 @@ class Monitors:
         }
         for name, monitor in list(self._monitors.items()):
             resource, successor = monitor.resource, wanted.get(name)
-            is_served = (resource.api_version, resource.kind) in served
-            preferred = successor.api_version if successor is not None else None
-            if not is_served or self._versions.supersedes(
-                name, resource.api_version, preferred, now
+            watched = resource.api_version
+            if (watched, resource.kind) not in served or self._versions.supersedes(
+                name, watched, successor.api_version if successor else None, now
             ):
                 await self._stop(name, monitor, successor)
         for name, found in wanted.items():
@@ -194,37 +180,34 @@ class Monitors:
     def _start(self, name: tuple[str, str], found: ServedResource) -> None:
         resource = found.metadata_resource()
         informer = self._informers.monitor(resource)
-        graph, changes = self._graph, self._changes
+        graph, take = self._graph, self._changes.take
         handler: Handler[Any] = Handler(
-            on_add=lambda new: changes.take(graph.seen, resource, None, new),
-            on_update=lambda old, new: changes.take(graph.seen, resource, old, new),
-            on_delete=lambda old: changes.take(graph.gone, old),
+            on_add=lambda new: take(graph.seen, resource, None, new),
+            on_update=lambda old, new: take(graph.seen, resource, old, new),
+            on_delete=lambda old: take(graph.gone, old),
             depends_on=_PARTS_OF_GRAPH,
         )
         registration = informer.add_handler(handler)
-        self._monitors[name] = _Monitor(resource, informer, registration)
+        self._monitors[name] = Monitor(resource, informer, registration)
         if name == DEFINITIONS:
             informer.add_handler(definitions_handler(self._served_changes))
         self._logger.v(2).info("Watching", resource=resource.group_resource)
 
     async def _stop(
-        self,
-        name: tuple[str, str],
-        monitor: _Monitor,
-        successor: ServedResource | None,
+        self, name: tuple[str, str], monitor: Monitor, successor: ServedResource | None
     ) -> None:
         """Stop to watch a version; `successor` may show the same objects."""
         del self._monitors[name]
         self._versions.forget(name)
         monitor.informer.remove_handler(monitor.registration)
-        self._informers.stop_monitor(monitor.resource)
+        self._informers.stop_monitor(resource := monitor.resource)
         if successor is None:
-            await self._forget(monitor.resource)
-            self._graph.forget_kind(monitor.resource)
+            await self._forget(resource)
+            self._graph.forget_kind(resource)
         else:
-            self._retired[name] = monitor.resource
+            self._retired[name] = resource
         self._logger.v(2).info(
             "Stopped watching",
-            resource=monitor.resource.group_resource,
-            version=monitor.resource.version,
+            resource=resource.group_resource,
+            version=resource.version,
         )

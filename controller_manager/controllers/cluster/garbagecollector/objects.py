@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from controller_manager.api.meta import OwnerReference, PartialObject
 from controller_manager.api.resource import Resource
 from controller_manager.client.rest.client import (
@@ -79,9 +81,7 @@ class Objects:
             identity_of(resource, found)
             async for page in self._client.list_all(resource, owner.namespace)
             for found in page.items
-            if any(
-                each.uid == owner.uid for each in found.metadata.owner_references or ()
-            )
+            if owner.uid in (each.uid for each in found.metadata.owner_references or ())
         ]
 
     async def delete(
@@ -111,10 +111,10 @@ class Objects:
         options = DeleteOptions(
             propagation_policy=policy, uid=identity.uid, resource_version=version
         )
-        resource = self._resource(identity)
+        _, _, namespace, name, _ = identity
         try:
             await self._client.delete(
-                resource, identity.namespace, identity.name, options
+                self._resource(identity), namespace, name, options
             )
         except NotFound as error:
             _check_absence(error, identity)
@@ -143,14 +143,21 @@ class Objects:
             if each.block_owner_deletion
         ]
         if references:
-            await self._patch_owners(identity, latest, references, _unblocked)
+            await self._patch_owners(
+                identity,
+                latest,
+                references,
+                lambda owners: [
+                    replace(each, block_owner_deletion=False) for each in owners
+                ],
+            )
 
     async def _patch_owners(
         self,
         identity: Identity,
         latest: PartialObject | None,
         references: list[dict[str, Any]],
-        changed: Callable[[Sequence[OwnerReference]], Sequence[object]],
+        changed: Callable[[Sequence[OwnerReference]], Sequence[OwnerReference]],
     ) -> None:
         """Patch the owner references; `changed` returns the whole list to write.
 
@@ -233,17 +240,3 @@ def _check_absence(error: NotFound, identity: Identity) -> None:
     if not is_about(error, identity.name):
         msg = f"cannot tell whether {identity} exists: {error}"
         raise UnknownKind(msg)
-
-
-def _unblocked(owners: Sequence[OwnerReference]) -> list[dict[str, Any]]:
-    return [
-        {
-            "apiVersion": each.api_version,
-            "kind": each.kind,
-            "name": each.name,
-            "uid": each.uid,
-            **({"controller": each.controller} if each.controller is not None else {}),
-            "blockOwnerDeletion": False,
-        }
-        for each in owners
-    ]

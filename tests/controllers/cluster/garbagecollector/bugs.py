@@ -19,13 +19,13 @@ async def _believe_the_graph(
     self: GarbageCollector, _: Identity, reference: OwnerReference
 ) -> PartialObject | None:
     """Treat an owner that no watch has shown as gone."""
-    node = self.graph.get(reference.uid)
+    node = self.graph.nodes.get(reference.uid)
     seen = node is not None and not node.is_virtual
     return PartialObject() if seen else None
 
 
 def _do_not_look_at_dependents(self: Graph, node: Node) -> None:
-    del self._nodes[node.uid]
+    del self.nodes[node.uid]
     self._drop_from_owners(node, node.owners)
 
 

@@ -71,7 +71,7 @@ class GarbageCollectorProperties(Properties):
             assert isinstance(collector, GarbageCollector)
             nodes = {
                 node.uid: node.identity.name
-                for node in collector.graph.nodes()
+                for node in collector.graph.nodes.values()
                 if not node.is_virtual
             }
             if nodes != uids:

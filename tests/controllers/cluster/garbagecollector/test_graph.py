@@ -60,7 +60,7 @@ async def test_an_owner_that_is_seen_after_its_dependent_is_no_longer_virtual() 
     """It was enqueued once while it was virtual."""
     books = Bookkeeping()
     books.see(_object("child", _reference("owner")))
-    owner = books.graph.get("owner")
+    owner = books.graph.nodes.get("owner")
     assert owner is not None
     assert (owner.is_virtual, books.asked()) == (True, ["owner"])
     books.see(_object("owner"))
@@ -77,7 +77,7 @@ async def test_different_owners_with_one_uid_are_distinguished() -> None:
     )
     books.asked()
     books.graph.absent(Identity("v1", "ConfigMap", "n", "a", "u"))
-    owner = books.graph.get("u")
+    owner = books.graph.nodes.get("u")
     assert owner is not None
     assert owner.identity == Identity("v1", "Secret", "n", "b", "u")
     assert books.asked() == ["one"]
@@ -85,7 +85,7 @@ async def test_different_owners_with_one_uid_are_distinguished() -> None:
     assert books.asked() == ["two"]
     books.graph.gone(_object("one"))
     books.graph.gone(_object("two"))
-    assert books.graph.get("u") is None
+    assert books.graph.nodes.get("u") is None
 
 
 async def test_a_dependent_that_names_a_uid_twice_is_checked_for_each_name() -> None:
@@ -95,11 +95,11 @@ async def test_a_dependent_that_names_a_uid_twice_is_checked_for_each_name() -> 
     assert books.asked() == ["u", "child"]
     for name, other in (("a", "b"), ("b", "a")):
         books.graph.absent(Identity("v1", "ConfigMap", "n", name, "u"))
-        owner = books.graph.get("u")
+        owner = books.graph.nodes.get("u")
         assert owner is not None
         assert (books.asked(), owner.identity.name) == (["child"], other)
     books.graph.gone(_object("child"))
-    assert books.graph.nodes() == []
+    assert books.graph.nodes == {}
 
 
 async def test_objects_that_are_shown_with_another_kind_are_not_forgotten() -> None:
@@ -113,7 +113,7 @@ async def test_objects_that_are_shown_with_another_kind_are_not_forgotten() -> N
         books.graph.seen(renamed, None, each)
     list(books.graph.forget(CONFIG_MAPS))
     books.graph.forget_kind(CONFIG_MAPS)
-    assert [(each.uid, each.identity.kind) for each in books.graph.nodes()] == [
+    assert [(each.uid, each.identity.kind) for each in books.graph.nodes.values()] == [
         ("owner", "ConfigTable"),
         ("child", "ConfigTable"),
         ("secret", "Secret"),
@@ -138,7 +138,7 @@ async def test_a_kind_whose_objects_own_each_other_can_be_forgotten() -> None:
     books = Bookkeeping()
     books.see(_object("child", _reference("parent")))
     assert list(books.graph.forget(CONFIG_MAPS)) == []
-    assert books.graph.nodes() == []
+    assert books.graph.nodes == {}
 
 
 async def test_no_state_is_kept_of_objects_that_are_gone() -> None:
@@ -148,7 +148,10 @@ async def test_no_state_is_kept_of_objects_that_are_gone() -> None:
     books.see(*objects)
     for each in reversed(objects):
         books.graph.gone(each)
-    assert (len(books.graph), b"".join(draw(books.graph, (), ("json",))[1])) == (
+    assert (
+        len(books.graph.nodes),
+        b"".join(draw(books.graph, (), ("json",))[1]),
+    ) == (
         0,
         b'{"nodes":[],"edges":[]}',
     )

@@ -86,7 +86,7 @@ async def test_orphans_whose_references_name_another_version_are_found(
     await user.create("early", by_v1)
     async with collecting(user.cluster) as collector:
         await asyncio.sleep(3)
-        node = collector.graph.get(owner["uid"])
+        node = collector.graph.nodes.get(owner["uid"])
         assert node is not None
         assert node.identity.api_version == "example.com/v2"
         with mock.patch.object(collector.graph, "_add_to_owners"):

@@ -73,7 +73,7 @@ def steps_of_removal(others: int) -> int:
             for _ in graph.forget(kind(number)):
                 pass
             graph.forget_kind(kind(number))
-    assert len(graph) == others + KINDS * EACH
+    assert len(graph.nodes) == others + KINDS * EACH
     return steps.number
 
 
@@ -141,7 +141,7 @@ async def test_the_removal_of_many_kinds_takes_many_turns(cluster: Cluster) -> N
         await monitors.adjust(discovery_of([CONFIG_MAPS]), now)
     assert [each.resource.plural for each in factory.all()] == ["configmaps"]
     # The dependents are still there, and their owners as virtual nodes.
-    assert len(graph) == 100 + KINDS * EACH
+    assert len(graph.nodes) == 100 + KINDS * EACH
     assert work.seconds == pytest.approx(KINDS * EACH * COST)
     assert len(work.turns) >= KINDS * EACH * COST / BUDGET - 1
     assert max(work.turns) <= BUDGET + EACH * COST

@@ -236,7 +236,7 @@ def versions_of_widgets(collector: GarbageCollector) -> set[str]:
     """Return the versions in which the graph has widgets."""
     return {
         node.identity.api_version
-        for node in collector.graph.nodes()
+        for node in collector.graph.nodes.values()
         if node.identity.kind == "Widget"
     }
 
@@ -329,10 +329,10 @@ async def test_an_empty_discovery_is_ignored(user: User) -> None:
     transport = Interfering(user.cluster.transport)
     async with collecting(user.cluster, transport) as collector:
         await asyncio.sleep(3)
-        known = len(collector.graph)
+        known = len(collector.graph.nodes)
         transport.empty = True
         await asyncio.sleep(300)
-        assert len(collector.graph) == known
+        assert len(collector.graph.nodes) == known
 
 
 async def test_an_owner_of_an_unknown_kind_keeps_its_dependents(user: User) -> None:
