@@ -8,8 +8,7 @@ import msgspec
 
 from controller_manager.api.core.scheduling import SchedulingSpec, Taint, Toleration
 from controller_manager.api.core.v1 import NODES, Node
-from controller_manager.api.json_objects import JSON, object_at
-from controller_manager.api.nulls import Decoder
+from controller_manager.api.json_objects import JSON, Decoder, object_at
 from controller_manager.control.scheduling import required_nodes
 from controller_manager.controllers.nodes.tainteviction.evictions import (
     no_execute,

@@ -7,9 +7,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from controller_manager.api.json_objects import JSON, object_at, objects_at
+from controller_manager.api.json_objects import JSON, Decoder, object_at, objects_at
 from controller_manager.api.meta import KubeObject
-from controller_manager.api.nulls import Decoder
 from controller_manager.api.resource import AnyResource
 
 from .cause import Reference

@@ -7,8 +7,8 @@ import pytest
 from msgspec import Raw, Struct
 
 from controller_manager.api.custom_metrics.v1beta2 import MetricValueList
+from controller_manager.api.json_objects import Decoder
 from controller_manager.api.meta import APIStruct
-from controller_manager.api.nulls import Decoder
 
 
 class _Part(APIStruct, frozen=True):

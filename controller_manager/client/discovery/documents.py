@@ -12,8 +12,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw
 
+from controller_manager.api.json_objects import Decoder
 from controller_manager.api.meta import APIStruct
-from controller_manager.api.nulls import Decoder
 from controller_manager.client.rest.errors import ProtocolError, error_from_response
 from controller_manager.client.rest.transport import Response
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 from msgspec import Struct
 
-from controller_manager.api.nulls import without_nulls
+from controller_manager.api.json_objects import without_nulls
 from controller_manager.yaml_files import UnreadableFile, read_document
 
 SectionT = TypeVar("SectionT")

@@ -19,8 +19,8 @@ from kubernetes_asyncio.client import ApiClient, ApiException, Configuration
 from kubernetes_asyncio.client.exceptions import ApiValueError
 from kubernetes_asyncio.client.rest import RESTClientObject, RESTResponse
 
+from controller_manager.api.json_objects import Decoder
 from controller_manager.api.meta import PartialObject
-from controller_manager.api.nulls import Decoder
 from controller_manager.api.resource import InvalidPathSegment, Resource, segment
 from controller_manager.version import USER_AGENT
 

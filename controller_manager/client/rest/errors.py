@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from controller_manager.api.json_objects import Decoder
 from controller_manager.api.meta import Status
-from controller_manager.api.nulls import Decoder
 
 FailureT = TypeVar("FailureT", bound=BaseException)
 

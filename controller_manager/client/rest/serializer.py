@@ -13,8 +13,8 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
+from controller_manager.api.json_objects import Decoder
 from controller_manager.api.meta import CompleteObject, KubeObject, ObjectList, ObjectT
-from controller_manager.api.nulls import Decoder
 from controller_manager.api.resource import AnyResource
 
 from .errors import ProtocolError

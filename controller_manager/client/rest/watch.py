@@ -7,8 +7,8 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from controller_manager.api.json_objects import Decoder
 from controller_manager.api.meta import APIStruct, KubeObject, Status
-from controller_manager.api.nulls import Decoder
 
 from .errors import ProtocolError, error_from_status
 from .transport import LARGEST_ANSWER

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw, Struct, field
 
-from controller_manager.api.nulls import Decoder
+from controller_manager.api.json_objects import Decoder
 
 from . import types
 
