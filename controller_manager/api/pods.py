@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from .conditions import find_condition, true_condition
 from .core.v1 import Pod, PodCondition
-from .times import parse_time
+from .scalars import parse_time
 
 TERMINAL_PHASES = frozenset(("Succeeded", "Failed"))
 

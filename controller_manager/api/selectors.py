@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from .meta import APIStruct
-from .numbers import parse_int
+from .scalars import parse_int
 
 
 class LabelSelectorRequirement(APIStruct, frozen=True):

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from controller_manager.api.meta import KubeObject, key_of
 from controller_manager.api.resource import AnyResource
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.clock import Clock
 
 TIMEOUT: Final = 300.0

@@ -19,7 +19,7 @@ from controller_manager.api.core.scheduling import (
 )
 from controller_manager.api.core.v1 import Node
 from controller_manager.api.meta import labels_of
-from controller_manager.api.numbers import parse_int
+from controller_manager.api.scalars import parse_int
 from controller_manager.api.selectors import Requirement, Selector
 
 _INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")

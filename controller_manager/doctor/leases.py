@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from controller_manager.api.coordination.v1 import LEASES, Lease
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.client.leadership.leader_election import is_of_this_program
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import Forbidden, NotFound

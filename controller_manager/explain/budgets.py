@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.numbers import IntOrStringError
 from controller_manager.api.policy.v1 import BUDGETS, PodDisruptionBudget
+from controller_manager.api.scalars import IntOrStringError
 from controller_manager.api.selectors import (
     SelectorError,
     compile_selector,

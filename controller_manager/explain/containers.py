@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON, object_at, objects_at
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 
 from .cause import Cause, State, symptom
 from .events import Event, events_of

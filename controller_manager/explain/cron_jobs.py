@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller_manager.api.batch.v1 import JOBS, CronJob, Job, end_condition
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.controllers.batch.cronjob.schedule import (
     Plan,
     plan_runs,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import EVENTS
 from controller_manager.api.json_objects import object_at
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 
 from .cause import Cause, Reference, State, symptom, worst_of
 from .events import Event, event_of, events_of

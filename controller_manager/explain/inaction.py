@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Final
 
 from controller_manager.api.coordination.v1 import LEASES, Lease
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 
 from .cause import Cause, State
 from .items import Item, number_at, text_at

@@ -10,8 +10,8 @@ from controller_manager.api.batch.v1 import COMPLETE, Job, JobCondition, end_con
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_active, is_terminating
+from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import LabelSelector
-from controller_manager.api.times import format_time
 from controller_manager.controllers.batch.job.failures import (
     FAIL_JOB,
     backoff_limit,

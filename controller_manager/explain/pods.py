@@ -8,7 +8,7 @@ from typing import Final
 from controller_manager.api.core.v1 import NODES, Pod
 from controller_manager.api.json_objects import object_at, objects_at
 from controller_manager.api.pods import available_at, is_ready
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.controllers.apps.daemonset.nodes import target_of
 
 from .cause import Cause, State, symptom

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 
 from .cause import Cause, Explanation, Reference, State, worst
 

@@ -18,8 +18,8 @@ from controller_manager.api.autoscaling.v2 import (
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import object_at
 from controller_manager.api.resource import AnyResource
+from controller_manager.api.scalars import parse_time
 from controller_manager.api.selectors import SelectorError, compile_selector
-from controller_manager.api.times import parse_time
 
 from .cause import Cause, State
 from .items import Item, number_at, text_at

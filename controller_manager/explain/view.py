@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON, object_at, objects_at
 from controller_manager.api.resource import AnyResource, InvalidPathSegment
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.client.discovery.resources import Discovery, discover
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import (

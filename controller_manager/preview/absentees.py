@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import object_at, objects_at
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.clock import Clock
 from controller_manager.version import NAME
 

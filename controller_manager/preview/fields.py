@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 
 JSON = dict[str, Any]
 

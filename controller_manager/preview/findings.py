@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 

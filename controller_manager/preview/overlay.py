@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.clock import Clock
 from controller_manager.options.config import PreviewConfig
 

@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.options.config import PreviewConfig
 
 from .entry import Entry

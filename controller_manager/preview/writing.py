@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.transport import Request, Response, Transport
 
 from .answers import (

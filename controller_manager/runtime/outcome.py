@@ -14,7 +14,7 @@ from msgspec import Struct
 from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.meta import KubeObject
 from controller_manager.api.resource import Resource
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.client.rest.errors import is_refusal
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger

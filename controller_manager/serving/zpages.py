@@ -15,7 +15,7 @@ from typing import Any, Final
 import yaml
 from aiohttp import web
 
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.version import COMPONENT, VERSION
 
 from .answers import json_answer, status_answer

@@ -19,8 +19,8 @@ from msgspec.structs import fields
 
 from controller_manager import api
 from controller_manager.api.meta import APIStruct, CompleteObject, Projection
-from controller_manager.api.numbers import IntOrString
 from controller_manager.api.resource import Resource
+from controller_manager.api.scalars import IntOrString
 
 MODELS: Final = {
     "CertificateSigningRequest": "V1CertificateSigningRequest",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_manager.api.numbers import parse_int
+from controller_manager.api.scalars import parse_int
 
 
 @pytest.mark.parametrize(

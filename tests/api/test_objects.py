@@ -16,8 +16,8 @@ from controller_manager.api.meta import (
     resource_version_number,
     split_key,
 )
-from controller_manager.api.numbers import IntOrStringError, scaled_value
 from controller_manager.api.pods import available_at, is_active, is_available, is_ready
+from controller_manager.api.scalars import IntOrStringError, scaled_value
 
 TEMPLATE_SPEC = {
     "containers": [{"name": "c", "image": "app:v1", "aFieldOfTomorrow": {"x": [1, 2]}}],

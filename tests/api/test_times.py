@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from controller_manager.api.times import (
+from controller_manager.api.scalars import (
     EARLIEST,
     LATEST,
     format_micro_time,

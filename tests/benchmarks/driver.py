@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.client.identity.credentials import load_credentials
 from controller_manager.client.rest.transport import Request
 from controller_manager.client.wire.http import HTTPTransport

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_micro_time, format_time
+from controller_manager.api.scalars import format_micro_time, format_time
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server.storage.storage import Storage
 

@@ -5,7 +5,7 @@ import re
 from datetime import datetime, timedelta
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.clock import Clock
 from tests.conformance.access import Access
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from tests.clusters import EPOCH, Cluster, RecordingTransport
 from tests.conformance.access import Access
 from tests.conformance.managers import SwitchedManager

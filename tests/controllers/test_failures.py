@@ -10,7 +10,7 @@ import pytest
 from controller_manager.api.apps.v1 import DAEMON_SETS, REPLICASETS, STATEFUL_SETS
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, make_config

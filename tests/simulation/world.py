@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.nodes.nodes import Nodes

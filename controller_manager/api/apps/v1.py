@@ -9,8 +9,8 @@ from msgspec.structs import force_setattr
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.v1 import PodTemplateSpec, ReplicationController
 from controller_manager.api.meta import APIStruct, CompleteObject, KubeObject
-from controller_manager.api.numbers import IntOrString
 from controller_manager.api.resource import Resource
+from controller_manager.api.scalars import IntOrString
 from controller_manager.api.selectors import LabelSelector
 
 POD_TEMPLATE_HASH = "pod-template-hash"

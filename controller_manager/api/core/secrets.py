@@ -13,7 +13,7 @@ from typing import Final
 
 from controller_manager.api.meta import CompleteObject, key_of
 from controller_manager.api.resource import Resource
-from controller_manager.api.times import parse_rfc3339
+from controller_manager.api.scalars import parse_rfc3339
 
 SERVICE_ACCOUNT_TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type
 """The type of secrets that hold the token of a service account."""

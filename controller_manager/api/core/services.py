@@ -10,8 +10,8 @@ from controller_manager.api.meta import (
     PartialMetadata,
     Projection,
 )
-from controller_manager.api.numbers import IntOrString
 from controller_manager.api.resource import Resource
+from controller_manager.api.scalars import IntOrString
 
 from .v1 import ObjectReference
 

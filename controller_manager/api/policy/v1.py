@@ -2,8 +2,8 @@
 
 from controller_manager.api.conditions import Condition
 from controller_manager.api.meta import APIStruct, CompleteObject
-from controller_manager.api.numbers import IntOrString
 from controller_manager.api.resource import Resource
+from controller_manager.api.scalars import IntOrString
 from controller_manager.api.selectors import LabelSelector
 
 

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from controller_manager.api.times import parse_rfc3339
+from controller_manager.api.scalars import parse_rfc3339
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 

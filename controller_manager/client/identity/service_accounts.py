@@ -18,7 +18,7 @@ from controller_manager.api.core.v1 import (
     ServiceAccount,
 )
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.limits import SYNC_KEY

@@ -21,7 +21,7 @@ from controller_manager.api.coordination.v1beta1 import (
     LeaseCandidateSpec,
 )
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.api.times import format_micro_time, parse_time
+from controller_manager.api.scalars import format_micro_time, parse_time
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client, WatchOptions
 from controller_manager.client.rest.watch import Added, Bookmark, Deleted, Modified

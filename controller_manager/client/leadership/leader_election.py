@@ -20,7 +20,7 @@ import msgspec
 
 from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
 from controller_manager.api.meta import ObjectMeta, resource_version_number
-from controller_manager.api.times import format_micro_time
+from controller_manager.api.scalars import format_micro_time
 from controller_manager.client.events.recorder import NORMAL, EventRecorder
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import (

@@ -20,7 +20,7 @@ from controller_manager.api.core.resources import (
     ResourceRequirements,
 )
 from controller_manager.api.quantity import Quantity
-from controller_manager.api.times import parse_time, seconds_after
+from controller_manager.api.scalars import parse_time, seconds_after
 
 from . import resources
 from .scopes import has_deadline

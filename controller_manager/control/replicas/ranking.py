@@ -10,9 +10,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.numbers import parse_int
 from controller_manager.api.pods import is_active, is_ready, ready_condition
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_int, parse_time
 
 _PHASES: Final[Mapping[str, int]] = {"Pending": 0, "Unknown": 1, "Running": 2}
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)

@@ -20,7 +20,7 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.meta import labels_of
 from controller_manager.api.pods import is_available, is_ready
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 
 REPLICA_FAILURE: Final = "ReplicaFailure"
 

@@ -8,8 +8,8 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, parse_quantity
+from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import LabelSelector, compile_selector
-from controller_manager.api.times import format_time
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.storage.default_class import IS_DEFAULT

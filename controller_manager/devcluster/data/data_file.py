@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 import msgspec
 from msgspec import Struct
 
-from controller_manager.api.times import parse_rfc3339
+from controller_manager.api.scalars import parse_rfc3339
 from controller_manager.devcluster.keys import ClusterKeys
 from controller_manager.devcluster.server.storage.state import StorageState
 from controller_manager.devcluster.server.storage.storage import Key, Stored

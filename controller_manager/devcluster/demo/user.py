@@ -17,7 +17,7 @@ from kubernetes_asyncio.client import (
 )
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.manifests import Manifest
 
 NAMESPACE: Final = "shop"

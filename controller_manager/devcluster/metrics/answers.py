@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, QuantityError, parse_quantity
+from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import Selector, SelectorError, parse_selector
-from controller_manager.api.times import format_time
 
 # The settings of a namespace with all answers of the metrics APIs.
 

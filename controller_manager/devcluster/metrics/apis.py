@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import SelectorError, parse_selector
-from controller_manager.api.times import format_time
 from controller_manager.clock import Clock
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAPS
 from controller_manager.devcluster.kinds.core.node import KIND as NODES

@@ -4,7 +4,7 @@ from hashlib import sha256
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 
 from .container_runs import ContainerRun, Step
 from .images import image_id

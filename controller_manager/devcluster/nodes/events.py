@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_micro_time, format_time
+from controller_manager.api.scalars import format_micro_time, format_time
 from controller_manager.client.events.correlator import Correlator, Merged, Occurrence
 from controller_manager.devcluster.kinds.core.event import KIND as EVENT
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE

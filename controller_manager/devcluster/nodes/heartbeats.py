@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_micro_time
+from controller_manager.api.scalars import format_micro_time
 from controller_manager.devcluster.csi.driver import csi_node, node_annotations
 from controller_manager.devcluster.kinds.coordination.lease import KIND as LEASE
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time, parse_time
+from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.devcluster.csi.mounts import Mounts, Sources
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from controller_manager.api.times import parse_rfc3339
+from controller_manager.api.scalars import parse_rfc3339
 from controller_manager.devcluster.server.apimachinery.query import is_true
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,

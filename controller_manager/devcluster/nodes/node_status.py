@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import QuantityError, parse_quantity
-from controller_manager.api.times import format_time, parse_time
+from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.version import KUBERNETES_VERSION
 
 from .addresses import node_address

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.policy.poddisruptionbudget import (
     KIND as BUDGET,

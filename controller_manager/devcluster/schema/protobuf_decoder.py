@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 
 from .models import Field, Model, Models, Type
 from .wire import (

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import parse_rfc3339
+from controller_manager.api.scalars import parse_rfc3339
 
 from .models import Model, Models, Type
 from .wire import (

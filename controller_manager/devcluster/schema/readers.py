@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import QuantityError, parse_quantity
-from controller_manager.api.times import format_micro_time, format_time, parse_rfc3339
+from controller_manager.api.scalars import format_micro_time, format_time, parse_rfc3339
 
 from .base64_data import base64_problem
 from .duplicates import plain

@@ -8,7 +8,7 @@ from controller_manager.api.coordination.v1beta1 import (
     LeaseCandidate,
 )
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.api.times import format_micro_time
+from controller_manager.api.scalars import format_micro_time
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.options.gates import COORDINATED_ELECTION, FeatureGates
 from tests.client.leadership.candidates import NAME

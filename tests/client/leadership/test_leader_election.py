@@ -13,7 +13,7 @@ import pytest
 from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
 from controller_manager.api.core.v1 import EVENTS, PODS, Pod
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.api.times import format_micro_time
+from controller_manager.api.scalars import format_micro_time
 from controller_manager.client.leadership.leader_election import (
     LeadershipLost,
 )

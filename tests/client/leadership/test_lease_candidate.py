@@ -13,7 +13,7 @@ from controller_manager.api.coordination.v1beta1 import (
     LEASE_CANDIDATES,
     LeaseCandidateSpec,
 )
-from controller_manager.api.times import format_micro_time, parse_time
+from controller_manager.api.scalars import format_micro_time, parse_time
 from controller_manager.client.leadership.coordinated_election import Candidacy
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.transport import Request, Response, Stream

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from tests.clusters import Cluster, make_config
 from tests.devcluster.nodes.objects import (
     CORE,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_micro_time, format_time
+from controller_manager.api.scalars import format_micro_time, format_time
 from controller_manager.devcluster.schema.models import Field, Models, Type
 
 _DEPTH: Final = 4

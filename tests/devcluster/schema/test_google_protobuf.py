@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller_manager.api.times import parse_rfc3339
+from controller_manager.api.scalars import parse_rfc3339
 from controller_manager.devcluster.schema.models import Model, Type, built_in
 from controller_manager.devcluster.schema.protobuf_decoder import Decoder
 from controller_manager.devcluster.schema.protobuf_encoder import Encoder

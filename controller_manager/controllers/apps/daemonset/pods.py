@@ -13,13 +13,13 @@ from msgspec import Struct
 from controller_manager.api.apps.v1 import DaemonSet, DaemonSetStatus
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting, labels_of
-from controller_manager.api.numbers import scaled_value
 from controller_manager.api.pods import (
     TERMINAL_PHASES,
     is_available,
     is_ready,
     is_terminal,
 )
+from controller_manager.api.scalars import scaled_value
 from controller_manager.control.controller_history import POD_REVISION_LABEL
 
 from .backoff import Delays

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.numbers import scaled_value
+from controller_manager.api.scalars import scaled_value
 
 from .nodes import Fit
 from .pods import (

@@ -10,7 +10,7 @@ import msgspec
 
 from controller_manager.api.apps.v1 import POD_TEMPLATE_HASH, Deployment, ReplicaSet
 from controller_manager.api.meta import ObjectMeta, annotations_of
-from controller_manager.api.numbers import parse_int
+from controller_manager.api.scalars import parse_int
 
 from .rollout import Rollout, by_age
 

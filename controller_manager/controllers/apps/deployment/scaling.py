@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from controller_manager.api.apps.v1 import Deployment, ReplicaSet, desired_replicas
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import annotations_of
-from controller_manager.api.numbers import (
+from controller_manager.api.pods import is_terminal
+from controller_manager.api.scalars import (
     IntOrString,
     IntOrStringError,
     parse_int,
     scaled_value,
 )
-from controller_manager.api.pods import is_terminal
 
 from .revisions import DESIRED_REPLICAS, MAX_REPLICAS, changed_annotations
 from .rollout import ROLLING_UPDATE, Rollout, by_age

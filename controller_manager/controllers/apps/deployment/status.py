@@ -20,7 +20,7 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.conditions import find_condition
 from controller_manager.api.meta import annotations_of
-from controller_manager.api.times import format_time, parse_time
+from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.control.mutations import Mutation
 from controller_manager.runtime.outcome import Reason, waiting
 

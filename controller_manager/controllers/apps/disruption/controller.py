@@ -18,13 +18,13 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS, Pod
 from controller_manager.api.meta import KubeObject, is_deleting, key_of, labels_of
-from controller_manager.api.numbers import IntOrStringError
 from controller_manager.api.pods import is_ready
 from controller_manager.api.policy.v1 import (
     BUDGETS,
     PodDisruptionBudget,
     PodDisruptionBudgetStatus,
 )
+from controller_manager.api.scalars import IntOrStringError
 from controller_manager.api.selectors import SelectorError, compile_selector
 from controller_manager.client.discovery.resource_mapper import KindNotServed
 from controller_manager.client.events.recorder import NORMAL, WARNING

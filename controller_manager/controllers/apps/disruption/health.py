@@ -10,14 +10,13 @@ from msgspec.structs import replace
 from controller_manager.api.conditions import Condition, find_condition, with_condition
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting
-from controller_manager.api.numbers import scaled_value
 from controller_manager.api.pods import is_ready
 from controller_manager.api.policy.v1 import (
     PodDisruptionBudget,
     PodDisruptionBudgetStatus,
 )
+from controller_manager.api.scalars import format_time, parse_time, scaled_value
 from controller_manager.api.selectors import LabelSelector, LabelSelectorRequirement
-from controller_manager.api.times import format_time, parse_time
 
 DELETION_TIMEOUT: Final = timedelta(minutes=2)
 """The time for which a pod counts as disrupted after its eviction was allowed.

@@ -13,7 +13,7 @@ from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.policy.v1 import BUDGETS
 from controller_manager.api.resource import metadata_of
-from controller_manager.api.times import format_time, parse_time
+from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler

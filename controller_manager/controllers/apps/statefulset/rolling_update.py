@@ -29,9 +29,8 @@ from typing import Final
 from controller_manager.api.apps.v1 import desired_replicas
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting
-from controller_manager.api.numbers import scaled_value
 from controller_manager.api.pods import is_terminal
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time, scaled_value
 
 from .failures import unready_condition
 from .identity import ordinals

@@ -17,7 +17,7 @@ from controller_manager.api.autoscaling.v2 import (
 from controller_manager.api.custom_metrics.v1beta2 import MetricValue, MetricValueList
 from controller_manager.api.external_metrics.v1beta1 import ExternalMetricValueList
 from controller_manager.api.metrics.v1beta1 import PodMetrics, PodMetricsList
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.client.discovery.resource_mapper import (
     KindNotServed,
     ResourceMapper,

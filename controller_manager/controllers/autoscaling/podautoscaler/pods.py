@@ -17,7 +17,7 @@ from controller_manager.api.core.v1 import Container, InitContainer, Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import ready_condition
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 
 
 class Tolerances(Struct, frozen=True):

@@ -12,7 +12,7 @@ from controller_manager.api.autoscaling.v2 import (
     HorizontalPodAutoscalerStatus,
     MetricStatus,
 )
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 
 ABLE_TO_SCALE: Final = "AbleToScale"
 SCALING_ACTIVE: Final = "ScalingActive"

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Histogram
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS, CronJob, CronJobStatus, Job
 from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.meta import is_controlled_by, is_deleting, key_of
-from controller_manager.api.times import format_time, parse_time
+from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
 from controller_manager.client.rest.errors import (

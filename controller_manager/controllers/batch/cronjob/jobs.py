@@ -22,7 +22,7 @@ from controller_manager.api.meta import (
     controller_reference,
     is_deleting,
 )
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.schedules.zones import load_zone
 
 from .schedule import CronJobEvent, normal, warning

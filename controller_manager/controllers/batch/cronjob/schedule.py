@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.batch.v1 import CronJob
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.schedules.fields import ScheduleError
 from controller_manager.schedules.parsing import Schedule, names_a_zone, parse_in_zone

@@ -33,9 +33,8 @@ from controller_manager.api.core.v1 import (
     Pod,
 )
 from controller_manager.api.meta import APIStruct
-from controller_manager.api.numbers import parse_int
 from controller_manager.api.pods import ready_condition
-from controller_manager.api.times import parse_time, seconds_after
+from controller_manager.api.scalars import parse_int, parse_time, seconds_after
 
 from .indexes import completion_index
 

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.numbers import parse_int
+from controller_manager.api.scalars import parse_int
 
 Interval = tuple[int, int]
 """The first and the last of consecutive indexes."""

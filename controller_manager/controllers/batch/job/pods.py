@@ -31,7 +31,7 @@ from controller_manager.api.pods import (
     is_terminating,
     ready_condition,
 )
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.control.pod_control import pod_from_template
 from controller_manager.control.replicas.ranking import most_restarts
 

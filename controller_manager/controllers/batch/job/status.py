@@ -42,7 +42,7 @@ from controller_manager.api.conditions import find_condition, true_condition
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_ready
-from controller_manager.api.times import format_time, parse_time, seconds_after
+from controller_manager.api.scalars import format_time, parse_time, seconds_after
 
 from .failures import (
     FAIL_JOB,

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Histogram
 
 from controller_manager.api.batch.v1 import JOBS, Job, end_condition
 from controller_manager.api.meta import is_deleting, key_of
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.runtime.context import ControllerContext

@@ -11,7 +11,7 @@ from cryptography import x509
 
 from controller_manager.api.certificates import v1
 from controller_manager.api.meta import is_deleting
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.certificates.pem import blocks

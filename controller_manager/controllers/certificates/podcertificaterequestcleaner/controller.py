@@ -6,7 +6,7 @@ from typing import Final
 
 from controller_manager.api.certificates.v1beta1 import POD_CERTIFICATE_REQUEST_METADATA
 from controller_manager.api.meta import PartialObject, is_deleting
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.runtime.outcome import DONE, Done, Outcome

@@ -20,7 +20,7 @@ from cryptography.x509.oid import ExtensionOID, NameOID
 from msgspec.structs import replace
 
 from controller_manager.api.certificates import v1
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.certificates import has_failed, pem, request_backoff
 from controller_manager.control.certificates.request import (

@@ -17,7 +17,7 @@ from controller_manager.api.meta import (
 )
 from controller_manager.api.pods import TERMINAL_PHASES
 from controller_manager.api.resource import Resource
-from controller_manager.api.times import format_time, parse_time, seconds_after
+from controller_manager.api.scalars import format_time, parse_time, seconds_after
 from controller_manager.client.discovery.resources import ServedResource, discover
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy

@@ -19,12 +19,12 @@ from controller_manager.api.apiextensions.v1 import (
 from controller_manager.api.conditions import Condition, find_condition
 from controller_manager.api.meta import PartialMetadata, PartialObject, key_of
 from controller_manager.api.resource import Resource
+from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.api.storagemigration.v1beta1 import (
     STORAGE_VERSION_MIGRATIONS,
     GroupResource,
     StorageVersionMigration,
 )
-from controller_manager.api.times import format_time, parse_time
 from controller_manager.client.discovery.resources import Discovery, ServedResource
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import ListOptions

@@ -27,7 +27,7 @@ from controller_manager.api.core.secrets import (
 from controller_manager.api.core.v1 import CONFIG_MAPS, SERVICE_ACCOUNTS, ServiceAccount
 from controller_manager.api.meta import annotations_of, is_deleting, key_of, labels_of
 from controller_manager.api.resource import metadata_of
-from controller_manager.api.times import parse_day, parse_time
+from controller_manager.api.scalars import parse_day, parse_time
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import DeleteOptions, PatchType
 from controller_manager.runtime.context import ControllerContext

@@ -10,7 +10,7 @@ from controller_manager.api.conditions import find_condition
 from controller_manager.api.meta import PartialObject, is_deleting, key_of
 from controller_manager.api.networking import v1
 from controller_manager.api.resource import metadata_of
-from controller_manager.api.times import format_time, parse_time
+from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.client import ListOptions
 from controller_manager.client.rest.errors import Conflict, NotFound

@@ -26,7 +26,7 @@ from controller_manager.api.dynamicresources.v1beta2 import (
     DeviceTaintSelector,
 )
 from controller_manager.api.meta import is_deleting, key_of
-from controller_manager.api.times import format_time, parse_time
+from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.client.events.recorder import NORMAL
 from controller_manager.client.rest.errors import Conflict, NotFound, is_about
 from controller_manager.control.pod_evictor import EvictionMetrics, PodEvictor

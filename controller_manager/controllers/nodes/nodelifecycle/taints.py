@@ -11,7 +11,7 @@ from typing import Any, Final
 from controller_manager.api.core.scheduling import Taint
 from controller_manager.api.core.v1 import NODES, Node
 from controller_manager.api.meta import labels_of, resource_version_number
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.errors import Conflict, NotFound
 from controller_manager.clock import Clock
 from controller_manager.informers.changes import DependsOn

@@ -20,7 +20,7 @@ from controller_manager.api.dynamicresources.v1alpha3 import (
     ResourcePoolStatusRequestStatus,
 )
 from controller_manager.api.meta import is_deleting, key_of
-from controller_manager.api.times import format_time, parse_time
+from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import (
     APIError,

@@ -19,7 +19,7 @@ from controller_manager.api.core.claims import (
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import with_fields
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.errors import NotFound, is_about
 from controller_manager.control.pod_indexes import PODS_BY_CLAIM, claim_names
 from controller_manager.control.protection import Protection

@@ -20,7 +20,7 @@ from controller_manager.api.core.claims import (
 )
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.api.quantity import Quantity, parse_quantity
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 
 CONTROLLER_IN_PROGRESS: Final = "ControllerResizeInProgress"
 CONTROLLER_INFEASIBLE: Final = "ControllerResizeInfeasible"

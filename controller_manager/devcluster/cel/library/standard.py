@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from controller_manager.api.times import OutOfRangeError, parse_in_range
+from controller_manager.api.scalars import OutOfRangeError, parse_in_range
 from controller_manager.devcluster.cel.values import (
     MOST_INT,
     MOST_UINT,

@@ -7,7 +7,7 @@ before it answers the request that changes a definition.
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.kinds.apiregistration.local_services import (
     sync_custom_services,
 )

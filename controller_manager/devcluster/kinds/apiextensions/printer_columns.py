@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.devcluster.server.rest.tables import (
     NAME,
     Cells,

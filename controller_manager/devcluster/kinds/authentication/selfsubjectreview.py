@@ -3,7 +3,7 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.kinds.fixed_uids import fixed_uid
 from controller_manager.devcluster.server.registry.objects import Objects
 

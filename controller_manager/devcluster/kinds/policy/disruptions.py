@@ -3,7 +3,7 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.kinds.label_selectors import selects
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,

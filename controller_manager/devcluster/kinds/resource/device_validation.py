@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.server.apimachinery.names import (
     validate_label,
     validate_labels,

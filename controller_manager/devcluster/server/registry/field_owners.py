@@ -5,7 +5,7 @@ from functools import cache, lru_cache, partial
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.transport import Request
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server.apimachinery.statuses import (

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final, Self
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.clock import Clock
 from controller_manager.devcluster.server.apimachinery.statuses import (
     already_exists,

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time, parse_time
+from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.devcluster.server.apimachinery.query import (
     asks_for_dry_run,
     is_true,

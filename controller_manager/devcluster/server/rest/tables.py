@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 
 Cells = list[Any]
 

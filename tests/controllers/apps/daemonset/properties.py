@@ -11,7 +11,7 @@ import msgspec
 
 from controller_manager.api.core.v1 import Node, Pod, PodTemplateSpec
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.numbers import scaled_value
+from controller_manager.api.scalars import scaled_value
 from controller_manager.controllers.apps.daemonset import controller
 from controller_manager.controllers.apps.daemonset.nodes import (
     Fit,

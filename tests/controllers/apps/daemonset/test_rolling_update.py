@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import DaemonSet
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.numbers import IntOrStringError
+from controller_manager.api.scalars import IntOrStringError
 from controller_manager.controllers.apps.daemonset.nodes import Fit
 from controller_manager.controllers.apps.daemonset.rolling_update import (
     Bounds,

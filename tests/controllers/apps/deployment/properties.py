@@ -7,7 +7,7 @@ from unittest import mock
 
 from controller_manager.api.apps.v1 import DeploymentSpec, ReplicaSet
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.numbers import scaled_value
+from controller_manager.api.scalars import scaled_value
 from controller_manager.controllers.apps.deployment import scaling
 from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.scaling import Plan

@@ -7,8 +7,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.numbers import IntOrString, scaled_value
 from controller_manager.api.policy.v1 import PodDisruptionBudget
+from controller_manager.api.scalars import IntOrString, scaled_value
 from controller_manager.client.rest.client import Client
 from controller_manager.controllers.apps.disruption import controller, health
 from controller_manager.controllers.apps.disruption.controller import (

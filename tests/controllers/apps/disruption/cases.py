@@ -8,7 +8,7 @@ import msgspec
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.policy.v1 import PodDisruptionBudget
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

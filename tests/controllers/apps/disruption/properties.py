@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.devcluster.kinds.label_selectors import selects
 from tests.clusters import EPOCH
 from tests.controllers.apps.disruption.workload import BudgetUsers

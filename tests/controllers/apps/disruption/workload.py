@@ -6,7 +6,7 @@ import random
 from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import TOKEN
 from tests.controllers.apps.disruption.cases import budget_json

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from tests.controllers.apps.statefulset.builders import (
     claim_template,
     rolling,

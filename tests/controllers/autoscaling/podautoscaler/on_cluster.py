@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.controllers.autoscaling.podautoscaler import (
     AutoscalerOptions,
 )

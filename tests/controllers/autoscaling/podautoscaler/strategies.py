@@ -14,7 +14,7 @@ from controller_manager.api.autoscaling.v2 import (
     HPAScalingRules,
 )
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.controllers.autoscaling.podautoscaler.behavior import (
     History,
     Recommendation,

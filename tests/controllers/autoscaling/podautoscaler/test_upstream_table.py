@@ -12,7 +12,7 @@ import pytest
 from controller_manager.api.autoscaling.v2 import HPAScalingRules
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.controllers.autoscaling.podautoscaler import replica_calculator
 from controller_manager.controllers.autoscaling.podautoscaler.behavior import (
     History,

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from controller_manager.api.batch.v1 import CronJob
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.controllers.batch.cronjob import controller, jobs, schedule
 from tests.simulation.planted import Bug
 

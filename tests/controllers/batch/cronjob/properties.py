@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from tests.controllers.batch.cronjob.workload import CronJobUsers
 from tests.simulation.changes import only
 from tests.simulation.objects import controller_of, path_of

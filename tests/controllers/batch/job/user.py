@@ -6,7 +6,7 @@ from typing import Any
 from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.options.config import Config
 from tests.clusters import make_config
 from tests.controllers.user import User

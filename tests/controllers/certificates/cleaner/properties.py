@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from tests.controllers.certificates.workload import PLURAL, Requesters
 from tests.simulation.properties import AllowedWrite, Properties, Write
 

@@ -13,7 +13,7 @@ from controller_manager.api.certificates.v1 import (
     CertificateSigningRequestStatus,
 )
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.controllers.certificates.cleaner.controller import expires_at
 from tests.controllers.certificates.authorities import certificate_for
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.controllers.certificates.podcertificaterequestcleaner.workload import (

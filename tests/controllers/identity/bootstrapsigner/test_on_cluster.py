@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.core.secrets import SECRETS
 from controller_manager.api.core.v1 import CONFIG_MAPS
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.client import PatchType
 from controller_manager.controllers.identity.bootstrapsigner.controller import (
     detached_signature,

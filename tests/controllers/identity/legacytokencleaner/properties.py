@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from controller_manager.api.core.secrets import ACCOUNT_NAME, SERVICE_ACCOUNT_TOKEN
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import parse_day, parse_time
+from controller_manager.api.scalars import parse_day, parse_time
 from controller_manager.controllers.identity.legacytokencleaner import (
     LegacyTokenCleanerOptions,
 )

@@ -6,7 +6,7 @@ from typing import Final
 
 from controller_manager.api.core import secrets
 from controller_manager.api.core.secrets import Secret, decoded
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.controllers.identity.tokencleaner import controller
 from tests.simulation.planted import Bug
 

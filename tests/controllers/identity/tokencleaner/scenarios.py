@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from controller_manager.api.core.secrets import encoded
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from tests.controllers.identity.tokencleaner.builders import bootstrap_token
 from tests.simulation.environment import Environment, Scenario
 

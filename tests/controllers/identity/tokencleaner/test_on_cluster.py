@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from controller_manager.api.core.secrets import SECRETS, encoded
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.client import PatchType
 from tests.clusters import Cluster, make_config
 from tests.controllers.identity.tokencleaner.builders import (

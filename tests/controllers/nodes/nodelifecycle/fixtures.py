@@ -12,7 +12,7 @@ from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
 from controller_manager.api.core.v1 import EVENTS, NODES, PODS, Node
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.api.times import format_micro_time, format_time
+from controller_manager.api.scalars import format_micro_time, format_time
 from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.controllers.nodes.nodelifecycle import (

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.clock import LoopClock
 from tests.clusters import EPOCH
 from tests.controllers.nodes.nodelifecycle.workload import NodeUsers

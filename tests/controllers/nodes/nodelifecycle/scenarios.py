@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_micro_time, format_time
+from controller_manager.api.scalars import format_micro_time, format_time
 from tests.simulation.environment import Environment, Scenario
 
 _LEASES: Final = "kube-node-lease"

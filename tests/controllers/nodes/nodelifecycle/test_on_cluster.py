@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from controller_manager.api.core.v1 import NODES
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.client.rest.client import PatchType
 from controller_manager.clock import LoopClock
 from tests.clusters import EPOCH, Cluster

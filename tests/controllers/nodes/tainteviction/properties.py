@@ -9,7 +9,7 @@ import msgspec
 from controller_manager.api.core.scheduling import Toleration
 from controller_manager.api.core.v1 import Node
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.clock import LoopClock
 from controller_manager.controllers.nodes.tainteviction.evictions import (
     Taints,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_micro_time, format_time
+from controller_manager.api.scalars import format_micro_time, format_time
 from controller_manager.controllers.storage.attachdetach.volumes import (
     attachment_name,
     csi_name,

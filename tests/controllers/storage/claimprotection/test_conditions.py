@@ -10,7 +10,7 @@ import pytest
 from controller_manager.api.core.claims import CLAIMS, ClaimCondition
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.client import DeleteOptions, PatchType
 from controller_manager.controllers.storage.claimprotection import UNUSED_SINCE
 from controller_manager.controllers.storage.claimprotection.controller import FINALIZER

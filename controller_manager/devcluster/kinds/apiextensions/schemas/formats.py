@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from controller_manager.api.times import parse_day
+from controller_manager.api.scalars import parse_day
 
 _UUID: Final = (
     r"(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?%s[0-9a-f]{3}-?%s[0-9a-f]{3}-?[0-9a-f]{12}"

@@ -1,7 +1,7 @@
 """The subresource ``binding``: assigns a pod to a node."""
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.server.apimachinery.statuses import conflict, success
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import Call

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.kinds.policy.disruptions import (
     find_budgets,
     take_disruption,

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from jwt.types import Options
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import parse_time
+from controller_manager.api.scalars import parse_time
 from controller_manager.clock import Clock
 from controller_manager.control.key_id import key_id
 from controller_manager.devcluster.server.apimachinery.uids import random_uid

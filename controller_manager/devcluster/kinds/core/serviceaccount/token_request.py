@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct, field
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.times import format_time
+from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.server.apimachinery.statuses import (
     Cause,
     bad_request,
