@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from controller_manager import controllers
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 from controller_manager.options.controller_options import ControllerOptions
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry, RegistryError, RootCause

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from .conditions import find_condition, true_condition
 from .core.v1 import Pod, PodCondition
+from .meta import find_condition, true_condition
 from .scalars import parse_time
 
 TERMINAL_PHASES = frozenset(("Succeeded", "Failed"))

@@ -23,11 +23,11 @@ from controller_manager.api.meta import (
     APIStruct,
     CompleteObject,
     ObjectMeta,
+    Resource,
     controller_reference,
     is_controlled_by,
     key_of,
 )
-from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import Selector
 from controller_manager.client.rest.client import Client, DeleteOptions
 from controller_manager.client.rest.errors import (

@@ -7,12 +7,12 @@ import msgspec
 
 from controller_manager.api.meta import (
     KubeObject,
+    Resource,
     controller_of,
     controller_reference,
     is_deleting,
     labels_of,
 )
-from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import Selector
 from controller_manager.client.rest.client import Client, PatchType
 from controller_manager.client.rest.errors import Invalid, NotFound, gravest

@@ -16,8 +16,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter
 
-from controller_manager.api.meta import KubeObject, key_of
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource, KubeObject, key_of
 from controller_manager.api.scalars import parse_time
 from controller_manager.clock import Clock
 

@@ -11,9 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.api.conditions import true_condition
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.meta import CompleteObject, key_of
+from controller_manager.api.meta import CompleteObject, key_of, true_condition
 from controller_manager.api.pods import is_active, is_ready
 from controller_manager.api.scalars import parse_time
 from controller_manager.clock import Clock

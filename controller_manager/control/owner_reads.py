@@ -18,11 +18,11 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import (
     CompleteObject,
     KubeObject,
+    Resource,
     key_of,
     labels_of,
     resource_version_number,
 )
-from controller_manager.api.resource import Resource
 from controller_manager.api.selectors import Selector, format_selector
 from controller_manager.client.rest.client import Client, ListOptions
 from controller_manager.client.rest.errors import NotFound, is_about

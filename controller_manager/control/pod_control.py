@@ -12,8 +12,15 @@ import msgspec
 from msgspec import Raw
 
 from controller_manager.api.core.v1 import PODS, Pod, PodTemplateSpec
-from controller_manager.api.meta import KubeObject, OwnerReference, PartialObject
-from controller_manager.api.resource import AnyResource, ObjectT, Resource, metadata_of
+from controller_manager.api.meta import (
+    AnyResource,
+    KubeObject,
+    ObjectT,
+    OwnerReference,
+    PartialObject,
+    Resource,
+    metadata_of,
+)
 from controller_manager.client.events.recorder import NORMAL, WARNING, EventRecorder
 from controller_manager.client.rest.client import Client, DeleteOptions
 from controller_manager.client.rest.errors import (

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from controller_manager.api.meta import (
     CompleteObject,
     KubeObject,
+    Resource,
     is_deleting,
     key_of,
     resource_version_number,
 )
-from controller_manager.api.resource import Resource
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import NotFound, is_about
 from controller_manager.clock import Clock

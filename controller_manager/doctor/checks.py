@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
-from controller_manager.api.resource import segment
+from controller_manager.api.meta import segment
 from controller_manager.client.discovery.resources import discover
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import Forbidden, NotFound

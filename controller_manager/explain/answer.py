@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.server_clock import ServerClock
 from controller_manager.client.rest.transport import Transport

@@ -21,8 +21,7 @@ from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS, Pod
 from controller_manager.api.json_objects import JSON, objects_at
-from controller_manager.api.meta import PartialObject
-from controller_manager.api.resource import AnyResource, Resource
+from controller_manager.api.meta import AnyResource, PartialObject, Resource
 from controller_manager.controllers.cluster.namespace.conditions import (
     CONTENT_FAILURE,
     CONTENT_REMAINING,

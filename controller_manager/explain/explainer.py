@@ -11,9 +11,9 @@ import msgspec
 from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import NAMESPACES, NODES, PODS, Pod
+from controller_manager.api.meta import AnyResource
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.policy.v1 import BUDGETS
-from controller_manager.api.resource import AnyResource
 
 from .autoscalers import explain_autoscaler
 from .budgets import explain_budget, protects

@@ -8,8 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON, Decoder, object_at, objects_at
-from controller_manager.api.meta import KubeObject
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource, KubeObject
 
 from .cause import Reference
 

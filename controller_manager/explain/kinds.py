@@ -20,8 +20,8 @@ from controller_manager.api.core.v1 import (
     PODS,
     REPLICATION_CONTROLLERS,
 )
+from controller_manager.api.meta import AnyResource
 from controller_manager.api.policy.v1 import BUDGETS
-from controller_manager.api.resource import AnyResource
 
 SHORT_NAMES: Final[dict[str, AnyResource]] = {
     "cj": CRON_JOBS,

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from controller_manager.api.json_objects import JSON, objects_at
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 
 from .cause import Cause, State, symptom, worst_of
 from .finalizers import finalizers_of

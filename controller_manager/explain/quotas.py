@@ -15,8 +15,8 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
 from controller_manager.api.core.v1 import EVENTS, REPLICATION_CONTROLLERS
 from controller_manager.api.json_objects import JSON, object_at
+from controller_manager.api.meta import AnyResource
 from controller_manager.api.quantity import Quantity, QuantityError, parse_quantity
-from controller_manager.api.resource import AnyResource
 
 from .cause import Cause, State
 from .creation import names_quota

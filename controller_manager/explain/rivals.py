@@ -17,7 +17,7 @@ from controller_manager.api.autoscaling.v2 import (
 )
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import object_at
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 from controller_manager.api.scalars import parse_time
 from controller_manager.api.selectors import SelectorError, compile_selector
 

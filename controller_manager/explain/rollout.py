@@ -11,8 +11,8 @@ from controller_manager.api.apps.v1 import (
     ReplicaSet,
     desired_replicas,
 )
-from controller_manager.api.conditions import find_condition
 from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.meta import find_condition
 from controller_manager.api.selectors import format_selector
 from controller_manager.controllers.apps.deployment.rollout import (
     find_rollout,

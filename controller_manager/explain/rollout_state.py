@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from controller_manager.api.apps.v1 import Deployment, desired_replicas
-from controller_manager.api.conditions import find_condition
+from controller_manager.api.meta import find_condition
 from controller_manager.controllers.apps.deployment.rollout import Rollout
 from controller_manager.controllers.apps.deployment.scaling import (
     active,

@@ -19,7 +19,7 @@ from controller_manager.api.core.v1 import (
     ReplicationController,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 from controller_manager.api.selectors import (
     LabelSelector,
     SelectorError,

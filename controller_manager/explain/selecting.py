@@ -1,7 +1,7 @@
 """Finds the objects that selectors of other objects match."""
 
 from controller_manager.api.core.v1 import PODS
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 from controller_manager.api.selectors import LabelSelector, format_selector
 
 from .items import Item

@@ -11,8 +11,8 @@ from controller_manager.api.core.services import EXTERNAL_NAME, Service
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.json_objects import object_at, objects_at
+from controller_manager.api.meta import AnyResource
 from controller_manager.api.pods import is_ready, is_terminal
-from controller_manager.api.resource import AnyResource
 from controller_manager.control.endpoints.pods import (
     belongs_in_endpoints,
     find_port,

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from controller_manager.api.apps.v1 import StatefulSet, desired_replicas
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import KubeObject, is_controlled_by
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource, KubeObject, is_controlled_by
 from controller_manager.controllers.apps.statefulset.identity import (
     claim_names,
     ordinal_of,

@@ -8,7 +8,7 @@ from math import inf
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON, object_at, objects_at
-from controller_manager.api.resource import AnyResource, InvalidPathSegment
+from controller_manager.api.meta import AnyResource, InvalidPathSegment
 from controller_manager.api.scalars import parse_time
 from controller_manager.client.discovery.resources import Discovery, discover
 from controller_manager.client.rest.client import Client

@@ -3,8 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar, cast
 
-from controller_manager.api.meta import KubeObject, PartialMetadata
-from controller_manager.api.resource import AnyResource, Resource
+from controller_manager.api.meta import (
+    AnyResource,
+    KubeObject,
+    PartialMetadata,
+    Resource,
+)
 
 from .factory import InformerFactory, declared_of
 from .informer import SharedInformer

@@ -5,8 +5,7 @@ import random
 from collections.abc import Iterable
 from typing import Any, TypeVar, cast
 
-from controller_manager.api.meta import KubeObject
-from controller_manager.api.resource import AnyResource, Resource
+from controller_manager.api.meta import AnyResource, KubeObject, Resource
 from controller_manager.client.rest.client import Client, ListOptions
 from controller_manager.client.rest.request import object_path
 from controller_manager.observability.logs import Logger

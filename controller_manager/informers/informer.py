@@ -10,8 +10,12 @@ from typing import Final, Generic, TypeVar, cast
 
 from msgspec import Struct
 
-from controller_manager.api.meta import KubeObject, key_of, resource_version_number
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import (
+    KubeObject,
+    Resource,
+    key_of,
+    resource_version_number,
+)
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.watch import EventDecoder
 from controller_manager.observability.defects import Defects

@@ -14,8 +14,7 @@ from typing import Any, Final, NamedTuple, Union, get_args, get_origin
 from msgspec import Struct
 from msgspec.structs import FieldInfo, fields
 
-from controller_manager.api.meta import Projection
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource, Projection
 
 _SEGMENT: Final = re.compile(r"([^.\[\]]+)(?:\[([^\[\]]+)\])?")
 _PATH: Final = re.compile(rf"{_SEGMENT.pattern}(?:\.{_SEGMENT.pattern})*")

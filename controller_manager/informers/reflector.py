@@ -10,8 +10,12 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import NODES
-from controller_manager.api.meta import KubeObject, key_of, resource_version_number
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import (
+    KubeObject,
+    Resource,
+    key_of,
+    resource_version_number,
+)
 from controller_manager.client.rest import errors, watch
 from controller_manager.client.rest.client import (
     BUSY_IDLE_TIMEOUT,

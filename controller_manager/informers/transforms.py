@@ -14,8 +14,7 @@ from msgspec.structs import force_setattr
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.discovery.v1 import EndpointConditions, EndpointSlice
-from controller_manager.api.meta import PartialObject
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource, PartialObject
 from controller_manager.client.rest.watch import EventDecoder
 
 from .pods.decoder import PodEventDecoder

@@ -17,7 +17,7 @@ from controller_manager.api.apps.v1 import (
     StatefulSet,
     desired_replicas,
 )
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.server_clock import ServerClock
 from controller_manager.informers.informer import SharedInformer

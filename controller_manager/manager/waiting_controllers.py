@@ -4,8 +4,7 @@ import asyncio
 from contextlib import aclosing
 from typing import Final
 
-from controller_manager.api.meta import PartialObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import (
     APIError,

@@ -12,8 +12,12 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from controller_manager.api.meta import KubeObject, key_of, resource_version_number
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import (
+    AnyResource,
+    KubeObject,
+    key_of,
+    resource_version_number,
+)
 from controller_manager.client.rest.limits import SYNC_KEY
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.informer import SharedInformer

@@ -5,8 +5,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from controller_manager.api.meta import KubeObject, key_of
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import KubeObject, Resource, key_of
 from controller_manager.client.discovery.resource_mapper import ResourceMapper
 from controller_manager.client.events.recorder import EventRecorder
 from controller_manager.client.rest.client import Client

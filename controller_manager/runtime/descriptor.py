@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 from controller_manager.informers.reads import Reads
 from controller_manager.options.config import Config
 from controller_manager.options.controller_options import ControllerOptions, flags_of

@@ -9,8 +9,7 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any, Final
 
-from controller_manager.api.meta import key_of
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource, key_of
 from controller_manager.informers.dispatch import Handler, ignore
 from controller_manager.observability.logs import SYNC_FIELDS, Logger, silent_logger
 

@@ -12,8 +12,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from controller_manager.api.core.v1 import ObjectReference
-from controller_manager.api.meta import KubeObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import KubeObject, Resource
 from controller_manager.api.scalars import parse_time
 from controller_manager.client.rest.errors import is_refusal
 from controller_manager.clock import Clock

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import EVENTS
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 
 _ALL: Final = "*"
 

@@ -6,8 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
-from controller_manager.api.meta import KubeObject, controller_of, is_deleting, key_of
-from controller_manager.api.resource import AnyResource, Resource
+from controller_manager.api.meta import (
+    AnyResource,
+    KubeObject,
+    Resource,
+    controller_of,
+    is_deleting,
+    key_of,
+)
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import (
     BY_CONTROLLER,

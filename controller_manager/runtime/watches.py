@@ -13,8 +13,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller_manager.api.meta import KubeObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import KubeObject, Resource
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.options.config import Config

@@ -18,8 +18,7 @@ from msgspec import Raw
 from msgspec.structs import fields
 
 from controller_manager import api
-from controller_manager.api.meta import APIStruct, CompleteObject, Projection
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, CompleteObject, Projection, Resource
 from controller_manager.api.scalars import IntOrString
 
 MODELS: Final = {

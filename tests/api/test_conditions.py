@@ -2,13 +2,13 @@
 
 from msgspec.structs import replace
 
-from controller_manager.api.conditions import (
+from controller_manager.api.core.v1 import PodCondition
+from controller_manager.api.meta import (
     Condition,
     find_condition,
     true_condition,
     with_condition,
 )
-from controller_manager.api.core.v1 import PodCondition
 
 OLD = Condition(
     type="Ready", status="True", last_transition_time="2026-01-01T00:00:00Z"

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import fields
 
 from controller_manager import api
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import Resource
 
 
 def _all_resources() -> list[Resource[Any]]:

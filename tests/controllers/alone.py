@@ -13,8 +13,7 @@ from typing import Any, Final, TypeVar, cast
 
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.meta import KubeObject
-from controller_manager.api.resource import AnyResource, Resource
+from controller_manager.api.meta import AnyResource, KubeObject, Resource
 from controller_manager.client.rest.client import Client
 from controller_manager.informers.indexes import Index
 from controller_manager.informers.lister import Lister

@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import PartialObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.client.rest.client import Client, PatchType
 
 WIDGETS: Resource[Any] = Resource("example.com", "v1", "widgets", "Widget", dict)

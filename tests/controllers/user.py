@@ -13,7 +13,7 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.v1 import EVENTS, PODS, Event, Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import Resource
 from controller_manager.client.rest.client import PatchType
 from tests.clusters import Cluster
 

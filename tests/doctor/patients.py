@@ -7,9 +7,8 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import PartialObject
+from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.api.rbac.v1 import CLUSTER_ROLES
-from controller_manager.api.resource import Resource
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.transport import Transport
 from controller_manager.devcluster.bootstrap import MANAGER

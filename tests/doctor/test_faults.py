@@ -9,8 +9,7 @@ import pytest
 
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import PODS
-from controller_manager.api.meta import PartialObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.bootstrap import MANAGER

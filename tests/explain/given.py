@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.explain.cause import Cause, Explanation, State
 from controller_manager.explain.explainer import explain_item

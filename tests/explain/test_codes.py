@@ -11,8 +11,8 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.meta import AnyResource
 from controller_manager.api.policy.v1 import BUDGETS
-from controller_manager.api.resource import AnyResource
 from controller_manager.explain.cause import State
 from controller_manager.explain.explainer import explain_item
 from controller_manager.explain.items import Item

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.apps.v1 import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 from controller_manager.explain.cause import State
 from tests.clusters import Cluster
 from tests.explain.given import (

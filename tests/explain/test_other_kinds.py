@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.core.v1 import CONFIG_MAPS
-from controller_manager.api.meta import PartialObject
-from controller_manager.api.resource import AnyResource, Resource
+from controller_manager.api.meta import AnyResource, PartialObject, Resource
 from controller_manager.explain.cause import State
 from controller_manager.explain.explainer import explain_all
 from tests.clusters import Cluster

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 from controller_manager.explain.cause import Cause, Reference, State, merged, symptom
 from controller_manager.explain.kinds import known_kind
 from controller_manager.explain.pods import condensed, remedy_for

@@ -13,8 +13,8 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.services import SERVICES
+from controller_manager.api.meta import AnyResource
 from controller_manager.api.policy.v1 import BUDGETS
-from controller_manager.api.resource import AnyResource
 from controller_manager.explain.cause import Cause, State
 from tests.clusters import Cluster
 from tests.explain.given import NOW, Given, explained, named

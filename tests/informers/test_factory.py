@@ -16,8 +16,12 @@ from controller_manager.api.core.v1 import (
     PodSpec,
     PodStatus,
 )
-from controller_manager.api.meta import PartialMetadata, PartialObject, Projection
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import (
+    PartialMetadata,
+    PartialObject,
+    Projection,
+    Resource,
+)
 from controller_manager.client.rest.errors import InvalidName
 from controller_manager.informers.factory import ClashError, InformerFactory
 from controller_manager.informers.reads import Reads

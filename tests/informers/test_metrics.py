@@ -6,8 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, PODS
-from controller_manager.api.meta import PartialObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.client.rest.client import Client
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.informers.informer import SharedInformer

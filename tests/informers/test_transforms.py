@@ -14,8 +14,12 @@ from controller_manager.api.core.v1 import (
     Pod,
 )
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
-from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import (
+    OwnerReference,
+    PartialMetadata,
+    PartialObject,
+    Resource,
+)
 from controller_manager.informers.pods.transform import PodTransform
 from controller_manager.informers.reads import Reads
 from controller_manager.informers.transforms import (

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 from controller_manager.informers.reads import Reads
 from controller_manager.informers.trimming import trim_for
 

@@ -9,7 +9,7 @@ import pytest
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.coordination.v1beta1 import LEASE_CANDIDATES
 from controller_manager.api.dynamicresources.v1beta2 import DEVICE_TAINT_RULES
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.transport import Request, Stream

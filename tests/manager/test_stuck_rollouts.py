@@ -19,8 +19,7 @@ from controller_manager.api.apps.v1 import (
     DeploymentCondition,
     DeploymentStatus,
 )
-from controller_manager.api.meta import ObjectMeta
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource, ObjectMeta
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.server_clock import ServerClock

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS
-from controller_manager.api.meta import PartialObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.kinds.apps.deployment import KIND as DEPLOYMENT
 from controller_manager.registry import registry as this_build

@@ -19,8 +19,7 @@ from controller_manager.api.core.v1 import (
     PODS,
     ConfigMap,
 )
-from controller_manager.api.meta import ObjectMeta
-from controller_manager.api.resource import metadata_of
+from controller_manager.api.meta import ObjectMeta, metadata_of
 from controller_manager.client.events.recorder import EventBroadcaster
 from controller_manager.client.rest.client import (
     Client,

@@ -14,8 +14,7 @@ from unittest.mock import patch
 from msgspec.structs import force_setattr
 
 from controller_manager.api.core.v1 import PODS, Pod, PodSpec
-from controller_manager.api.meta import KubeObject, labels_of
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource, KubeObject, labels_of
 from controller_manager.informers.indexes import BY_CONTROLLER
 from controller_manager.informers.reads import Reads
 from controller_manager.informers.transforms import transform_for

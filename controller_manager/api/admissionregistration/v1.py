@@ -1,7 +1,6 @@
 """admissionregistration.k8s.io/v1: the fields of policies that controllers read."""
 
-from controller_manager.api.meta import APIStruct, PartialMetadata, Projection
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, PartialMetadata, Projection, Resource
 
 
 class PolicyMeta(PartialMetadata, frozen=True):

@@ -1,8 +1,12 @@
 """apiextensions.k8s.io/v1: definitions of custom resources, and stored versions."""
 
-from controller_manager.api.conditions import Condition
-from controller_manager.api.meta import APIStruct, PartialMetadata, Projection
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import (
+    APIStruct,
+    Condition,
+    PartialMetadata,
+    Projection,
+    Resource,
+)
 
 
 class CustomResourceDefinitionVersion(APIStruct, frozen=True):

@@ -3,9 +3,7 @@
 from msgspec import Raw, field
 from msgspec.structs import force_setattr
 
-from controller_manager.api.conditions import Condition
-from controller_manager.api.meta import APIStruct, CompleteObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, CompleteObject, Condition, Resource
 
 
 class ServerStorageVersion(APIStruct, frozen=True):

@@ -8,8 +8,7 @@ from msgspec.structs import force_setattr
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.v1 import PodTemplateSpec, ReplicationController
-from controller_manager.api.meta import APIStruct, CompleteObject, KubeObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, CompleteObject, KubeObject, Resource
 from controller_manager.api.scalars import IntOrString
 from controller_manager.api.selectors import LabelSelector
 

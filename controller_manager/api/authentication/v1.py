@@ -1,7 +1,6 @@
 """authentication.k8s.io/v1: token requests and token reviews."""
 
-from controller_manager.api.meta import APIStruct, CompleteObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, CompleteObject, Resource
 
 
 class BoundObjectReference(APIStruct, frozen=True):

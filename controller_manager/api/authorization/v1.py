@@ -1,7 +1,6 @@
 """authorization.k8s.io/v1: reviews of permissions."""
 
-from controller_manager.api.meta import APIStruct, CompleteObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, CompleteObject, Resource
 from controller_manager.api.selectors import LabelSelectorRequirement
 
 

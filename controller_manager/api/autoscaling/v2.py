@@ -1,7 +1,6 @@
 """autoscaling/v2: horizontal pod autoscalers."""
 
-from controller_manager.api.meta import APIStruct, CompleteObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, CompleteObject, Resource
 from controller_manager.api.selectors import LabelSelector
 
 

@@ -6,8 +6,7 @@ from msgspec import Raw
 from msgspec.structs import force_setattr
 
 from controller_manager.api.core.v1 import ObjectReference, PodTemplateSpec
-from controller_manager.api.meta import APIStruct, CompleteObject, ObjectMeta
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, CompleteObject, ObjectMeta, Resource
 from controller_manager.api.selectors import LabelSelector
 
 COMPLETE: Final = "Complete"

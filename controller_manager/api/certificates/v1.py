@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from controller_manager.api.meta import APIStruct, CompleteObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, CompleteObject, Resource
 
 KUBE_APISERVER_CLIENT: Final = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT: Final = "kubernetes.io/kube-apiserver-client-kubelet"

@@ -2,8 +2,12 @@
 
 from typing import Final
 
-from controller_manager.api.meta import APIStruct, CompleteObject, PartialObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import (
+    APIStruct,
+    CompleteObject,
+    PartialObject,
+    Resource,
+)
 
 KUBE_APISERVER_SERVING: Final = "kubernetes.io/kube-apiserver-serving"
 """The signer of the API server's serving certificate."""

@@ -7,8 +7,8 @@ from controller_manager.api.meta import (
     CompleteObject,
     PartialObject,
     Projection,
+    Resource,
 )
-from controller_manager.api.resource import Resource
 
 
 class LeaseSpec(APIStruct, frozen=True):

@@ -1,7 +1,6 @@
 """coordination.k8s.io/v1beta1: lease candidates."""
 
-from controller_manager.api.meta import APIStruct, CompleteObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, CompleteObject, Resource
 
 
 class LeaseCandidateSpec(APIStruct, frozen=True):

@@ -8,8 +8,12 @@ from msgspec import Raw, field
 from msgspec.json import Decoder
 from msgspec.structs import force_setattr
 
-from controller_manager.api.meta import APIStruct, CompleteObject, annotations_of
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import (
+    APIStruct,
+    CompleteObject,
+    Resource,
+    annotations_of,
+)
 from controller_manager.api.selectors import LabelSelector
 
 from .resources import ResourceRequirements

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import field
 
-from controller_manager.api.meta import APIStruct, PartialMetadata, Projection
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, PartialMetadata, Projection, Resource
 
 from .v1 import LocalObjectReference
 

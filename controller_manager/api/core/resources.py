@@ -5,8 +5,7 @@ Amounts are quantities (`api.quantity`), in the text that the API server prints.
 
 from typing import Final
 
-from controller_manager.api.meta import APIStruct, CompleteObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, CompleteObject, Resource
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"

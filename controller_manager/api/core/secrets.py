@@ -11,8 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from controller_manager.api.meta import CompleteObject, key_of
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import CompleteObject, Resource, key_of
 from controller_manager.api.scalars import parse_rfc3339
 
 SERVICE_ACCOUNT_TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type

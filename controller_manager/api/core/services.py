@@ -9,8 +9,8 @@ from controller_manager.api.meta import (
     CompleteObject,
     PartialMetadata,
     Projection,
+    Resource,
 )
-from controller_manager.api.resource import Resource
 from controller_manager.api.scalars import IntOrString
 
 from .v1 import ObjectReference

@@ -9,8 +9,8 @@ from controller_manager.api.meta import (
     ObjectMeta,
     PartialMetadata,
     Projection,
+    Resource,
 )
-from controller_manager.api.resource import Resource
 
 from . import volume_sources
 from .resources import ResourceRequirements

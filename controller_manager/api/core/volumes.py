@@ -7,8 +7,12 @@ from msgspec import Raw, field
 from msgspec.json import Decoder
 from msgspec.structs import force_setattr
 
-from controller_manager.api.meta import APIStruct, CompleteObject, annotations_of
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import (
+    APIStruct,
+    CompleteObject,
+    Resource,
+    annotations_of,
+)
 
 from . import volume_sources
 from .scheduling import NodeSelector

@@ -3,8 +3,7 @@
 from typing import Final
 
 from controller_manager.api.core.v1 import ObjectReference
-from controller_manager.api.meta import APIStruct, CompleteObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, CompleteObject, Resource
 
 SERVICE_NAME: Final = "kubernetes.io/service-name"
 """The label of a slice that names its service."""

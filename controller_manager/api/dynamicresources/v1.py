@@ -5,8 +5,7 @@ from typing import Final
 from msgspec import Raw, field
 from msgspec.structs import force_setattr
 
-from controller_manager.api.meta import APIStruct, PartialMetadata, Projection
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, PartialMetadata, Projection, Resource
 
 GROUP: Final = "resource.k8s.io"
 

@@ -1,8 +1,6 @@
 """resource.k8s.io/v1alpha3: requests for the status of resource pools."""
 
-from controller_manager.api.conditions import Condition
-from controller_manager.api.meta import APIStruct, CompleteObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, CompleteObject, Condition, Resource
 
 from .v1 import GROUP
 

@@ -1,8 +1,12 @@
 """resource.k8s.io/v1beta2: rules by which administrators taint devices."""
 
-from controller_manager.api.conditions import Condition
-from controller_manager.api.meta import APIStruct, PartialMetadata, Projection
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import (
+    APIStruct,
+    Condition,
+    PartialMetadata,
+    Projection,
+    Resource,
+)
 
 from .v1 import GROUP, DeviceTaint
 

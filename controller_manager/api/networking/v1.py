@@ -2,9 +2,13 @@
 
 from typing import Final
 
-from controller_manager.api.conditions import Condition
-from controller_manager.api.meta import APIStruct, CompleteObject, PartialObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import (
+    APIStruct,
+    CompleteObject,
+    Condition,
+    PartialObject,
+    Resource,
+)
 
 MANAGED_BY: Final = "ipaddress.kubernetes.io/managed-by"
 """The label of an address that names its allocator."""

@@ -1,8 +1,6 @@
 """policy/v1: pod disruption budgets."""
 
-from controller_manager.api.conditions import Condition
-from controller_manager.api.meta import APIStruct, CompleteObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, CompleteObject, Condition, Resource
 from controller_manager.api.scalars import IntOrString
 from controller_manager.api.selectors import LabelSelector
 

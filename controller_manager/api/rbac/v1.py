@@ -2,8 +2,7 @@
 
 from msgspec import field
 
-from controller_manager.api.meta import APIStruct, CompleteObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, CompleteObject, Resource
 from controller_manager.api.selectors import LabelSelector
 
 

@@ -3,8 +3,7 @@
 from msgspec import Raw
 from msgspec.structs import force_setattr
 
-from controller_manager.api.meta import APIStruct, CompleteObject, Projection
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, CompleteObject, Projection, Resource
 
 
 class PodGroup(CompleteObject, frozen=True):

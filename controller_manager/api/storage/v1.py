@@ -10,8 +10,8 @@ from controller_manager.api.meta import (
     CompleteObject,
     PartialMetadata,
     Projection,
+    Resource,
 )
-from controller_manager.api.resource import Resource
 
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 """The annotation of a CSINode that lists the plugins that its kubelet has migrated."""

@@ -1,8 +1,6 @@
 """storagemigration.k8s.io/v1beta1: requests to rewrite all objects of a resource."""
 
-from controller_manager.api.conditions import Condition
-from controller_manager.api.meta import APIStruct, CompleteObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import APIStruct, CompleteObject, Condition, Resource
 
 
 class GroupResource(APIStruct, frozen=True):

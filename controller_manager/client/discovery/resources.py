@@ -13,8 +13,7 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from controller_manager.api.meta import PartialObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import RequestError
 from controller_manager.client.rest.transport import Response

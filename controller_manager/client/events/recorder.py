@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from controller_manager.api.core.v1 import EVENTS, Event, EventSource, ObjectReference
-from controller_manager.api.meta import KubeObject, ObjectMeta, key_of
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource, KubeObject, ObjectMeta, key_of
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client, PatchType

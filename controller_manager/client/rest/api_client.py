@@ -20,8 +20,12 @@ from kubernetes_asyncio.client.exceptions import ApiValueError
 from kubernetes_asyncio.client.rest import RESTClientObject, RESTResponse
 
 from controller_manager.api.json_objects import Decoder
-from controller_manager.api.meta import PartialObject
-from controller_manager.api.resource import InvalidPathSegment, Resource, segment
+from controller_manager.api.meta import (
+    InvalidPathSegment,
+    PartialObject,
+    Resource,
+    segment,
+)
 from controller_manager.version import USER_AGENT
 
 from .api_answer import Answer, CallTimeout, Endings

@@ -9,8 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from controller_manager.api.autoscaling.v1 import Scale
-from controller_manager.api.meta import KubeObject
-from controller_manager.api.resource import AnyResource, Resource
+from controller_manager.api.meta import AnyResource, KubeObject, Resource
 
 from .options import ListOptions, WatchOptions
 from .request import LIST_TIMEOUT, RESTClient, collection_path, object_path
@@ -79,7 +78,7 @@ class Reader:
         """Return what the server answers for a path that belongs to no resource.
 
         For example the metrics of an aggregated API. Each segment of the path must
-        have been checked, see `api.resource.segment`.
+        have been checked, see `api.meta.segment`.
         """
         answer = await self._rest.call(Request("GET", path, query=query, headers=JSON))
         return decode(object_type, answer)

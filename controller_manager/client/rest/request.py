@@ -14,7 +14,7 @@ from contextlib import aclosing
 from http import HTTPStatus
 from typing import Final, Protocol, TypeVar
 
-from controller_manager.api.resource import AnyResource, InvalidPathSegment
+from controller_manager.api.meta import AnyResource, InvalidPathSegment
 from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.config import WRITE_TIMEOUT

@@ -14,8 +14,13 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from controller_manager.api.json_objects import Decoder
-from controller_manager.api.meta import CompleteObject, KubeObject, ObjectList, ObjectT
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import (
+    AnyResource,
+    CompleteObject,
+    KubeObject,
+    ObjectList,
+    ObjectT,
+)
 
 from .errors import ProtocolError
 from .transport import Response

@@ -9,8 +9,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from controller_manager.api.autoscaling.v1 import Scale
-from controller_manager.api.meta import CompleteObject, KubeObject, PartialObject
-from controller_manager.api.resource import AnyResource, Resource, metadata_of
+from controller_manager.api.meta import (
+    AnyResource,
+    CompleteObject,
+    KubeObject,
+    PartialObject,
+    Resource,
+    metadata_of,
+)
 
 from .options import DeleteOptions, PatchType
 from .request import LIST_TIMEOUT, RESTClient, namespace_path, object_path

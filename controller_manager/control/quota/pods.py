@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from controller_manager.api.conditions import find_condition
 from controller_manager.api.core import v1
 from controller_manager.api.core.resources import (
     CPU,
@@ -19,6 +18,7 @@ from controller_manager.api.core.resources import (
     MEMORY,
     ResourceRequirements,
 )
+from controller_manager.api.meta import find_condition
 from controller_manager.api.quantity import Quantity
 from controller_manager.api.scalars import parse_time, seconds_after
 

@@ -20,6 +20,7 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.v1 import PODS, Pod, ReplicationController
 from controller_manager.api.meta import (
+    AnyResource,
     controller_of,
     controller_reference,
     is_deleting,
@@ -27,7 +28,6 @@ from controller_manager.api.meta import (
     labels_of,
 )
 from controller_manager.api.pods import is_active, is_terminating, next_availability
-from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.errors import (

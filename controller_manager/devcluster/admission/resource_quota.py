@@ -19,9 +19,8 @@ from controller_manager.api.dynamicresources.v1 import (
     ResourceClaim,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import KubeObject
+from controller_manager.api.meta import KubeObject, Resource
 from controller_manager.api.quantity import ZERO, Quantity
-from controller_manager.api.resource import Resource
 from controller_manager.clock import Clock
 from controller_manager.control.gates import EXTENDED_RESOURCES, POD_LEVEL_RESOURCES
 from controller_manager.control.quota.device_claims import pod_of, stands_for

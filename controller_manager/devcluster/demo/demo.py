@@ -19,7 +19,7 @@ from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import NAMESPACES
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import Resource
 from controller_manager.cli.subcommands import Explain
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import NotFound

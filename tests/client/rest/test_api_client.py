@@ -16,8 +16,7 @@ from kubernetes_asyncio.client import ApiException
 from kubernetes_asyncio.client.exceptions import ApiValueError
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES
-from controller_manager.api.meta import KubeObject
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource, KubeObject
 from controller_manager.client.builder import ClientBuilder, Connections
 from controller_manager.client.leadership.fencing import NotLeading
 from controller_manager.client.rest.client import Client

@@ -20,8 +20,7 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.autoscaling.v1 import Scale
 from controller_manager.api.core.v1 import NODES, PODS, Pod, PodMeta, PodTemplateSpec
-from controller_manager.api.meta import ObjectMeta, PartialObject, raw_json
-from controller_manager.api.resource import metadata_of
+from controller_manager.api.meta import ObjectMeta, PartialObject, metadata_of, raw_json
 from controller_manager.api.selectors import LabelSelector
 from controller_manager.client.discovery.resources import discover, served_resources
 from controller_manager.client.rest import errors

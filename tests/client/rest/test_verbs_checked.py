@@ -13,7 +13,7 @@ VERBS = """
 from controller_manager.api.apps.v1 import DEPLOYMENTS, Deployment
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
 from controller_manager.api.meta import PartialObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import Resource
 from controller_manager.client.rest.client import Client
 
 PARTIAL: Resource[PartialObject] = Resource(

@@ -6,7 +6,7 @@ import pytest
 
 from controller_manager.api.apps.v1 import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import Resource
 from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import WORKLOADS, Cluster, make_config
 from tests.controllers.apps.statefulset.builders import stateful_set_json

@@ -12,7 +12,7 @@ from controller_manager.api.apps.v1 import (
     STATEFUL_SETS,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import Resource
 from tests.clusters import WORKLOADS, Cluster, make_config
 from tests.controllers.apps.statefulset.builders import stateful_set_json
 from tests.controllers.builders import (

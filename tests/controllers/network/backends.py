@@ -5,7 +5,7 @@ from typing import Any
 
 from controller_manager.api.core.services import ENDPOINTS, Endpoints
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import Resource
 from controller_manager.client.rest.client import DeleteOptions, PatchType
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.client.rest.transport import Request, Response

@@ -7,8 +7,7 @@ from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.meta import KubeObject
-from controller_manager.api.resource import AnyResource, Resource
+from controller_manager.api.meta import AnyResource, KubeObject, Resource
 from controller_manager.clock import LoopClock
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import Index

@@ -9,8 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import NODES, PODS, Pod, PodCondition
-from controller_manager.api.meta import PartialObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.dispatch import Handler

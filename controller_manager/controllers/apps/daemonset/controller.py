@@ -17,9 +17,13 @@ from controller_manager.api.apps.v1 import (
     DaemonSet,
 )
 from controller_manager.api.core.v1 import NODES, PODS, Pod
-from controller_manager.api.meta import controller_reference, is_deleting, key_of
+from controller_manager.api.meta import (
+    AnyResource,
+    controller_reference,
+    is_deleting,
+    key_of,
+)
 from controller_manager.api.pods import next_availability
-from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest.errors import (

@@ -13,8 +13,7 @@ from controller_manager.api.apps.v1 import (
     DaemonSet,
 )
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import controller_of, labels_of
-from controller_manager.api.resource import metadata_of
+from controller_manager.api.meta import controller_of, labels_of, metadata_of
 from controller_manager.api.selectors import Selector
 from controller_manager.client.rest.client import Client, PatchType
 from controller_manager.client.rest.errors import NotFound

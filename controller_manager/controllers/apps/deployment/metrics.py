@@ -5,7 +5,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Histogram
 
 from controller_manager.api.apps.v1 import DeploymentStatus
-from controller_manager.api.conditions import find_condition
+from controller_manager.api.meta import find_condition
 from controller_manager.clock import Clock
 
 from .status import NEW_REPLICA_SET_AVAILABLE, PROGRESSING

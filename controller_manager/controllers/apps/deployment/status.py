@@ -18,8 +18,7 @@ from controller_manager.api.apps.v1 import (
     ReplicaSet,
     desired_replicas,
 )
-from controller_manager.api.conditions import find_condition
-from controller_manager.api.meta import annotations_of
+from controller_manager.api.meta import annotations_of, find_condition
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.control.mutations import Mutation
 from controller_manager.runtime.outcome import Reason, waiting

@@ -7,9 +7,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller_manager.api.conditions import Condition, find_condition, with_condition
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.meta import is_deleting
+from controller_manager.api.meta import (
+    Condition,
+    find_condition,
+    is_deleting,
+    with_condition,
+)
 from controller_manager.api.pods import is_ready
 from controller_manager.api.policy.v1 import (
     PodDisruptionBudget,

@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from controller_manager.api.conditions import find_condition
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.meta import find_condition, is_deleting, key_of, metadata_of
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.policy.v1 import BUDGETS
-from controller_manager.api.resource import metadata_of
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.informers.changes import DependsOn

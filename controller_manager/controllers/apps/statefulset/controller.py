@@ -21,6 +21,7 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import (
+    AnyResource,
     KubeObject,
     is_controlled_by,
     is_deleting,
@@ -28,7 +29,6 @@ from controller_manager.api.meta import (
     split_key,
 )
 from controller_manager.api.pods import is_terminal
-from controller_manager.api.resource import AnyResource
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.errors import (

@@ -28,13 +28,13 @@ from controller_manager.api.apps.v1 import STATEFUL_SETS, StatefulSet, desired_r
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import (
+    AnyResource,
     KubeObject,
     OwnerReference,
     controller_reference,
     is_deleting,
     labels_of,
 )
-from controller_manager.api.resource import AnyResource
 from controller_manager.control.controller_history import POD_REVISION_LABEL
 
 POD_NAME_LABEL: Final = "statefulset.kubernetes.io/pod-name"

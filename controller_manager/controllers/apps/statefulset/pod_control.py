@@ -18,9 +18,9 @@ from controller_manager.api.meta import (
     controller_reference,
     is_deleting,
     key_of,
+    metadata_of,
     split_key,
 )
-from controller_manager.api.resource import metadata_of
 from controller_manager.client.events.recorder import NORMAL, WARNING, EventRecorder
 from controller_manager.client.rest.client import Client, DeleteOptions, PatchType
 from controller_manager.client.rest.errors import (

@@ -8,8 +8,7 @@ from contextvars import ContextVar
 from http import HTTPStatus
 from typing import Final, TypeVar
 
-from controller_manager.api.meta import APIStruct
-from controller_manager.api.resource import InvalidPathSegment, segment
+from controller_manager.api.meta import APIStruct, InvalidPathSegment, segment
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import (
     APIError,

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.batch.v1 import COMPLETE, FAILED, JOBS, Job, JobStatus
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import is_deleting, key_of
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource, is_deleting, key_of
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest.errors import (

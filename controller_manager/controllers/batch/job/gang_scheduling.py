@@ -19,12 +19,12 @@ from controller_manager.api.meta import (
     APIStruct,
     KubeObject,
     OwnerReference,
+    Resource,
     controller_of,
     controller_reference,
     is_controlled_by,
     key_of,
 )
-from controller_manager.api.resource import Resource
 from controller_manager.api.scheduling.v1alpha2 import (
     POD_GROUPS,
     WORKLOADS,

@@ -7,8 +7,7 @@ from weakref import WeakValueDictionary
 
 from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import controller_of, is_deleting, key_of
-from controller_manager.api.resource import metadata_of
+from controller_manager.api.meta import controller_of, is_deleting, key_of, metadata_of
 from controller_manager.api.selectors import SelectorError, compile_selector
 from controller_manager.client.rest.client import Client, PatchType
 from controller_manager.client.rest.errors import Conflict, NotFound, is_about

@@ -38,9 +38,8 @@ from controller_manager.api.batch.v1 import (
     UncountedTerminatedPods,
     end_condition,
 )
-from controller_manager.api.conditions import find_condition, true_condition
 from controller_manager.api.core.v1 import Pod
-from controller_manager.api.meta import is_deleting
+from controller_manager.api.meta import find_condition, is_deleting, true_condition
 from controller_manager.api.pods import is_ready
 from controller_manager.api.scalars import format_time, parse_time, seconds_after
 

@@ -10,9 +10,9 @@ from controller_manager.api.meta import (
     OwnerReference,
     PartialMetadata,
     PartialObject,
+    Resource,
     is_deleting,
 )
-from controller_manager.api.resource import Resource
 from controller_manager.client.discovery.resources import discover
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest import errors

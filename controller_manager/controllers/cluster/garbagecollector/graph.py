@@ -8,8 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from controller_manager.api.meta import KubeObject, OwnerReference, is_deleting
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import (
+    AnyResource,
+    KubeObject,
+    OwnerReference,
+    is_deleting,
+)
 from controller_manager.control.recent_set import RecentSet
 
 FOREGROUND_FINALIZER: Final = "foregroundDeletion"

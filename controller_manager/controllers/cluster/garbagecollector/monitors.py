@@ -3,8 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple, TypeVarTuple
 
-from controller_manager.api.meta import PartialObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.client.discovery.resources import Discovery, ServedResource
 from controller_manager.clock import Clock
 from controller_manager.control.all_resources import (

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.meta import OwnerReference, PartialObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import OwnerReference, PartialObject, Resource
 from controller_manager.client.rest.client import (
     Client,
     DeleteOptions,

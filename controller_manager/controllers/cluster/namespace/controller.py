@@ -13,10 +13,10 @@ from controller_manager.api.meta import (
     APIStruct,
     PartialObject,
     Projection,
+    Resource,
     is_deleting,
 )
 from controller_manager.api.pods import TERMINAL_PHASES
-from controller_manager.api.resource import Resource
 from controller_manager.api.scalars import format_time, parse_time, seconds_after
 from controller_manager.client.discovery.resources import ServedResource, discover
 from controller_manager.client.rest import errors

@@ -11,9 +11,8 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.resources import RESOURCE_QUOTAS, ResourceQuota
 from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS
-from controller_manager.api.meta import KubeObject, key_of
+from controller_manager.api.meta import AnyResource, KubeObject, key_of
 from controller_manager.api.quantity import QuantityError
-from controller_manager.api.resource import AnyResource
 from controller_manager.client.rest.errors import Conflict
 from controller_manager.control.all_resources import (
     ESTABLISHING,

@@ -18,8 +18,7 @@ from controller_manager.api.dynamicresources.v1 import (
     DeviceClass,
     ResourceClaim,
 )
-from controller_manager.api.meta import KubeObject
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource, KubeObject
 from controller_manager.client.discovery.resources import Discovery, ServedResource
 from controller_manager.control.all_resources import (
     DEFINITIONS,

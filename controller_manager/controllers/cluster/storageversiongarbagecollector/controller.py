@@ -15,9 +15,14 @@ from controller_manager.api.apiserverinternal.v1alpha1 import (
     StorageVersion,
     StorageVersionStatus,
 )
-from controller_manager.api.conditions import Condition, with_condition
 from controller_manager.api.coordination.v1 import API_SERVER, IDENTITY, SYSTEM_LEASES
-from controller_manager.api.meta import PartialObject, key_of, labels_of
+from controller_manager.api.meta import (
+    Condition,
+    PartialObject,
+    key_of,
+    labels_of,
+    with_condition,
+)
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import InvalidName, NotFound, is_about

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.conditions import Condition, find_condition, with_condition
+from controller_manager.api.meta import Condition, find_condition, with_condition
 from controller_manager.api.storagemigration.v1beta1 import StorageVersionMigration
 
 RUNNING: Final = "Running"

@@ -16,9 +16,14 @@ from controller_manager.api.apiextensions.v1 import (
     CUSTOM_RESOURCE_DEFINITIONS,
     CustomResourceDefinition,
 )
-from controller_manager.api.conditions import Condition, find_condition
-from controller_manager.api.meta import PartialMetadata, PartialObject, key_of
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import (
+    Condition,
+    PartialMetadata,
+    PartialObject,
+    Resource,
+    find_condition,
+    key_of,
+)
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.api.storagemigration.v1beta1 import (
     STORAGE_VERSION_MIGRATIONS,

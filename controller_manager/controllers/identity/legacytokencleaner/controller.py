@@ -25,8 +25,13 @@ from controller_manager.api.core.secrets import (
     Secret,
 )
 from controller_manager.api.core.v1 import CONFIG_MAPS, SERVICE_ACCOUNTS, ServiceAccount
-from controller_manager.api.meta import annotations_of, is_deleting, key_of, labels_of
-from controller_manager.api.resource import metadata_of
+from controller_manager.api.meta import (
+    annotations_of,
+    is_deleting,
+    key_of,
+    labels_of,
+    metadata_of,
+)
 from controller_manager.api.scalars import parse_day, parse_time
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import DeleteOptions, PatchType

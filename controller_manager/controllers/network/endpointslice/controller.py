@@ -13,8 +13,7 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram
 from controller_manager.api.core.services import SERVICES, Service
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
-from controller_manager.api.meta import is_deleting, key_of
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource, is_deleting, key_of
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.errors import gravest
 from controller_manager.control.endpoints import slice_writes

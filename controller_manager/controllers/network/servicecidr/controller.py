@@ -6,10 +6,14 @@ Upstream: pkg/controller/servicecidrs/servicecidrs_controller.go.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from controller_manager.api.conditions import find_condition
-from controller_manager.api.meta import PartialObject, is_deleting, key_of
+from controller_manager.api.meta import (
+    PartialObject,
+    find_condition,
+    is_deleting,
+    key_of,
+    metadata_of,
+)
 from controller_manager.api.networking import v1
-from controller_manager.api.resource import metadata_of
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.client import ListOptions

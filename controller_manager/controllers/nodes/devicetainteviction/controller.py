@@ -9,7 +9,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.conditions import Condition, find_condition
 from controller_manager.api.core.scheduling import NO_EXECUTE
 from controller_manager.api.core.v1 import PODS, Pod, PodMeta
 from controller_manager.api.dynamicresources.v1 import (
@@ -25,7 +24,7 @@ from controller_manager.api.dynamicresources.v1beta2 import (
     DeviceTaintRule,
     DeviceTaintSelector,
 )
-from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.meta import Condition, find_condition, is_deleting, key_of
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.client.events.recorder import NORMAL
 from controller_manager.client.rest.errors import Conflict, NotFound, is_about

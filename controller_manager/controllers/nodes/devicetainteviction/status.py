@@ -4,9 +4,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.api.conditions import Condition
 from controller_manager.api.core.scheduling import NO_EXECUTE
 from controller_manager.api.dynamicresources.v1beta2 import DeviceTaintRule
+from controller_manager.api.meta import Condition
 
 IN_PROGRESS: Final = "EvictionInProgress"
 """The type of the only condition of a rule."""

@@ -4,8 +4,7 @@ import asyncio
 from typing import Final, NoReturn
 
 from controller_manager.api.core.v1 import NODES, Node
-from controller_manager.api.meta import is_deleting
-from controller_manager.api.resource import metadata_of
+from controller_manager.api.meta import is_deleting, metadata_of
 from controller_manager.client.events.recorder import NORMAL
 from controller_manager.client.rest.errors import (
     APIError,

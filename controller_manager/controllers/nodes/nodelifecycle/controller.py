@@ -11,7 +11,7 @@ from typing import Final
 
 from controller_manager.api.coordination.v1 import LEASE_RENEWALS, LeaseRenewal
 from controller_manager.api.core.v1 import NODES, PODS, Node, NodeMeta, Pod
-from controller_manager.api.resource import metadata_of
+from controller_manager.api.meta import metadata_of
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest.errors import (

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from controller_manager.api.conditions import find_condition
 from controller_manager.api.core.v1 import Node, NodeCondition
+from controller_manager.api.meta import find_condition
 
 from .topology import Count, is_excluded, zone_of
 

@@ -12,9 +12,8 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry, Counter
 
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
-from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.meta import is_deleting, key_of, metadata_of
 from controller_manager.api.pods import is_terminal
-from controller_manager.api.resource import metadata_of
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import (

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from controller_manager.api.core.v1 import NODE_TTL, NODES, Node
-from controller_manager.api.resource import metadata_of
+from controller_manager.api.meta import metadata_of
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler

@@ -16,8 +16,7 @@ from controller_manager.api.dynamicresources.v1 import (
     ResourceClaim,
     ResourceClaimTemplate,
 )
-from controller_manager.api.meta import controller_of, is_deleting, key_of
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource, controller_of, is_deleting, key_of
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.client import DeleteOptions

@@ -7,7 +7,6 @@ from typing import Final
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from controller_manager.api.conditions import Condition
 from controller_manager.api.dynamicresources.v1 import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
@@ -19,7 +18,7 @@ from controller_manager.api.dynamicresources.v1alpha3 import (
     ResourcePoolStatusRequest,
     ResourcePoolStatusRequestStatus,
 )
-from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.meta import Condition, is_deleting, key_of
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import (

@@ -11,10 +11,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller_manager.api.conditions import true_condition
 from controller_manager.api.core.v1 import NODES, PODS, AttachedVolume, Node, Pod
 from controller_manager.api.core.volumes import PersistentVolume
-from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.meta import is_deleting, key_of, true_condition
 from controller_manager.api.pods import has_stopped
 from controller_manager.api.storage.v1 import ATTACHMENTS, Attachment
 from controller_manager.control.pod_indexes import PODS_BY_NODE

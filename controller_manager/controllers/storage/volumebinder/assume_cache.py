@@ -16,8 +16,12 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
-from controller_manager.api.meta import KubeObject, key_of, resource_version_number
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import (
+    KubeObject,
+    Resource,
+    key_of,
+    resource_version_number,
+)
 from controller_manager.client.rest.errors import InvalidName, NotFound, is_about
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext

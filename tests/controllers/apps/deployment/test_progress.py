@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from controller_manager.api.apps.v1 import Deployment, DeploymentStatus
-from controller_manager.api.conditions import find_condition
+from controller_manager.api.meta import find_condition
 from controller_manager.controllers.apps.deployment.status import (
     PROGRESSING,
     condition,

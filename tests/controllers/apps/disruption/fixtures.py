@@ -9,12 +9,12 @@ from unittest import mock
 from controller_manager.api.apps.v1 import REPLICASETS
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.meta import AnyResource
 from controller_manager.api.policy.v1 import (
     BUDGETS,
     PodDisruptionBudget,
     PodDisruptionBudgetStatus,
 )
-from controller_manager.api.resource import AnyResource
 from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.transport import (
     Request,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_manager.api.conditions import Condition
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.meta import Condition
 from controller_manager.api.policy.v1 import PodDisruptionBudgetStatus
 from controller_manager.api.scalars import IntOrString, IntOrStringError
 from controller_manager.api.selectors import LabelSelector

@@ -5,7 +5,7 @@ import pytest
 from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS, STATEFUL_SETS
 from controller_manager.api.core.v1 import REPLICATION_CONTROLLERS
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 from tests.clusters import Cluster
 from tests.controllers.apps.disruption.fixtures import (
     Guard,

@@ -14,7 +14,7 @@ from controller_manager.api.apps.v1 import DEPLOYMENTS, STATEFUL_SETS
 from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import Resource
 from controller_manager.options.config import Config
 from tests.clusters import make_config
 from tests.controllers.apps.statefulset.builders import stateful_set_json

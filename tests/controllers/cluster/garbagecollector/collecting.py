@@ -10,8 +10,7 @@ import msgspec
 
 from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import PartialObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import (
     DeleteOptions,

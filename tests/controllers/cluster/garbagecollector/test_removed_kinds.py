@@ -8,8 +8,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import CONFIG_MAPS
-from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import (
+    OwnerReference,
+    PartialMetadata,
+    PartialObject,
+    Resource,
+)
 from controller_manager.client.discovery.resources import Discovery, ServedResource
 from controller_manager.controllers.cluster.garbagecollector.graph import Graph
 from controller_manager.controllers.cluster.garbagecollector.monitors import (

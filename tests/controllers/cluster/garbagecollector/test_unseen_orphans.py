@@ -10,7 +10,7 @@ from controller_manager.api.apps.v1 import STATEFUL_SETS
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 from controller_manager.client.rest.client import PropagationPolicy
 from controller_manager.client.rest.transport import Request, Response
 from tests.controllers.apps.statefulset.builders import (

@@ -7,7 +7,7 @@ from typing import Any
 from unittest import mock
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import Resource
 from controller_manager.client.rest.client import (
     DeleteOptions,
     PatchType,

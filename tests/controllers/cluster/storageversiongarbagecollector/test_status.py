@@ -9,8 +9,7 @@ from controller_manager.api.apiserverinternal.v1alpha1 import (
     StorageVersion,
     StorageVersionStatus,
 )
-from controller_manager.api.conditions import Condition
-from controller_manager.api.meta import ObjectMeta
+from controller_manager.api.meta import Condition, ObjectMeta
 from controller_manager.controllers.cluster.storageversiongarbagecollector.controller import (  # noqa: E501 - a long name
     servers_of,
     status_without,

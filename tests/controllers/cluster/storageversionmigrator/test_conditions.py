@@ -4,8 +4,7 @@ from typing import Final
 
 import pytest
 
-from controller_manager.api.conditions import Condition
-from controller_manager.api.meta import ObjectMeta
+from controller_manager.api.meta import Condition, ObjectMeta
 from controller_manager.api.storagemigration.v1beta1 import (
     GroupResource,
     StorageVersionMigration,

@@ -5,7 +5,7 @@ from typing import Any
 from controller_manager.api.core.v1 import EVENTS, PODS
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import Resource
 from controller_manager.client.rest.client import PatchType
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, make_config

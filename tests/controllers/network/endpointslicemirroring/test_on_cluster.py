@@ -10,8 +10,7 @@ from controller_manager.api.core.services import ENDPOINTS, SERVICES
 from controller_manager.api.core.v1 import EVENTS, NAMESPACES
 from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import labels_of
-from controller_manager.api.resource import Resource
+from controller_manager.api.meta import Resource, labels_of
 from controller_manager.controllers.network.endpointslicemirroring import (
     MirroringOptions,
 )

@@ -2,13 +2,13 @@
 
 import pytest
 
-from controller_manager.api.conditions import Condition
 from controller_manager.api.dynamicresources.v1 import DeviceTaint
 from controller_manager.api.dynamicresources.v1beta2 import (
     DeviceTaintRule,
     DeviceTaintRuleMeta,
     DeviceTaintRuleSpec,
 )
+from controller_manager.api.meta import Condition
 from controller_manager.controllers.nodes.devicetainteviction.status import (
     Counts,
     condition_of,

@@ -10,8 +10,13 @@ from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import KubeObject, Status, StatusDetails, key_of
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import (
+    AnyResource,
+    KubeObject,
+    Status,
+    StatusDetails,
+    key_of,
+)
 from controller_manager.api.storage.v1 import STORAGE_CLASSES, StorageClass
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.controllers.storage.volumebinder.binding import (

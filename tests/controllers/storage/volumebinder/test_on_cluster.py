@@ -11,7 +11,7 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import EVENTS, PODS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.resource import AnyResource
+from controller_manager.api.meta import AnyResource
 from controller_manager.client.rest.client import DeleteOptions, PatchType
 from controller_manager.client.rest.transport import Request, Response, Transport
 from controller_manager.controllers.storage.volumebinder.options import (
