@@ -1,7 +1,8 @@
-"""What all objects share: metadata, owners, resources, conditions (apimachinery's meta).
+"""What all objects share: metadata, owners, resources and conditions.
 
 A `Resource` is the URL path and the type of the objects of one kind. Pods, nodes, jobs,
-claims and deployments have conditions with fields of their own.
+claims and deployments have conditions with fields of their own. Upstream: apimachinery,
+pkg/apis/meta/v1 and pkg/api/meta.
 """
 
 import re
