@@ -15,8 +15,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, ControllerRevision
-from controller_manager.api.core.equality import canonical_template, without_empty
-from controller_manager.api.core.pod_defaults import default_pod_spec
+from controller_manager.api.core.pod_templates import (
+    canonical_template,
+    default_pod_spec,
+    without_empty,
+)
 from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.json_objects import JSON, object_at
 from controller_manager.api.meta import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_manager.api.core.equality import (
+from controller_manager.api.core.pod_templates import (
     canonical_amount,
     canonical_spec,
     canonical_template,

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from controller_manager.api.core.pod_defaults import default_pod_spec
+from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
 
 

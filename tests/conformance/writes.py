@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from controller_manager.api.core.pod_defaults import default_pod_spec
+from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.batch.job.strategy import KIND as JOB
 from controller_manager.devcluster.kinds.claim_defaults import default_claim

@@ -1,6 +1,6 @@
 """The defaults of a pod's spec (pkg/apis/core/v1/defaults.go)."""
 
-from controller_manager.api.core.pod_defaults import default_pod_spec
+from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
 
 

@@ -17,7 +17,7 @@ from controller_manager.api.apps.v1 import (
     ReplicaSet,
     ReplicaSetSpec,
 )
-from controller_manager.api.core.equality import canonical_spec, without_empty
+from controller_manager.api.core.pod_templates import canonical_spec, without_empty
 from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.meta import (
     ObjectMeta,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
-from controller_manager.api.core.pod_defaults import default_pod_spec
+from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_host_ports
