@@ -22,7 +22,7 @@ from controller_manager.runtime.registry import Registry, RegistryError, RootCau
 
 if TYPE_CHECKING:  # the registry is read for --help, too
     from controller_manager.client.rest.client import Client
-    from controller_manager.client.rest.server_clock import ServerClock
+    from controller_manager.client.rest.request import ServerClock
 
 ENTRY_POINTS: Final = "controller_manager.controllers"
 

@@ -19,7 +19,7 @@ from controller_manager.client.identity.credentials import (
 )
 from controller_manager.client.identity.kubeconfig import read_kubeconfig
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.server_clock import ServerClock
+from controller_manager.client.rest.request import ServerClock
 from controller_manager.clock import Clock, SystemClock
 from controller_manager.explain.cause import Explanation, State, worst
 from controller_manager.explain.explainer import (

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from controller_manager.client.rest.request import ServerClock
 from controller_manager.clock import Clock
 from controller_manager.observability.connections import LookUpSeconds
 from controller_manager.observability.logs import Logger
@@ -22,7 +23,6 @@ from .leadership.fencing import FencedTransport, Ownership, PermanentOwnership
 from .rest.client import Client, RequestMetrics, WriteHook, ignore_write
 from .rest.limits import RequestLimiter
 from .rest.request import WarningHeaders
-from .rest.server_clock import ServerClock
 from .rest.transport import Transport
 
 IN_FLIGHT: Final = 64

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.server_clock import ServerClock
+from controller_manager.client.rest.request import ServerClock
 from controller_manager.client.rest.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.manager.left_out_controllers import starting_controllers

@@ -4,7 +4,7 @@ from typing import Final
 
 from controller_manager.api.meta import AnyResource
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.server_clock import ServerClock
+from controller_manager.client.rest.request import ServerClock
 from controller_manager.client.rest.transport import Transport
 from controller_manager.clock import Clock
 from controller_manager.runtime.registry import RootCause

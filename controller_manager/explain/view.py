@@ -19,7 +19,7 @@ from controller_manager.client.rest.errors import (
     ProtocolError,
     TransportError,
 )
-from controller_manager.client.rest.server_clock import ServerClock
+from controller_manager.client.rest.request import ServerClock
 
 from .items import Item
 

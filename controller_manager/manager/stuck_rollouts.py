@@ -19,7 +19,7 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.meta import AnyResource
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.server_clock import ServerClock
+from controller_manager.client.rest.request import ServerClock
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger

@@ -19,7 +19,7 @@ from .descriptor import Descriptor
 
 if TYPE_CHECKING:  # the registry, which --help reads, has the function
     from controller_manager.client.rest.client import Client
-    from controller_manager.client.rest.server_clock import ServerClock
+    from controller_manager.client.rest.request import ServerClock
 
 
 class RootCause(Struct, frozen=True):

@@ -10,7 +10,7 @@ import msgspec
 import yaml
 
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.server_clock import ServerClock
+from controller_manager.client.rest.request import ServerClock
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.admission.plugins import ON_BY_DEFAULT
 from controller_manager.devcluster.commands import demo_config

@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.core.v1 import NAMESPACES, PODS
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.server_clock import ServerClock
+from controller_manager.client.rest.request import ServerClock
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.server.security.authentication import User

@@ -13,7 +13,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.storagemigration.v1beta1 import STORAGE_VERSION_MIGRATIONS
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import NotFound
-from controller_manager.client.rest.server_clock import ServerClock
+from controller_manager.client.rest.request import ServerClock
 from controller_manager.explain.explainer import explain_target
 from controller_manager.explain.target import parse_target
 from controller_manager.explain.view import Unread, View

@@ -22,7 +22,7 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.meta import AnyResource, ObjectMeta
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.server_clock import ServerClock
+from controller_manager.client.rest.request import ServerClock
 from controller_manager.client.rest.transport import (
     Request,
     Response,

@@ -176,8 +176,11 @@ async def test_a_status_and_a_scale_are_updated_on_their_own(
     where = DEPLOYMENTS, "default", "web"
     patch = {"spec": {"replicas": 9}, "status": {"readyReplicas": 2}}
     await client.patch(*where, patch, PatchType.MERGE, "status")
-    assert (await client.get_scale(*where)).spec.replicas == 3
-    scale = await client.update_scale(*where, 5)
+    scale = await client.get_scale(*where)
+    assert scale.spec.replicas == 3
+    body = {"spec": {"replicas": 5}}
+    await client.patch(*where, body, PatchType.MERGE, "scale")
+    scale = await client.get_scale(*where)
     assert scale.spec.replicas == 5
     view = await client.get_json(*where)
     assert (view["spec"]["replicas"], view["status"]["readyReplicas"]) == (5, 2)

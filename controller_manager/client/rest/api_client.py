@@ -29,11 +29,11 @@ from controller_manager.api.meta import (
 from controller_manager.version import USER_AGENT
 
 from .api_answer import Answer, CallTimeout, Endings
+from .client import WriteHook
 from .errors import InvalidName, RequestTimeout, is_success
 from .request import LIST_TIMEOUT, RESTClient, refusal_of
 from .serializer import APPLY_PATCH
 from .transport import LARGEST_LIST, READS, Query, Request, Response
-from .writer import WriteHook
 
 _Parameters = Mapping[str, object] | Iterable[tuple[str, object]]
 

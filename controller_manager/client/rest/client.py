@@ -1,7 +1,26 @@
-"""The client: typed verbs (get, list, watch, create, ...) over a transport."""
+"""The client: typed verbs over a transport (controller-runtime: client.Client).
 
-from typing import TYPE_CHECKING
+A client is a `Reader` (get, list, watch) and a `Writer` (create, update, patch, apply,
+delete).
+"""
 
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from controller_manager.api.autoscaling.v1 import Scale
+from controller_manager.api.meta import (
+    AnyResource,
+    CompleteObject,
+    KubeObject,
+    PartialObject,
+    Resource,
+    metadata_of,
+)
 from controller_manager.clock import Clock
 from controller_manager.options.config import WRITE_TIMEOUT
 
@@ -15,17 +34,30 @@ from .options import (
     PropagationPolicy,
     WatchOptions,
 )
-from .reader import Page, Reader
 from .request import (
     LIST_TIMEOUT,
     NoRequestMetrics,
     RequestMetrics,
     RESTClient,
+    ServerClock,
     WarningHeaders,
+    collection_path,
+    namespace_path,
+    object_path,
 )
-from .server_clock import ServerClock
-from .transport import Transport
-from .writer import WriteHook, Writer, ignore_write
+from .serializer import (
+    APPLY_PATCH,
+    JSON,
+    METADATA_LIST,
+    decode,
+    decode_list,
+    encode,
+    headers_of,
+    require_complete,
+    unreadable,
+)
+from .transport import LARGEST_LIST, Query, Request, Response, Transport
+from .watch import EventDecoder, WatchEvent, lines_of
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
@@ -47,6 +79,408 @@ __all__ = [
     "WriteHook",
     "ignore_write",
 ]
+
+ObjectT = TypeVar("ObjectT", bound=KubeObject)
+DecodedT = TypeVar("DecodedT")
+
+_BATCH: Final = 256
+"""Events of a watch that are decoded at once: for pods this takes 2 ms."""
+
+
+class Page(Struct, Generic[ObjectT], frozen=True):
+    """One page of a list; `continue_` is empty on the last."""
+
+    items: list[ObjectT]
+    resource_version: str
+    continue_: str
+
+
+class Reader:
+    """Reads objects of any resource; see `Client`."""
+
+    def __init__(self, rest: RESTClient) -> None:
+        self._rest = rest
+
+    async def raw(
+        self,
+        method: str,
+        path: str,
+        *,
+        accept: str = "",
+        timeout: float = 10.0,  # noqa: ASYNC109 - it bounds one exchange
+    ) -> Response:
+        """Send a request without rate limit and types, e.g. to ``/healthz``.
+
+        A read is sent once more if its connection breaks; no other error is retried.
+        """
+        headers = {"accept": accept} if accept else {}
+        request = Request(method, path, headers=headers, timeout=timeout)
+        return await self._rest.raw(request)
+
+    async def get(
+        self, resource: Resource[ObjectT], namespace: str, name: str
+    ) -> ObjectT:
+        """Return one object as it is in etcd (a quorum read)."""
+        path = object_path(resource, namespace, name)
+        answer = await self._rest.call(
+            Request("GET", path, headers=headers_of(resource))
+        )
+        return decode(resource.type, answer)
+
+    async def get_json(
+        self, resource: AnyResource, namespace: str, name: str
+    ) -> dict[str, Any]:
+        """Return one object with all its fields, also those that no type has."""
+        path = object_path(resource, namespace, name)
+        answer = await self._rest.call(Request("GET", path, headers=JSON))
+        return decode(dict[str, Any], answer)
+
+    async def read(
+        self, path: str, object_type: type[DecodedT], query: Query = ()
+    ) -> DecodedT:
+        """Return what the server answers for a path that belongs to no resource.
+
+        For example the metrics of an aggregated API. Each segment of the path must
+        have been checked, see `api.meta.segment`.
+        """
+        answer = await self._rest.call(Request("GET", path, query=query, headers=JSON))
+        return decode(object_type, answer)
+
+    async def list_page(
+        self,
+        resource: Resource[ObjectT],
+        namespace: str = "",
+        options: ListOptions | None = None,
+    ) -> Page[ObjectT]:
+        """Return one page of a list."""
+        request = Request(
+            "GET",
+            collection_path(resource, namespace),
+            query=(options or ListOptions()).query(),
+            headers=METADATA_LIST if resource.metadata_only else JSON,
+            timeout=LIST_TIMEOUT,
+            largest_answer=LARGEST_LIST,
+        )
+        answer = await self._rest.call(request)
+        try:
+            page = await decode_list(resource.type, answer.body)
+        except msgspec.DecodeError as error:
+            raise unreadable(error) from error
+        metadata = page.metadata
+        return Page(page.items or [], metadata.resource_version, metadata.continue_)
+
+    async def list_all(
+        self,
+        resource: Resource[ObjectT],
+        namespace: str = "",
+        options: ListOptions | None = None,
+        page_size: int = 500,
+    ) -> AsyncIterator[Page[ObjectT]]:
+        """Yield the pages of a list.
+
+        Raises Expired if the list takes so long that the server has dropped its
+        version; the caller must then discard the pages that it got before.
+        """
+        options = options or ListOptions()
+        token = ""
+        while True:
+            page = await self.list_page(
+                resource, namespace, _next_page(options, token, page_size)
+            )
+            yield page
+            token = page.continue_
+            if not token:
+                return
+
+    async def watch(
+        self,
+        resource: Resource[ObjectT],
+        namespace: str = "",
+        options: WatchOptions | None = None,
+        decoder: EventDecoder[ObjectT] | None = None,
+    ) -> AsyncGenerator[list[WatchEvent[ObjectT]], None]:
+        """Yield the events of a watch; events that arrive together form a batch.
+
+        `decoder` decodes their lines; without it, that of the resource's type does.
+
+        The first batch is empty: it means that the server has begun to answer. The
+        generator ends when the server ends the stream. Close the generator
+        (`contextlib.aclosing`) to close the connection.
+        """
+        options = options or WatchOptions()
+        request = Request(
+            "GET",
+            collection_path(resource, namespace),
+            query=options.query(),
+            headers=headers_of(resource),
+            timeout=options.idle_timeout,
+        )
+        stream = await self._rest.open(request)
+        try:
+            yield []
+            decode_line = (decoder or _event_decoder(resource.type)).decode
+            # Close them at once, not when Python's garbage collector finds them.
+            async with (
+                aclosing(stream.chunks()) as chunks,
+                aclosing(lines_of(chunks)) as batches,
+            ):
+                async for lines in batches:
+                    for start in range(0, len(lines), _BATCH):
+                        batch = lines[start : start + _BATCH]
+                        yield [decode_line(line) for line in batch]
+        finally:
+            await stream.close()
+
+    async def get_scale(
+        self, resource: AnyResource, namespace: str, name: str
+    ) -> Scale:
+        """Return the scale subresource."""
+        path = object_path(resource, namespace, name, "scale")
+        answer = await self._rest.call(Request("GET", path, headers=JSON))
+        return decode(Scale, answer)
+
+
+@cache
+def _event_decoder(object_type: type[ObjectT]) -> EventDecoder[ObjectT]:
+    return EventDecoder(object_type)
+
+
+def _next_page(options: ListOptions, token: str, limit: int) -> ListOptions:
+    return ListOptions(
+        label_selector=options.label_selector,
+        field_selector=options.field_selector,
+        limit=limit,
+        continue_=token,
+        # The token of a continued list contains the version.
+        resource_version="" if token else options.resource_version,
+        resource_version_match="" if token else options.resource_version_match,
+    )
+
+
+CompleteT = TypeVar("CompleteT", bound=CompleteObject)
+
+WriteHook = Callable[[AnyResource, KubeObject], None]
+"""Called after each create, update and patch, with the object as stored."""
+
+
+def ignore_write(resource: AnyResource, obj: KubeObject) -> None:
+    """Do nothing after a write."""
+
+
+class Writer:
+    """Writes objects of any resource; see `Client`."""
+
+    def __init__(self, rest: RESTClient, on_write: WriteHook = ignore_write) -> None:
+        self._rest = rest
+        self._on_write = on_write
+
+    async def create(self, resource: Resource[CompleteT], obj: CompleteT) -> CompleteT:
+        """Create `obj` in its namespace; return it as stored.
+
+        Raises TypeError for a projection; see `update`.
+        """
+        body = encode(resource, obj)
+        path = namespace_path(resource, obj.metadata.namespace)
+        answer = await self._rest.write("POST", path, body)
+        return self._stored(resource, answer)
+
+    async def try_create(
+        self, resource: Resource[CompleteT], obj: CompleteT
+    ) -> CompleteT:
+        """Return `obj` as `create` would store it, after admission; store nothing."""
+        body = encode(resource, obj)
+        path = namespace_path(resource, obj.metadata.namespace)
+        query = (("dryRun", "All"),)
+        answer = await self._rest.write("POST", path, body, query=query)
+        return decode(resource.type, answer)
+
+    async def create_for_metadata(
+        self, resource: Resource[CompleteT], obj: CompleteT
+    ) -> PartialObject:
+        """Create `obj` as `create` does, but ask only for the metadata as stored."""
+        body = encode(resource, obj)
+        return await self.create_json(
+            metadata_of(resource), obj.metadata.namespace, body
+        )
+
+    async def create_json(
+        self, resource: Resource[ObjectT], namespace: str, body: bytes
+    ) -> ObjectT:
+        """Create the object that `body` holds as JSON; return it as stored."""
+        path = namespace_path(resource, namespace)
+        answer = await self._rest.write(
+            "POST", path, body, headers=headers_of(resource)
+        )
+        return self._stored(resource, answer)
+
+    async def create_subresource(
+        self,
+        resource: AnyResource,
+        namespace: str,
+        name: str,
+        subresource: str,
+        body: CompleteT,
+    ) -> CompleteT:
+        """Post `body` to a subresource; return the answer, of the same type."""
+        require_complete(body)
+        path = object_path(resource, namespace, name, subresource)
+        answer = await self._rest.write("POST", path, msgspec.json.encode(body))
+        return decode(type(body), answer)
+
+    async def update(
+        self, resource: Resource[CompleteT], obj: CompleteT, subresource: str = ""
+    ) -> CompleteT:
+        """Replace an object (or its ``status``); return it as stored.
+
+        Raises Conflict if the stored object has another resource version than `obj`.
+        Raises TypeError for a projection, before anything is sent: the server would
+        delete the fields that a projection lacks.
+        """
+        body = encode(resource, obj)
+        return await self._replace(resource, obj, body, subresource)
+
+    async def update_for_metadata(
+        self, resource: Resource[CompleteT], obj: CompleteT, subresource: str = ""
+    ) -> PartialObject:
+        """Replace `obj` as `update` does, but ask only for the metadata as stored."""
+        body = encode(resource, obj)
+        return await self._replace(metadata_of(resource), obj, body, subresource)
+
+    async def _replace(
+        self,
+        resource: Resource[ObjectT],
+        obj: CompleteObject,
+        body: bytes,
+        subresource: str,
+    ) -> ObjectT:
+        metadata = obj.metadata
+        path = object_path(resource, metadata.namespace, metadata.name, subresource)
+        answer = await self._rest.write("PUT", path, body, headers=headers_of(resource))
+        return self._stored(resource, answer)
+
+    async def update_json(
+        self, resource: Resource[ObjectT], obj: Mapping[str, Any]
+    ) -> ObjectT:
+        """Replace an object with an edited one that `get_json` returned."""
+        metadata = obj["metadata"]
+        namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
+        path = object_path(resource, namespace, name)
+        body = msgspec.json.encode(obj)
+        answer = await self._rest.write("PUT", path, body, headers=headers_of(resource))
+        return self._stored(resource, answer)
+
+    async def patch(
+        self,
+        resource: Resource[ObjectT],
+        namespace: str,
+        name: str,
+        patch: Any,  # noqa: ANN401 - any JSON
+        patch_type: PatchType = PatchType.STRATEGIC,
+        subresource: str = "",
+    ) -> ObjectT:
+        """Change some fields; return the object as stored.
+
+        A resourceVersion or uid in the patch's metadata is a precondition.
+        """
+        path = object_path(resource, namespace, name, subresource)
+        headers = {**headers_of(resource), "content-type": patch_type}
+        body = msgspec.json.encode(patch)
+        answer = await self._rest.write("PATCH", path, body, headers=headers)
+        return self._stored(resource, answer)
+
+    async def apply(
+        self,
+        resource: Resource[ObjectT],
+        name: str,
+        config: Mapping[str, Any],
+        field_manager: str,
+        subresource: str = "",
+        namespace: str = "",
+    ) -> ObjectT:
+        """Apply a configuration of an object; return it as stored.
+
+        `namespace` is empty for a cluster-scoped object.
+
+        It takes fields from other managers (server-side apply with force). Fields that
+        `field_manager` applied before, and that `config` lacks, are removed unless
+        somebody else owns them. A uid in the configuration's metadata is a
+        precondition; without it an object that is gone is created again.
+        """
+        path = object_path(resource, namespace, name, subresource)
+        named = {**config.get("metadata", {}), "name": name}
+        if namespace:
+            named["namespace"] = namespace
+        head = {"apiVersion": resource.api_version, "kind": resource.kind}
+        body = msgspec.json.encode({**head, **config, "metadata": named})
+        query = (("fieldManager", field_manager), ("force", "true"))
+        headers = {**headers_of(resource), "content-type": APPLY_PATCH}
+        answer = await self._rest.write(
+            "PATCH", path, body, headers=headers, query=query
+        )
+        return self._stored(resource, answer)
+
+    async def rewrite(
+        self, resource: Resource[ObjectT], obj: ObjectT, field_manager: str
+    ) -> ObjectT:
+        """Have an object stored again, unchanged, in today's version and encoding.
+
+        It applies no field at all. Raises Conflict if the object is not the same any
+        more as `obj`.
+        """
+        metadata = obj.metadata
+        path = object_path(resource, metadata.namespace, metadata.name)
+        same = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
+        head = {"apiVersion": resource.api_version, "kind": resource.kind}
+        answer = await self._rest.write(
+            "PATCH",
+            path,
+            msgspec.json.encode({**head, "metadata": same}),
+            headers={**headers_of(resource), "content-type": APPLY_PATCH},
+            query=(("fieldManager", field_manager),),
+        )
+        return self._stored(resource, answer)
+
+    def _stored(self, resource: Resource[ObjectT], answer: Response) -> ObjectT:
+        """Decode the object in the answer to a write, and call the write hook."""
+        stored = decode(resource.type, answer)
+        self._on_write(resource, stored)
+        return stored
+
+    async def delete(
+        self,
+        resource: AnyResource,
+        namespace: str,
+        name: str,
+        options: DeleteOptions | None = None,
+    ) -> None:
+        """Delete an object; it stays until its finalizers are removed."""
+        path = object_path(resource, namespace, name)
+        body = (options or DeleteOptions()).encode()
+        await self._rest.write("DELETE", path, body)
+
+    async def delete_collection(
+        self,
+        resource: AnyResource,
+        namespace: str,
+        options: DeleteOptions | None = None,
+    ) -> None:
+        """Delete all objects of a resource in a namespace."""
+        path = namespace_path(resource, namespace)
+        body = (options or DeleteOptions()).encode()
+        # The answer has all the objects.
+        await self._rest.write(
+            "DELETE", path, body, timeout=LIST_TIMEOUT, largest=LARGEST_LIST
+        )
+
+    async def replace_scale(self, resource: AnyResource, scale: Scale) -> Scale:
+        """Replace a scale that `get_scale` returned; return it as stored.
+
+        Raises Conflict if the object has changed since.
+        """
+        namespace, name = scale.metadata.namespace, scale.metadata.name
+        path = object_path(resource, namespace, name, "scale")
+        answer = await self._rest.write("PUT", path, msgspec.json.encode(scale))
+        return decode(Scale, answer)
 
 
 class Client(Reader, Writer):

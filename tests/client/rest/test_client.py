@@ -33,7 +33,7 @@ from controller_manager.client.rest.client import (
     WatchOptions,
 )
 from controller_manager.client.rest.limits import RequestLimiter
-from controller_manager.client.rest.server_clock import ServerClock
+from controller_manager.client.rest.request import ServerClock
 from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.client.rest.watch import Added, Bookmark, Deleted, Modified
 from controller_manager.clock import LoopClock
@@ -57,6 +57,15 @@ def deployment(name: str = "web", replicas: int = 2) -> Deployment:
     )
 
 
+async def scale_to(client: Client, replicas: int) -> Scale:
+    """Set the replicas of the deployment through its scale."""
+    scale = await client.get_scale(DEPLOYMENTS, "default", "web")
+    spec = msgspec.structs.replace(scale.spec, replicas=replicas)
+    return await client.replace_scale(
+        DEPLOYMENTS, msgspec.structs.replace(scale, spec=spec)
+    )
+
+
 async def test_an_object_goes_through_all_verbs(cluster: Cluster) -> None:
     """Create, get, update, patch, scale, status, delete."""
     client = cluster.client
@@ -72,7 +81,7 @@ async def test_an_object_goes_through_all_verbs(cluster: Cluster) -> None:
         DEPLOYMENTS, "default", "web", {"spec": {"paused": True}}, PatchType.MERGE
     )
     assert patched.spec.paused
-    scale = await client.update_scale(DEPLOYMENTS, "default", "web", 7)
+    scale = await scale_to(client, 7)
     assert scale == await client.get_scale(DEPLOYMENTS, "default", "web")
     assert scale.spec.replicas == 7
     current = await client.get(DEPLOYMENTS, "default", "web")
@@ -214,7 +223,7 @@ async def test_a_watch_shows_every_change(cluster: Cluster) -> None:
         async for batch in stream:
             seen += batch
             if len(seen) == 2:
-                await client.update_scale(DEPLOYMENTS, "default", "web", 9)
+                await scale_to(client, 9)
             elif len(seen) == 3:
                 await client.delete(DEPLOYMENTS, "default", "web")
     assert seen[0] == Added(first)
@@ -505,7 +514,7 @@ async def test_a_name_that_leads_to_another_path_is_not_sent(name: str) -> None:
         client.delete(PODS, "default", name),
         client.delete_collection(PODS, name),
         client.get_scale(PODS, "default", name),
-        client.update_scale(PODS, "default", name, 1),
+        client.replace_scale(PODS, Scale(metadata=here.metadata)),
     ]
     for attempt in attempts:
         with pytest.raises(errors.InvalidName, match=r"may not be '\.' or '\.\.'"):
@@ -538,7 +547,6 @@ def on_an_object(client: Client, namespace: str, name: str) -> dict[str, Any]:
         "rewrite": client.rewrite(DEPLOYMENTS, here, "me"),
         "delete": client.delete(PODS, namespace, name),
         "get_scale": client.get_scale(DEPLOYMENTS, namespace, name),
-        "update_scale": client.update_scale(DEPLOYMENTS, namespace, name, 1),
         "replace_scale": client.replace_scale(DEPLOYMENTS, Scale(metadata=metadata)),
     }
 

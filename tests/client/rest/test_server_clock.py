@@ -5,7 +5,7 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
-from controller_manager.client.rest.server_clock import parse_date
+from controller_manager.client.rest.request import parse_date
 
 _NOON = datetime(2026, 11, 28, 12, 37, 5, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from controller_manager.client.rest.client import DeleteOptions
-from controller_manager.client.rest.server_clock import ServerClock
+from controller_manager.client.rest.request import ServerClock
 from controller_manager.controllers.certificates.podcertificaterequestcleaner import (
     controller,
 )
