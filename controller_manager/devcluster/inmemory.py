@@ -58,7 +58,8 @@ class InMemoryTransport:
         """Call the handler; read a stream to its end."""
         try:
             async with asyncio.timeout(request.timeout):
-                request.before_write()
+                if request.before_write is not None:
+                    request.before_write()
                 answer = await self._handler.handle(self._authenticated(request))
                 if isinstance(answer, Response):
                     return answer

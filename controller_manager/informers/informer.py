@@ -17,7 +17,7 @@ from controller_manager.api.meta import (
     resource_version_number,
 )
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.watch import EventDecoder
+from controller_manager.client.rest.serializer import EventDecoder
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.informers import InformerMetrics

@@ -16,7 +16,7 @@ from controller_manager.api.meta import (
     key_of,
     resource_version_number,
 )
-from controller_manager.client.rest import errors, watch
+from controller_manager.client.rest import errors, serializer
 from controller_manager.client.rest.client import (
     BUSY_IDLE_TIMEOUT,
     IDLE_TIMEOUT,
@@ -141,7 +141,7 @@ class Reflector(Generic[ObjectT]):
         100,000 objects were trimmed only at its end, the process would keep the memory.
         """
         self.transform = transform
-        self.decoder: watch.EventDecoder[ObjectT] | None = None
+        self.decoder: serializer.EventDecoder[ObjectT] | None = None
         """The decoder of watches, if it is not that of the resource's type."""
         self._metrics = metrics
         self._defects = defects
@@ -363,7 +363,10 @@ class Reflector(Generic[ObjectT]):
                     await self._deliver_all(batch)
                     continue
                 for number, event in enumerate(batch):
-                    if isinstance(event, watch.Bookmark) and event.ends_initial_events:
+                    if (
+                        isinstance(event, serializer.Bookmark)
+                        and event.ends_initial_events
+                    ):
                         listed, initial = initial, None
                         await self._complete(listed, event.resource_version)
                         await self._deliver_all(batch[number + 1 :])
@@ -425,14 +428,14 @@ class Reflector(Generic[ObjectT]):
             objects[key_of(obj)] = obj
 
     def _collect_initial(
-        self, initial: dict[str, ObjectT], event: watch.WatchEvent[ObjectT]
+        self, initial: dict[str, ObjectT], event: serializer.WatchEvent[ObjectT]
     ) -> None:
         match event:
-            case watch.Added(object=obj) | watch.Modified(object=obj):
+            case serializer.Added(object=obj) | serializer.Modified(object=obj):
                 self._add_listed(initial, [obj])
-            case watch.Deleted(object=obj):
+            case serializer.Deleted(object=obj):
                 initial.pop(key_of(obj), None)
-            case watch.Bookmark():
+            case serializer.Bookmark():
                 pass  # a bookmark before the end of the initial list has no effect
 
     async def _complete(
@@ -473,15 +476,15 @@ class Reflector(Generic[ObjectT]):
             msg = "the watch ended at once, without an event"
             raise errors.TransportError(msg)
 
-    async def _deliver_all(self, batch: list[watch.WatchEvent[ObjectT]]) -> None:
+    async def _deliver_all(self, batch: list[serializer.WatchEvent[ObjectT]]) -> None:
         self._sink.receiving(len(batch))
         for event in batch:
             self._deliver(event)
         self._sink.received(len(batch))
         await _yield_after_many(len(batch))
 
-    def _deliver(self, event: watch.WatchEvent[ObjectT]) -> None:
-        if isinstance(event, watch.Bookmark):
+    def _deliver(self, event: serializer.WatchEvent[ObjectT]) -> None:
+        if isinstance(event, serializer.Bookmark):
             version = event.resource_version
             number = resource_version_number(version)
             if number > self._version or not number:
@@ -496,10 +499,10 @@ class Reflector(Generic[ObjectT]):
             )
             return
         match event:
-            case watch.Added(object=obj) | watch.Modified(object=obj):
+            case serializer.Added(object=obj) | serializer.Modified(object=obj):
                 self._make_smaller(obj)
                 self._sink.changed(obj)
-            case watch.Deleted(object=obj):
+            case serializer.Deleted(object=obj):
                 self._sink.deleted(obj)
         self._advance(version, number)
 

@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.discovery.v1 import EndpointConditions, EndpointSlice
 from controller_manager.api.meta import AnyResource, PartialObject
-from controller_manager.client.rest.watch import EventDecoder
+from controller_manager.client.rest.serializer import EventDecoder
 
 from .pods.decoder import PodEventDecoder
 from .pods.transform import PodTransform

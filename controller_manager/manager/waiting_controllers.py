@@ -11,7 +11,7 @@ from controller_manager.client.rest.errors import (
     ProtocolError,
     TransportError,
 )
-from controller_manager.client.rest.watch import Bookmark
+from controller_manager.client.rest.serializer import Bookmark
 from controller_manager.control.all_resources import ESTABLISHING
 from controller_manager.observability.logs import Logger
 

@@ -245,7 +245,8 @@ class PreviewTransport:
             return refusal(nowhere, code, "MethodNotAllowed", why).answer
         if target.is_review and request.method == "POST":
             return await self._inner.request(request)
-        request.before_write()
+        if request.before_write is not None:
+            request.before_write()
         if target.is_event:
             if request.method == "POST":
                 return Response(HTTPStatus.CREATED, {}, request.body or b"{}")

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
+from controller_manager.client.rest.serializer import INITIAL_EVENTS_END
 from controller_manager.client.rest.transport import Query, Response, Stream
-from controller_manager.client.rest.watch import INITIAL_EVENTS_END
 
 from .answers import partial
 from .changes import Change

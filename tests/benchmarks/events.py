@@ -30,7 +30,7 @@ from rich.table import Table
 
 from controller_manager.api.core.v1 import PODS
 from controller_manager.client.builder import Connections
-from controller_manager.client.rest.watch import Bookmark, EventDecoder
+from controller_manager.client.rest.serializer import Bookmark, EventDecoder
 from controller_manager.manager.manager import STRICT_READS
 from controller_manager.observability.logs import silent_logger
 from tests.benchmarks.machine import usage_of

@@ -23,8 +23,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import Client, DeleteOptions, WatchOptions
 from controller_manager.client.rest.errors import NotFound, TransportError
+from controller_manager.client.rest.serializer import Added, Bookmark, Deleted, Modified
 from controller_manager.client.rest.transport import Request, Response, Stream
-from controller_manager.client.rest.watch import Added, Bookmark, Deleted, Modified
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.cluster import DevCluster

@@ -15,8 +15,8 @@ from controller_manager.api.core.v1 import CONFIG_MAPS, NODES, PODS, Pod, PodMet
 from controller_manager.api.meta import key_of, labels_of
 from controller_manager.client.rest.client import Client, PatchType
 from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.serializer import Modified
 from controller_manager.client.rest.transport import Request, Response, Stream
-from controller_manager.client.rest.watch import Modified
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.factory import InformerFactory

@@ -10,8 +10,8 @@ import pytest
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.core.v1 import CONFIG_MAPS, NODES, PODS
 from controller_manager.client.rest.client import Client, WatchOptions
+from controller_manager.client.rest.serializer import Bookmark
 from controller_manager.client.rest.transport import Request, Response, Stream
-from controller_manager.client.rest.watch import Bookmark
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.gates import FeatureGates

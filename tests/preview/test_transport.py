@@ -178,8 +178,8 @@ async def test_a_status_and_a_scale_are_updated_on_their_own(
     await client.patch(*where, patch, PatchType.MERGE, "status")
     scale = await client.get_scale(*where)
     assert scale.spec.replicas == 3
-    body = {"spec": {"replicas": 5}}
-    await client.patch(*where, body, PatchType.MERGE, "scale")
+    more = {"spec": {"replicas": 5}}
+    await client.patch(*where, more, PatchType.MERGE, "scale")
     scale = await client.get_scale(*where)
     assert scale.spec.replicas == 5
     view = await client.get_json(*where)

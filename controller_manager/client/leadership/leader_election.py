@@ -28,7 +28,7 @@ from controller_manager.client.rest.client import (
     Client,
     WatchOptions,
 )
-from controller_manager.client.rest.watch import Added, Bookmark, Deleted, Modified
+from controller_manager.client.rest.serializer import Added, Bookmark, Deleted, Modified
 from controller_manager.clock import Clock
 from controller_manager.observability.defects import Defects, count_nowhere
 from controller_manager.observability.logs import Logger

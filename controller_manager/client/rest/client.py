@@ -1,8 +1,4 @@
-"""The client: typed verbs over a transport (controller-runtime: client.Client).
-
-A client is a `Reader` (get, list, watch) and a `Writer` (create, update, patch, apply,
-delete).
-"""
+"""The client: typed verbs over a transport (controller-runtime: client.Client)."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
@@ -49,15 +45,17 @@ from .serializer import (
     APPLY_PATCH,
     JSON,
     METADATA_LIST,
+    EventDecoder,
+    WatchEvent,
     decode,
     decode_list,
     encode,
     headers_of,
+    lines_of,
     require_complete,
     unreadable,
 )
 from .transport import LARGEST_LIST, Query, Request, Response, Transport
-from .watch import EventDecoder, WatchEvent, lines_of
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
@@ -82,6 +80,7 @@ __all__ = [
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 DecodedT = TypeVar("DecodedT")
+CompleteT = TypeVar("CompleteT", bound=CompleteObject)
 
 _BATCH: Final = 256
 """Events of a watch that are decoded at once: for pods this takes 2 ms."""
@@ -95,11 +94,61 @@ class Page(Struct, Generic[ObjectT], frozen=True):
     continue_: str
 
 
-class Reader:
-    """Reads objects of any resource; see `Client`."""
+WriteHook = Callable[[AnyResource, KubeObject], None]
+"""Called after each create, update and patch, with the object as stored."""
 
-    def __init__(self, rest: RESTClient) -> None:
-        self._rest = rest
+
+def ignore_write(resource: AnyResource, obj: KubeObject) -> None:
+    """Do nothing after a write."""
+
+
+class Client:
+    """Verbs on resources, as one identity with its own rate limit.
+
+    Every method raises an `APIError` by reason when the server refuses, a
+    `TransportError` when there is no answer (a write may have been applied or
+    not, except with `NotSent`), and a `ProtocolError` when the answer cannot be
+    read. When the server asks for a retry (429 or 5xx with Retry-After), the client
+    retries up to ten times. When the connection breaks, the client retries a GET
+    once.
+    """
+
+    def __init__(  # noqa: PLR0913 - one for each part that a caller may replace
+        self,
+        transport: Transport,
+        clock: Clock,
+        limiter: RequestLimiter | None = None,
+        metrics: RequestMetrics | None = None,
+        warnings: WarningHeaders | None = None,
+        server_clock: ServerClock | None = None,
+        *,
+        in_flight: int = 0,
+        write_timeout: float = WRITE_TIMEOUT,
+        on_write: WriteHook = ignore_write,
+        limits_watches: bool = False,
+    ) -> None:
+        """Take the transport; without a limiter the rate is not limited.
+
+        At most `in_flight` requests are in flight at a time, not counting watches; 0
+        means no limit. The keys of syncs share them, see `Slots`. A write may take
+        `write_timeout` seconds from the moment at which it is sent. `on_write` is
+        called with each object that was created or changed, as stored. The rate limit
+        holds for watches only with `limits_watches`; client-go's never does.
+        """
+        self._on_write = on_write
+        self._rest = RESTClient(
+            transport,
+            clock,
+            limiter,
+            metrics,
+            warnings,
+            server_clock,
+            in_flight=in_flight,
+            write_timeout=write_timeout,
+            limits_watches=limits_watches,
+        )
+
+    # The verbs that read.
 
     async def raw(
         self,
@@ -239,40 +288,7 @@ class Reader:
         answer = await self._rest.call(Request("GET", path, headers=JSON))
         return decode(Scale, answer)
 
-
-@cache
-def _event_decoder(object_type: type[ObjectT]) -> EventDecoder[ObjectT]:
-    return EventDecoder(object_type)
-
-
-def _next_page(options: ListOptions, token: str, limit: int) -> ListOptions:
-    return ListOptions(
-        label_selector=options.label_selector,
-        field_selector=options.field_selector,
-        limit=limit,
-        continue_=token,
-        # The token of a continued list contains the version.
-        resource_version="" if token else options.resource_version,
-        resource_version_match="" if token else options.resource_version_match,
-    )
-
-
-CompleteT = TypeVar("CompleteT", bound=CompleteObject)
-
-WriteHook = Callable[[AnyResource, KubeObject], None]
-"""Called after each create, update and patch, with the object as stored."""
-
-
-def ignore_write(resource: AnyResource, obj: KubeObject) -> None:
-    """Do nothing after a write."""
-
-
-class Writer:
-    """Writes objects of any resource; see `Client`."""
-
-    def __init__(self, rest: RESTClient, on_write: WriteHook = ignore_write) -> None:
-        self._rest = rest
-        self._on_write = on_write
+    # The verbs that write.
 
     async def create(self, resource: Resource[CompleteT], obj: CompleteT) -> CompleteT:
         """Create `obj` in its namespace; return it as stored.
@@ -482,54 +498,6 @@ class Writer:
         answer = await self._rest.write("PUT", path, msgspec.json.encode(scale))
         return decode(Scale, answer)
 
-
-class Client(Reader, Writer):
-    """Verbs on resources, as one identity with its own rate limit.
-
-    Every method raises an `APIError` by reason when the server refuses, a
-    `TransportError` when there is no answer (a write may have been applied or
-    not, except with `NotSent`), and a `ProtocolError` when the answer cannot be
-    read. When the server asks for a retry (429 or 5xx with Retry-After), the client
-    retries up to ten times. When the connection breaks, the client retries a GET
-    once.
-    """
-
-    def __init__(  # noqa: PLR0913 - one for each part that a caller may replace
-        self,
-        transport: Transport,
-        clock: Clock,
-        limiter: RequestLimiter | None = None,
-        metrics: RequestMetrics | None = None,
-        warnings: WarningHeaders | None = None,
-        server_clock: ServerClock | None = None,
-        *,
-        in_flight: int = 0,
-        write_timeout: float = WRITE_TIMEOUT,
-        on_write: WriteHook = ignore_write,
-        limits_watches: bool = False,
-    ) -> None:
-        """Take the transport; without a limiter the rate is not limited.
-
-        At most `in_flight` requests are in flight at a time, not counting watches; 0
-        means no limit. The keys of syncs share them, see `Slots`. A write may take
-        `write_timeout` seconds from the moment at which it is sent. `on_write` is
-        called with each object that was created or changed, as stored. The rate limit
-        holds for watches only with `limits_watches`; client-go's never does.
-        """
-        rest = RESTClient(
-            transport,
-            clock,
-            limiter,
-            metrics,
-            warnings,
-            server_clock,
-            in_flight=in_flight,
-            write_timeout=write_timeout,
-            limits_watches=limits_watches,
-        )
-        Reader.__init__(self, rest)
-        Writer.__init__(self, rest, on_write)
-
     def api_client(self) -> "ApiClient":
         """Return an ApiClient of kubernetes_asyncio whose requests this client sends.
 
@@ -542,3 +510,20 @@ class Client(Reader, Writer):
         )
 
         return ClientOfController(self._rest, self._on_write)
+
+
+@cache
+def _event_decoder(object_type: type[ObjectT]) -> EventDecoder[ObjectT]:
+    return EventDecoder(object_type)
+
+
+def _next_page(options: ListOptions, token: str, limit: int) -> ListOptions:
+    return ListOptions(
+        label_selector=options.label_selector,
+        field_selector=options.field_selector,
+        limit=limit,
+        continue_=token,
+        # The token of a continued list contains the version.
+        resource_version="" if token else options.resource_version,
+        resource_version_match="" if token else options.resource_version_match,
+    )

@@ -29,10 +29,6 @@ less than ten. A longer list would take all memory of a node, too.
 Query = tuple[tuple[str, str], ...]
 
 
-def always_allowed() -> None:
-    """Allow a request to be written."""
-
-
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request.
@@ -53,8 +49,8 @@ class Request:
     body: bytes | None = None
     timeout: float = 30.0
     largest_answer: int = LARGEST_ANSWER
-    before_write: Callable[[], object] = field(
-        default=always_allowed, compare=False, repr=False
+    before_write: Callable[[], object] | None = field(
+        default=None, compare=False, repr=False
     )
 
 

@@ -120,7 +120,8 @@ class Wire:
         """Write the request, if it may be written now; raises NotSent if not."""
         try:
             content = self._content(request, identity.headers)
-            request.before_write()
+            if request.before_write is not None:
+                request.before_write()
         except BaseException:
             self._pool.freed(connection)  # nothing was written on it
             raise

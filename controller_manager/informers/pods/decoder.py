@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from controller_manager.api.core.v1 import Pod, PodSpec
-from controller_manager.client.rest.watch import EventDecoder, WatchEvent
+from controller_manager.client.rest.serializer import EventDecoder, WatchEvent
 from controller_manager.informers.trimming import MAX_REMEMBERED
 
 SPEC: Final = b',"spec":{'

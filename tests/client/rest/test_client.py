@@ -34,8 +34,8 @@ from controller_manager.client.rest.client import (
 )
 from controller_manager.client.rest.limits import RequestLimiter
 from controller_manager.client.rest.request import ServerClock
+from controller_manager.client.rest.serializer import Added, Bookmark, Deleted, Modified
 from controller_manager.client.rest.transport import Request, Response, Stream
-from controller_manager.client.rest.watch import Added, Bookmark, Deleted, Modified
 from controller_manager.clock import LoopClock
 from tests.clusters import EPOCH, Cluster
 

@@ -7,6 +7,7 @@ import pytest
 from controller_manager.api.core.v1 import PODS
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.serializer import lines_of
 from controller_manager.client.rest.transport import (
     LARGEST_ANSWER,
     LARGEST_LIST,
@@ -14,7 +15,6 @@ from controller_manager.client.rest.transport import (
     Response,
     Stream,
 )
-from controller_manager.client.rest.watch import lines_of
 from controller_manager.clock import LoopClock
 from tests.clusters import EPOCH
 

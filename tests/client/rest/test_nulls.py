@@ -18,9 +18,15 @@ from controller_manager.api.meta import (
     PartialObject,
 )
 from controller_manager.client.rest.errors import Forbidden, error_from_response
-from controller_manager.client.rest.serializer import SLICE, decode, decode_list
+from controller_manager.client.rest.serializer import (
+    SLICE,
+    Added,
+    EventDecoder,
+    decode,
+    decode_list,
+    lines_of,
+)
 from controller_manager.client.rest.transport import Response
-from controller_manager.client.rest.watch import Added, EventDecoder, lines_of
 from controller_manager.control.cel.schemas import Schemas
 from controller_manager.control.cel.types import Object
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from controller_manager.api.core.v1 import PODS, Pod, PodSpec
 from controller_manager.client.rest.errors import ProtocolError
-from controller_manager.client.rest.watch import Bookmark, Deleted, EventDecoder
+from controller_manager.client.rest.serializer import Bookmark, Deleted, EventDecoder
 from controller_manager.informers.pods.decoder import PodEventDecoder, SharedSpecs
 from controller_manager.informers.pods.transform import PodTransform
 from controller_manager.informers.reads import Reads
