@@ -1,46 +1,10 @@
-"""A running controller, as the daemon starts, checks and stops it."""
+"""A running controller: a pool of workers, or several."""
 
 import asyncio
 from collections.abc import Mapping
-from typing import Protocol
 
 from .outcome import KeyReport
 from .worker import DebugPage, Workers
-
-
-class Controller(Protocol):
-    """One controller: a pool of workers, or several.
-
-    `debug` has pages by name, served below ``/debug/controllers/NAME``.
-    """
-
-    @property
-    def debug(self) -> Mapping[str, DebugPage]:
-        """Its debug pages, by name."""
-
-    @property
-    def name(self) -> str:
-        """The controller's name, upstream's."""
-
-    @property
-    def is_healthy(self) -> bool:
-        """True if all its workers are running."""
-
-    @property
-    def is_idle(self) -> bool:
-        """True if no key waits or is being processed; delayed keys do not count."""
-
-    def report_running(self) -> None:
-        """Update the metrics of work in progress."""
-
-    def key_reports(self, key: str) -> list[KeyReport]:
-        """Return a report about a key for each queue of the controller."""
-
-    async def run(self) -> None:
-        """Run until `stop` is called and the syncs in progress have ended."""
-
-    def stop(self) -> None:
-        """Accept no more keys, and drop those that wait."""
 
 
 class WorkerGroup:
@@ -52,7 +16,10 @@ class WorkerGroup:
     def __init__(
         self, *pools: Workers, debug: Mapping[str, DebugPage] | None = None
     ) -> None:
-        """Take the pools; they start in this order."""
+        """Take the pools; they start in this order.
+
+        `debug` has pages by name, served below ``/debug/controllers/NAME``.
+        """
         self._pools = pools
         self.name = pools[0].name
         self.debug = debug or {}
@@ -86,3 +53,7 @@ class WorkerGroup:
         """Accept no more keys in any pool, and drop those that wait."""
         for pool in self._pools:
             pool.stop()
+
+
+Controller = Workers | WorkerGroup
+"""A controller, as the daemon starts, checks and stops it."""

@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import wraps
 from typing import Any, Final
 
+from msgspec import Struct
+
 from controller_manager.api.meta import AnyResource, key_of
 from controller_manager.informers.dispatch import Handler, ignore
 from controller_manager.observability.logs import SYNC_FIELDS, Logger, silent_logger
@@ -17,14 +19,11 @@ _LEVEL: Final = 5
 _SILENT: Final = silent_logger()
 
 
-class _Change:
-    """A change whose handler runs now; `adds` tells whether it has added a key."""
+class _Change(Struct):
+    """A change whose handler runs now."""
 
-    __slots__ = ("adds", "what")
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self.adds = False
+    what: str
+    adds_key: bool = False
 
 
 _CHANGE: Final[ContextVar[_Change | None]] = ContextVar("change", default=None)
@@ -37,19 +36,16 @@ def enqueue_log(logger: Logger, queue: str) -> Callable[[str, float], None]:
     """
 
     def log_key(key: str, delay: float) -> None:
-        log = logger.v(_LEVEL)
-        if log is _SILENT:
-            return
-        if (change := _CHANGE.get()) is not None:
-            change.adds = True
-        fields = {"after": float(delay)} if delay > 0 else {}
-        log.info("Enqueued", queue=queue, key=key, cause=_cause_for(key), **fields)
+        if (log := logger.v(_LEVEL)) is not _SILENT:
+            fields = {"after": float(delay)} if delay > 0 else {}
+            log.info("Enqueued", queue=queue, key=key, cause=_cause_for(key), **fields)
 
     return log_key
 
 
 def _cause_for(key: str) -> str:
     if (change := _CHANGE.get()) is not None:
+        change.adds_key = True
         return change.what
     if (sync := SYNC_FIELDS.get()) is None:
         return "the controller itself"
@@ -66,23 +62,19 @@ class WatchLog:
 
     def telling(self, resource: AnyResource, handler: Handler[Any]) -> Handler[Any]:
         """Return a handler that does the same, and logs what comes of it."""
-        return replace(
-            handler,
-            on_add=self._telling("add", resource, handler.on_add),
-            on_update=self._telling("update", resource, handler.on_update),
-            on_delete=self._telling("delete", resource, handler.on_delete),
-        )
+        functions: dict[str, Any] = {}
+        for verb in ("add", "update", "delete"):
+            function = getattr(handler, f"on_{verb}")
+            if function is not ignore:
+                functions[f"on_{verb}"] = self._telling(verb, resource, function)
+        return replace(handler, **functions)
 
     def _telling(
         self, verb: str, resource: AnyResource, function: Callable[..., None]
     ) -> Callable[..., None]:
-        if function is ignore:
-            return function
-
         @wraps(function)
         def tell(*objects: Any) -> None:  # noqa: ANN401 - by the resource
-            log = self._logger.v(_LEVEL)
-            if log is _SILENT:
+            if (log := self._logger.v(_LEVEL)) is _SILENT:
                 function(*objects)
                 return
             change = _Change(_words(verb, resource, objects[-1]))
@@ -92,7 +84,7 @@ class WatchLog:
                 function(*objects)
             finally:
                 _CHANGE.reset(token)
-            if not change.adds:
+            if not change.adds_key:
                 log.info("Change adds no key", cause=change.what)
 
         return tell

@@ -14,6 +14,7 @@ from collections.abc import (
     Sequence,
 )
 from contextvars import Context, copy_context
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -66,10 +67,7 @@ class SyncMetrics(Protocol):
         """Observe one sync; `outcome` is success, requeue, refused or error."""
 
 
-def _not_running() -> None:
-    """Start no worker: none is needed before the others run."""
-
-
+@dataclass(eq=False)
 class Workers:
     """N workers of one controller over one queue.
 
@@ -86,86 +84,69 @@ class Workers:
     namespace, which keeps all of upstream's workers, stops nothing elsewhere. Keys of
     its own namespace have no more than `count` workers, as ever.
 
+    `on_start` is iterated over once, when the queue has just been opened; other tasks
+    run between two steps. The workers start once `ready` returns, and immediately
+    without it; the queue collects keys meanwhile. If one of them raises an exception,
+    it is called again. `count_defect` counts such exceptions by the controller's name.
+    Without `gives_way` there are never more than `count` workers, for a reconcile that
+    relies on that.
+
     Every log line written during a sync carries controller, key and a
     reconcile id.
     """
 
-    def __init__(  # noqa: PLR0913 - one for each thing that the loop needs
-        self,
-        name: str,
-        queue: WorkQueue,
-        reconcile: Reconcile,
-        count: int,
-        *,
-        clock: Clock,
-        rng: random.Random,
-        logger: Logger,
-        metrics: SyncMetrics,
-        turns: Turns,
-        on_start: Callable[[], Iterable[None]] = tuple,
-        ready: Callable[[], Coroutine[Any, Any, None]] | None = None,
-        count_defect: Callable[[str], None] = count_nowhere,
-        gives_way: bool = True,
-    ) -> None:
-        """Take the controller's name, its queue, its reconcile and its worker count.
+    name: str
+    queue: WorkQueue
+    reconcile: Reconcile
+    count: int
+    _: KW_ONLY
+    clock: Clock
+    rng: random.Random
+    logger: Logger
+    metrics: SyncMetrics
+    turns: Turns
+    on_start: Callable[[], Iterable[None]] = tuple
+    ready: Callable[[], Coroutine[Any, Any, None]] | None = None
+    count_defect: Callable[[str], None] = count_nowhere
+    gives_way: bool = True
+    debug: Mapping[str, DebugPage] = field(default_factory=dict)
+    """Pages by name, served below ``/debug/controllers/NAME``."""
+    _alive: int = field(init=False, default=0)
+    _started: bool = field(init=False, default=False)
+    _in_process: set[str] = field(init=False, default_factory=set)
+    _slow: dict[str, str] = field(init=False, default_factory=dict)
+    """The keys whose syncs have given their place away, and their namespaces."""
+    _stop: asyncio.Event = field(init=False, default_factory=asyncio.Event)
 
-        `on_start` is iterated over once, when the queue has just been opened; other
-        tasks run between two steps. The workers start once `ready` returns, and
-        immediately without it; the queue collects keys meanwhile. If one of them raises
-        an exception, it is called again. `count_defect` counts such exceptions by the
-        controller's name. Without `gives_way` there are never more than `count`
-        workers, for a reconcile that relies on that.
-        """
-        self._defects = Defects(logger, count_defect)
-        self._on_start = on_start
-        self._ready = ready
-        self._started = False
-        self._stop = asyncio.Event()
-        self.name = name
-        self.debug: Mapping[str, DebugPage] = {}
-        self._count = count
-        self._most = count * PLACES if gives_way else count
-        self._in_process: set[str] = set()
-        self._slow: dict[str, str] = {}
-        """The keys whose syncs have given their place away, and their namespaces."""
-        self._queue = queue
-        self._reconcile = reconcile
-        self._clock = clock
-        self._rng = rng
-        self._logger = logger
-        self._metrics = metrics
-        self._turns = turns
-        self._alive = 0
-        self._start_worker: Callable[[], None] = _not_running
-        self._records = SyncRecords(clock)
-
-    @property
-    def queue(self) -> WorkQueue:
-        """The queue that the workers take keys from."""
-        return self._queue
+    def __post_init__(self) -> None:
+        """Start no worker: none is needed before `run`."""
+        self._defects = Defects(self.logger, self.count_defect)
+        self._most = self.count * PLACES if self.gives_way else self.count
+        self._start_worker: Callable[[], None] = lambda: None
+        self._records = SyncRecords(self.clock)
 
     @property
     def is_healthy(self) -> bool:
         """True if all workers are running, or have not started yet."""
-        return not self._started or self._alive >= self._count
+        return not self._started or self._alive >= self.count
 
     @property
     def is_idle(self) -> bool:
         """True if no key waits or is being processed; delayed keys do not count."""
-        return self._queue.is_idle
+        return self.queue.is_idle
 
     def report_running(self) -> None:
         """Update the metrics of work in progress."""
-        self._queue.report_running()
+        self.queue.report_running()
 
     def key_reports(self, key: str) -> list[KeyReport]:
         """Return the report about a key; one that is not known is idle."""
-        queue = self._queue
+        queue = self.queue
         return [KeyReport(queue.name, queue.state(key), self._records.of(key))]
 
     async def run(self) -> None:
         """Run the workers until the queue is shut down and no key is in process."""
-        self._queue.open()
+        self.queue.open()
         async with asyncio.TaskGroup() as group:
             beginning = until_done(self._begin, self._report, self._stop)
             group.create_task(beginning, name=f"{self.name}-begin")
@@ -174,7 +155,7 @@ class Workers:
             self._started = True
             context = copy_context()
             self._start_worker = partial(self._start, group, context)
-            for _ in range(self._count):
+            for _ in range(self.count):
                 self._start_worker()
 
     def _start(self, group: asyncio.TaskGroup, context: Context) -> None:
@@ -190,20 +171,20 @@ class Workers:
     def stop(self) -> None:
         """Drop the keys that wait; `run` ends once the syncs in progress end."""
         self._stop.set()
-        self._queue.shut_down()
+        self.queue.shut_down()
 
     async def _begin(self) -> None:
         turn = 0
-        for _ in self._on_start():
+        for _ in self.on_start():
             if self._stop.is_set():
                 return
-            turn = await self._turns.wait(turn)
+            turn = await self.turns.wait(turn)
 
     async def _may_start(self) -> bool:
         """Wait until the workers may start; return False if stopped before."""
-        if self._ready is None:
+        if self.ready is None:
             return True
-        waiting = until_done(self._ready, self._report, self._stop)
+        waiting = until_done(self.ready, self._report, self._stop)
         return await done_before(self._stop, waiting)
 
     def _report(self, error: Exception) -> None:
@@ -212,10 +193,10 @@ class Workers:
     async def _work(self) -> None:
         turn = 0
         try:
-            while self._alive <= self._count + len(self._slow):
-                await self._queue.wait()
-                turn = await self._turns.wait(turn)
-                key = self._queue.take(self._barred())
+            while self._alive <= self.count + len(self._slow):
+                await self.queue.wait()
+                turn = await self.turns.wait(turn)
+                key = self.queue.take(self._barred())
                 if key is None:
                     continue  # another worker was faster, or the key has to wait
                 self._in_process.add(key)
@@ -223,11 +204,11 @@ class Workers:
                     await self._process(key)
                 except Exception as error:  # noqa: BLE001 - it must end no worker
                     self._report(error)
-                    self._queue.add_rate_limited(key)
+                    self.queue.add_rate_limited(key)
                 finally:
                     self._in_process.discard(key)
                     self._slow.pop(key, None)
-                    self._queue.done(key)
+                    self.queue.done(key)
         except ShutDown:
             return
         finally:
@@ -242,32 +223,32 @@ class Workers:
         if not self._slow:
             return ()
         used = Counter(map(group_of_key, self._in_process))
-        return {each for each in self._slow.values() if used[each] >= self._count}
+        return {each for each in self._slow.values() if used[each] >= self.count}
 
     def _give_place(self, key: str) -> None:
         """Let a worker of other namespaces go on in place of a sync that waits."""
         if key not in self._in_process or self._stop.is_set():
             return  # the sync has ended
         self._slow[key] = group_of_key(key)
-        if self._alive < min(self._most, self._count + len(self._slow)):
+        if self._alive < min(self._most, self.count + len(self._slow)):
             self._start_worker()
 
     async def _process(self, key: str) -> None:
-        reconcile_id = f"{self._rng.getrandbits(32):08x}"
+        reconcile_id = f"{self.rng.getrandbits(32):08x}"
         fields = {"controller": self.name, "key": key, "reconcile_id": reconcile_id}
-        started = self._clock.monotonic()
+        started = self.clock.monotonic()
         of_log, of_key = SYNC_FIELDS.set(fields), SYNC_KEY.set(key)
         of_wait = ON_WAIT.set(partial(self._give_place, key))
         try:
             try:
-                outcome = await self._reconcile(key)
+                outcome = await self.reconcile(key)
             finally:
                 ON_WAIT.reset(of_wait)
                 SYNC_KEY.reset(of_key)
         except Exception as error:  # noqa: BLE001 - a failed sync must not end it
-            self._ended(key, Failed(error), self._clock.monotonic() - started)
+            self._ended(key, Failed(error), self.clock.monotonic() - started)
         else:
-            self._ended(key, outcome, self._clock.monotonic() - started)
+            self._ended(key, outcome, self.clock.monotonic() - started)
         finally:
             SYNC_FIELDS.reset(of_log)
 
@@ -279,35 +260,35 @@ class Workers:
             case Failed():
                 self._failed(key, outcome, seconds)
             case Done(requeue_after=after):
-                self._queue.forget(key)
+                self.queue.forget(key)
                 if after is not None:
-                    self._queue.add_after(key, after)
-                self._metrics.observe("success", seconds)
-                self._logger.v(4).info("Finished syncing", duration=seconds)
+                    self.queue.add_after(key, after)
+                self.metrics.observe("success", seconds)
+                self.logger.v(4).info("Finished syncing", duration=seconds)
             case Requeue(requeue_after=delay, reason=reason):
-                self._queue.add_after(key, delay)
-                self._metrics.observe("requeue", seconds)
-                self._logger.v(4).info("Sync requeued", reason=reason)
+                self.queue.add_after(key, delay)
+                self.metrics.observe("requeue", seconds)
+                self.logger.v(4).info("Sync requeued", reason=reason)
 
     def _failed(self, key: str, outcome: Failed, seconds: float) -> None:
         error, after = outcome.error, outcome.requeue_after
-        self._queue.add_rate_limited(key)
+        self.queue.add_rate_limited(key)
         if after is not None and after > 0:
             # A time that has passed is a matter of the backoff.
-            self._queue.add_after(key, after)
+            self.queue.add_after(key, after)
         kind = failure_outcome(error)
-        self._metrics.observe(kind, seconds)
-        retries = self._queue.failures(key)
+        self.metrics.observe(kind, seconds)
+        retries = self.queue.failures(key)
         if is_conflict(error) or is_namespace_terminating(error):
             # Expected under concurrency; the retry reads fresher state.
-            self._logger.v(2).info("Sync to be retried", err=str(error))
+            self.logger.v(2).info("Sync to be retried", err=str(error))
         elif kind == "refused":
             # The owner of the object has to act, and not the operator.
-            self._logger.warning("Sync refused", err=str(error), retries=retries)
+            self.logger.warning("Sync refused", err=str(error), retries=retries)
         elif isinstance(error, _EXPECTED_ERRORS):
-            self._logger.error("Sync failed", err=str(error), retries=retries)
+            self.logger.error("Sync failed", err=str(error), retries=retries)
         else:
             # A defect of this program, so log the traceback.
-            self._logger.error(
+            self.logger.error(
                 "Sync failed", err=repr(error), retries=retries, exc_info=error
             )

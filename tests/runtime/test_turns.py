@@ -122,7 +122,7 @@ async def test_workers_wait_until_they_may_start() -> None:
 
     waiting, stopped = (pool(work, Turns(), name, 3) for name in ("a", "b"))
     for each in (waiting, stopped):
-        each._ready = wait
+        each.ready = wait
     running = [asyncio.create_task(each.run()) for each in (waiting, stopped)]
     await asyncio.sleep(1)
     assert (len(waiting.queue), waiting.is_healthy, work.seconds) == (3, True, 0)

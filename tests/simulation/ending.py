@@ -97,7 +97,7 @@ def remembered(
     for member in daemon.controllers:
         seen: set[int] = set()
         for pool in pools_of(member.controller):
-            controller = pool._reconcile.__self__  # type: ignore[attr-defined]
+            controller = pool.reconcile.__self__  # type: ignore[attr-defined]
             for where, collection in _collections(
                 member.name, controller, _CACHES, seen
             ):

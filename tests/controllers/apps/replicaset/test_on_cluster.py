@@ -48,7 +48,7 @@ async def test_no_state_is_kept_of_a_replica_set_that_is_deleted_during_a_sync(
     async with run_manager(connections, cluster.clock, cluster.rng, config) as manager:
         workers = manager.controllers["replicaset-controller"].controller
         assert isinstance(workers, Workers)
-        controller = workers._reconcile.__self__  # type: ignore[attr-defined]
+        controller = workers.reconcile.__self__  # type: ignore[attr-defined]
         controller._takeover.rechecked("default/gone")
         controller._expectations.outcome_unknown("default/gone")
         assert remembered(manager) != {}
