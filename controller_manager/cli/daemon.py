@@ -36,8 +36,7 @@ from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Transport
 from controller_manager.client.wire.file_reserve import FileReserve
 from controller_manager.clock import Clock, SystemClock
-from controller_manager.manager.control_loop import ControlLoop
-from controller_manager.manager.control_thread import ControlThread
+from controller_manager.manager.control_loop import ControlLoop, ControlThread
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.startup import StartError
 from controller_manager.observability.connections import LookUpSeconds

@@ -14,17 +14,17 @@ from controller_manager.client.discovery.resources import discover
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import Forbidden, NotFound
 from controller_manager.clock import Clock
-from controller_manager.manager.left_out_controllers import (
-    NOT_SELECTED,
-    LeftOut,
-    left_out_controllers,
-)
 from controller_manager.manager.permissions import (
     AUTHENTICATE,
     AUTHORIZE,
     READ_AUTHORITIES,
 )
-from controller_manager.manager.unserved_resources import unserved_resources
+from controller_manager.manager.selection import (
+    NOT_SELECTED,
+    LeftOut,
+    left_out_controllers,
+)
+from controller_manager.manager.startup import unserved_resources
 from controller_manager.options.config import AuthenticationConfig, Config
 from controller_manager.runtime.permissions import Permission
 

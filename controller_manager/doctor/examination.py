@@ -7,7 +7,7 @@ from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.request import ServerClock
 from controller_manager.client.rest.transport import Transport
 from controller_manager.clock import Clock
-from controller_manager.manager.left_out_controllers import starting_controllers
+from controller_manager.manager.selection import starting_controllers
 from controller_manager.options.config import Config
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry

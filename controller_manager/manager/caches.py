@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from dataclasses import dataclass, field
 from typing import Final
 
 from controller_manager.informers.controller_informers import ControllerInformers
@@ -16,24 +17,17 @@ _SYNC_TIMEOUT: Final = 10.0
 """Seconds to wait for all caches before controllers with synced caches start."""
 
 
+@dataclass(eq=False)
 class CacheGroup(Runnable):
     """Runs the informers that controllers need, one for each resource."""
 
-    def __init__(
-        self, factory: InformerFactory, metrics: CacheCollectors, logger: Logger
-    ) -> None:
-        self._factory = factory
-        self._metrics = metrics
-        self._logger = logger
-        self._needs: dict[str, ControllerInformers] = {}
-        self._tasks: list[asyncio.Task[None]] = []
-        self.synced = asyncio.Event()
-        """Set once all caches hold all objects."""
-
-    @property
-    def informers(self) -> InformerFactory:
-        """The informers that all controllers share."""
-        return self._factory
+    factory: InformerFactory
+    metrics: CacheCollectors
+    logger: Logger
+    _needs: dict[str, ControllerInformers] = field(init=False, default_factory=dict)
+    _tasks: list[asyncio.Task[None]] = field(init=False, default_factory=list)
+    synced: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    """Set once all caches hold all objects."""
 
     def add(self, controller: str, informers: ControllerInformers) -> None:
         """Note which informers a controller needs; it may need none."""
@@ -42,13 +36,13 @@ class CacheGroup(Runnable):
     async def run(self, life: Lifetime) -> None:
         """Start all informers."""
         self._tasks = [
-            life.tasks.create_task(self._factory.run(), name="informers"),
+            life.tasks.create_task(self.factory.run(), name="informers"),
             life.tasks.create_task(self._report_sync(), name="sync"),
         ]
 
     async def _report_sync(self) -> None:
-        await self._factory.wait_for_sync()
-        self._logger.info("Caches are synced")
+        await self.factory.wait_for_sync()
+        self.logger.info("Caches are synced")
         self.synced.set()
 
     async def wait(self) -> None:
@@ -88,7 +82,7 @@ class CacheGroup(Runnable):
     def _log_waiting(self) -> None:
         for controller, informers in self._needs.items():
             for informer in informers.unsynced():
-                self._logger.warning(
+                self.logger.warning(
                     "Controller waits for its cache, others start",
                     controller=controller,
                     resource=informer.resource.group_resource,
@@ -104,11 +98,11 @@ class CacheGroup(Runnable):
         """Return a check for each cache: which controllers wait for it, and why."""
         checks: dict[str, HealthCheck] = {}
         waiting = self._waiting()
-        for informer in self._factory.shared():
+        for informer in self.factory.shared():
             resource = informer.resource.group_resource
             problem = informer.problem()
             if not informer.is_synced:
-                if self._factory.was_late(informer):
+                if self.factory.was_late(informer):
                     # Its resource came after the start, and may be gone again: that
                     # must not make a process unready which was ready before.
                     continue
@@ -131,7 +125,7 @@ class CacheGroup(Runnable):
         """Update the metrics that no event updates."""
         for controller, informers in self._needs.items():
             for informer in informers.all():
-                self._metrics.synced(
+                self.metrics.synced(
                     controller,
                     informer.resource.group_resource,
                     synced=informer.is_synced,

@@ -1,13 +1,25 @@
 """The control loop, in which runs what must never wait: lease and endpoints.
 
-In production that is a thread with an event loop of its own (`control_thread`). In
+In production that is a thread with an event loop of its own: a long turn of the main
+loop delays neither lease nor probes, and a flood of handshakes delays no controller. In
 tests on virtual time it is the main loop itself, so that there is one clock.
 """
 
+import asyncio
+import concurrent.futures
+import sys
+import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Protocol, Self, TypeVar
 
-from controller_manager.serving.main_loop import MainLoop, SameLoop
+from controller_manager.client.leadership.leader_election import LeadershipLost
+from controller_manager.clock import Clock
+from controller_manager.observability.defects import log_loop_errors
+from controller_manager.observability.heartbeat import Heartbeat
+from controller_manager.observability.logs import Logger
+from controller_manager.serving.main_loop import MainLoop, MainLoopBusy, SameLoop
 
 ResultT = TypeVar("ResultT")
 
@@ -60,3 +72,238 @@ class InMainLoop(SameLoop):
     def problem(self) -> str | None:
         """Return `None`: a loop that can ask has not stalled."""
         return None
+
+
+_SWITCH_INTERVAL: Final = 0.001
+"""Seconds after which a busy thread leaves the interpreter to one that waits for it.
+
+A TLS handshake waits for it some ten times. With Python's five milliseconds a probe
+took 31 to 45 ms (median; nine of ten less than 62 to 122) while the main loop ran
+Python code, with one millisecond 16 (30 to 33). It costs nothing if no thread waits.
+"""
+
+LAST_PATIENCE: Final = 5.0
+"""Seconds that the main loop has to take the news of a lost lease."""
+
+_LAST_WAIT: Final = 5.0
+"""Seconds that the end of the process waits for the thread."""
+
+EndProcess = Callable[[str], None]
+"""Ends the process at once, and logs the reason."""
+
+
+class ControlThread:
+    """A thread with an event loop of its own; an asynchronous context of the main loop.
+
+    See `ControlLoop` for the ways between the two loops.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        logger: Logger,
+        make_loop: Callable[[], asyncio.AbstractEventLoop],
+        end_process: EndProcess,
+    ) -> None:
+        """Take the clock of the heartbeat, and the maker of the thread's loop.
+
+        `end_process` is called in the thread if the main loop does not take the news
+        that the lease is lost: a process that does not lead must not linger.
+        """
+        self._clock = clock
+        self._logger = logger
+        self._make_loop = make_loop
+        self._end_process = end_process
+        self._ready: concurrent.futures.Future[None] = concurrent.futures.Future()
+        # A daemon thread: if it is stuck, the process ends in spite of it.
+        self._thread = threading.Thread(target=self._run, name="control", daemon=True)
+        self._loop: asyncio.AbstractEventLoop
+        self.main: asyncio.AbstractEventLoop
+        """The main loop, once this is entered."""
+        self._heartbeat: Heartbeat
+        self._ending: asyncio.Event
+        self._usual_interval: float
+        self._beating: asyncio.Task[None]
+
+    async def __aenter__(self) -> Self:
+        """Start the thread, and the beat of the main loop."""
+        self.main = asyncio.get_running_loop()
+        self._heartbeat = Heartbeat(self._clock, self._logger)
+        self._beating = asyncio.create_task(self._heartbeat.beat(), name="heartbeat")
+        self._usual_interval = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_INTERVAL)
+        self._thread.start()
+        await asyncio.wrap_future(self._ready)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End the thread, and cancel what still runs in it."""
+        self._loop.call_soon_threadsafe(self._ending.set)
+        await asyncio.to_thread(self._thread.join, _LAST_WAIT)
+        if self._thread.is_alive():
+            self._logger.error("The control thread does not end")
+        sys.setswitchinterval(self._usual_interval)
+        self._beating.cancel()
+        await asyncio.gather(self._beating, return_exceptions=True)
+
+    # In the thread
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=self._make_loop) as runner:
+                runner.run(self._until_the_end())
+        except BaseException as error:  # noqa: BLE001 - nothing renews the lease now
+            if self._ready.done():
+                self._end_process(f"the control thread failed: {error!r}")
+            else:
+                self._ready.set_exception(error)
+
+    async def _until_the_end(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ending = asyncio.Event()
+        log_loop_errors(self._logger)
+        watching = asyncio.create_task(self._heartbeat.watch(), name="heartbeat-watch")
+        self._ready.set_result(None)
+        await self._ending.wait()
+        watching.cancel()
+
+    # From the main loop to the thread
+
+    async def run(self, work: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
+        """Run `work` in the thread; see `ControlLoop.run`."""
+        ended: asyncio.Future[asyncio.Task[ResultT]] = self.main.create_future()
+        crossing = _Crossing(self, work, ended)
+        self._loop.call_soon_threadsafe(crossing.start)
+        cancelled: asyncio.CancelledError | None = None
+        while not ended.done():
+            try:
+                await asyncio.shield(ended)
+            except asyncio.CancelledError as error:
+                cancelled = error
+                self._loop.call_soon_threadsafe(crossing.cancel)
+        if cancelled is not None:
+            raise cancelled
+        return ended.result().result()
+
+    # From the thread to the main loop
+
+    def tell(self, news: Callable[[], object]) -> None:
+        """Let the main loop call `news`; see `ControlLoop.tell`."""
+        self.main.call_soon_threadsafe(news)
+
+    async def ask(self, question: Callable[[], ResultT], patience: float) -> ResultT:
+        """Return the answer of the main loop; see `MainLoop.ask`."""
+        answered: asyncio.Future[ResultT] = self._loop.create_future()
+        is_over = threading.Event()
+
+        def answer() -> None:
+            if is_over.is_set():
+                return
+            try:
+                result = question()
+            except Exception as error:  # noqa: BLE001 - raised where it was asked
+                self._loop.call_soon_threadsafe(_fail, answered, error)
+            else:
+                self._loop.call_soon_threadsafe(_succeed, answered, result)
+
+        try:
+            self.main.call_soon_threadsafe(answer)
+            async with asyncio.timeout(patience):
+                return await answered
+        except TimeoutError:
+            is_over.set()
+            seconds = max(patience, self.silence())
+            msg = f"the main event loop has been busy for {seconds:.1f} s"
+            raise MainLoopBusy(msg) from None
+        finally:
+            is_over.set()
+
+    def expect_an_end(self, error: BaseException) -> Callable[[], None]:
+        """End the process soon, unless the main loop calls what this returns."""
+        timer = self._loop.call_later(LAST_PATIENCE, self._give_up, error)
+        return lambda: _call_in(self._loop, timer.cancel)
+
+    def _give_up(self, error: BaseException) -> None:
+        self._end_process(
+            f"leader election lost: {error}; the main event loop does not answer, its "
+            f"stack is:\n{self.stack()}"
+        )
+
+    # The heartbeat of the main loop, from both sides
+
+    def silence(self) -> float:
+        """Return for how many seconds the main loop is late with its beat."""
+        return self._heartbeat.silence()
+
+    def problem(self) -> str | None:
+        """Return the problem of a main loop that has stalled."""
+        return self._heartbeat.problem()
+
+    @property
+    def is_hung(self) -> bool:
+        """True if the main loop must not lead any more."""
+        return self._heartbeat.is_hung
+
+    def stack(self) -> str:
+        """Return the stack of the main thread."""
+        return self._heartbeat.stack()
+
+
+@dataclass(slots=True)
+class _Crossing:
+    """One piece of work of the main loop that runs in the thread."""
+
+    thread: ControlThread
+    work: Callable[[], Coroutine[Any, Any, Any]]
+    ended: "asyncio.Future[asyncio.Task[Any]]"
+    task: "asyncio.Task[Any] | None" = None
+
+    # In the thread
+
+    def start(self) -> None:
+        self.task = asyncio.get_running_loop().create_task(self.work())
+        self.task.add_done_callback(self._deliver)
+
+    def cancel(self) -> None:
+        assert self.task is not None  # noqa: S101 - it was started before
+        self.task.cancel()
+
+    def _deliver(self, task: "asyncio.Task[Any]") -> None:
+        error = None if task.cancelled() else task.exception()
+        taken = None
+        if isinstance(error, LeadershipLost):
+            taken = self.thread.expect_an_end(error)
+        _call_in(self.thread.main, self._take, task, taken)
+
+    # In the main loop
+
+    def _take(
+        self, task: "asyncio.Task[Any]", taken: Callable[[], None] | None
+    ) -> None:
+        if taken is not None:
+            taken()
+        if not self.ended.done():
+            self.ended.set_result(task)
+
+
+def _call_in(
+    loop: asyncio.AbstractEventLoop, call: Callable[..., object], *arguments: object
+) -> None:
+    """Let a loop call a function when it can; a loop that is closed calls nothing."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(call, *arguments)
+
+
+def _succeed(answered: "asyncio.Future[ResultT]", result: ResultT) -> None:
+    if not answered.done():
+        answered.set_result(result)
+
+
+def _fail(answered: "asyncio.Future[Any]", error: Exception) -> None:
+    if not answered.done():
+        answered.set_exception(error)

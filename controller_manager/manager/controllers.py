@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from controller_manager.informers.controller_informers import ControllerInformers
@@ -58,27 +58,24 @@ class Member:
         return None
 
 
+@dataclass(eq=False)
 class ControllerGroup(Runnable):
     """Runs controllers; one that cannot start yet does not delay the others.
 
     One that ends by an unexpected exception runs again a moment later.
     """
 
-    def __init__(
-        self,
-        config: GenericConfig,
-        rng: random.Random,
-        logger: Logger,
-        count_defect: Callable[[str], None] = count_nowhere,
-    ) -> None:
-        """Start with no controllers; the config says how they start and stop."""
-        self._defects = Defects(logger, count_defect)
-        self._config = config
-        self._rng = rng
-        self._logger = logger
-        self._members: dict[str, Member] = {}
-        self._tasks: list[asyncio.Task[None]] = []
-        self._is_stopping = False
+    config: GenericConfig
+    rng: random.Random
+    logger: Logger
+    count_defect: Callable[[str], None] = count_nowhere
+    _members: dict[str, Member] = field(init=False, default_factory=dict)
+    _tasks: list[asyncio.Task[None]] = field(init=False, default_factory=list)
+    _is_stopping: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        """Count what is unexpected."""
+        self._defects = Defects(self.logger, self.count_defect)
 
     def __len__(self) -> int:
         """Return how many controllers there are; see `__iter__`."""
@@ -150,18 +147,18 @@ class ControllerGroup(Runnable):
         A controller whose resources are missing, or whose caches are not synced, waits
         for them. Once `stop` is set, it does not start any more.
         """
-        interval = self._config.controller_start_interval
+        interval = self.config.controller_start_interval
         for member in self._members.values():
             running = self._run(member, life.stop)
             self._tasks.append(life.tasks.create_task(running, name=member.name))
             if interval and not life.stop.is_set():
-                delay = interval * (1 + self._rng.random())
+                delay = interval * (1 + self.rng.random())
                 await done_before(life.stop, asyncio.sleep(delay))
 
     async def _run(self, member: Member, stop: asyncio.Event) -> None:
         if not member.can_start and not await done_before(stop, member.wait()):
             return
-        self._logger.info("Starting controller", controller=member.name)
+        self.logger.info("Starting controller", controller=member.name)
         failed = partial(self._failed, member)
         await until_done(partial(self._run_once, member), failed, stop)
 
@@ -187,15 +184,15 @@ class ControllerGroup(Runnable):
         """
         if not self._tasks:
             return
-        self._logger.info("Shutting down")
+        self.logger.info("Shutting down")
         self._is_stopping = True
         for member in self._members.values():
             member.is_running = False
             member.controller.stop()
-        timeout = self._config.controller_shutdown_timeout
+        timeout = self.config.controller_shutdown_timeout
         _, late = await asyncio.wait(self._tasks, timeout=timeout)
         for task in late:
-            self._logger.warning("Syncs cancelled", controller=task.get_name())
+            self.logger.warning("Syncs cancelled", controller=task.get_name())
             task.cancel()
         # No sync may write once the lease is released.
         await asyncio.gather(*late, return_exceptions=True)

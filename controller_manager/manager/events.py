@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from controller_manager.client.events.recorder import EventBroadcaster
@@ -17,22 +18,16 @@ _FLUSH: Final = 3.0
 """Seconds to wait at the end for events that are not written yet."""
 
 
+@dataclass(eq=False)
 class EventBroadcasters(Runnable):
     """Writes events in the background; it stops after the controllers."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        rng: random.Random,
-        logger: Logger,
-        count_defect: Callable[[str], None] = count_nowhere,
-    ) -> None:
-        self._count_defect = count_defect
-        self._clock = clock
-        self._rng = rng
-        self._logger = logger
-        self._broadcasters: list[EventBroadcaster] = []
-        self._tasks: list[asyncio.Task[None]] = []
+    clock: Clock
+    rng: random.Random
+    logger: Logger
+    count_defect: Callable[[str], None] = count_nowhere
+    _broadcasters: list[EventBroadcaster] = field(init=False, default_factory=list)
+    _tasks: list[asyncio.Task[None]] = field(init=False, default_factory=list)
 
     def make(self, client: Client, component: str) -> EventBroadcaster:
         """Return a new broadcaster; must be called before `run`.
@@ -48,10 +43,10 @@ class EventBroadcasters(Runnable):
         return EventBroadcaster(
             client,
             component,
-            clock=self._clock,
-            rng=self._rng,
-            logger=self._logger.bind(component=component),
-            count_defect=self._count_defect,
+            clock=self.clock,
+            rng=self.rng,
+            logger=self.logger.bind(component=component),
+            count_defect=self.count_defect,
         )
 
     async def run(self, life: Lifetime) -> None:

@@ -13,6 +13,7 @@ from controller_manager.client.builder import ClientBuilder, Connections
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import InformerFactory
 from controller_manager.observability.connections import ConnectionCollectors
+from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.collectors import Collectors
 from controller_manager.observability.metrics.manager import STUCK_ROLLOUTS
@@ -35,11 +36,14 @@ from .caches import CacheGroup
 from .control_loop import ControlLoop, InMainLoop
 from .controllers import ControllerGroup
 from .events import EventBroadcasters
-from .left_out_controllers import left_out_controllers, warn_of_left_out_controllers
-from .migration import MigrationGroup, migrated_controllers
-from .ownership import Elections, OwnershipGroup
+from .ownership import Elections, MigrationGroup, OwnershipGroup
 from .preview import PreviewGroup, make_preview, without_writes
 from .runnable import Checks, Lifetime, Runnable
+from .selection import (
+    left_out_controllers,
+    migrated_controllers,
+    warn_of_left_out_controllers,
+)
 from .servers import ServerGroup
 from .startup import StartUp
 from .stuck_rollouts import StuckRollouts
@@ -148,7 +152,8 @@ class ControllerManager:
             registry=self._registry,
             logger=self._logger,
         )
-        return PreviewGroup(preview, self._metrics.defects.count, self._logger)
+        defects = Defects(self._logger, self._metrics.defects.count)
+        return PreviewGroup(preview, defects)
 
     def _make_clients(self) -> ClientBuilder:
         return ClientBuilder(

@@ -44,63 +44,49 @@ _LAST_EVENT: Final = 1.0
 """Seconds to wait for the event that this process stopped leading."""
 
 
-async def _cancelled(*tasks: asyncio.Task[None] | None) -> None:
+async def _cancelled(tasks: list[asyncio.Task[None]]) -> None:
     """Cancel tasks, and wait until they have ended."""
-    running = [each for each in tasks if each is not None]
-    for each in running:
+    for each in tasks:
         each.cancel()
-    await asyncio.gather(*running, return_exceptions=True)
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
+@dataclass(slots=True)
 class OwnershipGroup(Runnable):
-    """Acquires and holds the lease; without leader election it owns all keys.
+    """Acquires and holds the lease; without an `elector` it owns all keys.
 
     The election runs beside the main loop: a controller that blocks the main loop must
     not cost the lease. The fence reads the time until which this process leads.
+    `recorder` writes the events of the elector. In a coordinated election, `candidacy`
+    makes this process a candidate.
     """
 
-    def __init__(
-        self,
-        elector: LeaderElector | None,
-        control_loop: ControlLoop,
-        recorder: EventBroadcaster | None = None,
-        candidacy: Candidacy | None = None,
-    ) -> None:
-        """Take the leader elector, `None` without leader election.
+    elector: LeaderElector | None
+    control_loop: ControlLoop
+    recorder: EventBroadcaster | None = None
+    candidacy: Candidacy | None = None
+    ownership: Ownership = field(init=False)
+    """Tells for which keys this process may write."""
+    _helping: list[asyncio.Task[None]] = field(init=False, default_factory=list)
+    _leading: list[asyncio.Task[None]] = field(init=False, default_factory=list)
+    _is_released: bool = field(init=False, default=False)
 
-        `recorder` writes the events of the elector. In a coordinated election,
-        `candidacy` makes this process a candidate.
-        """
-        self._elector = elector
-        self._control_loop = control_loop
-        self._recorder = recorder
-        self._candidacy = candidacy
-        self._standing: asyncio.Task[None] | None = None
-        self._watching: asyncio.Task[None] | None = None
-        self._recording: asyncio.Task[None] | None = None
-        self._holding: asyncio.Task[None] | None = None
-        self._is_released = False
-        self.ownership: Ownership = PermanentOwnership()
-        """Tells for which keys this process may write."""
-        if elector is not None:
-            self.ownership = LeaseOwnership(elector)
-
-    @property
-    def elector(self) -> LeaderElector | None:
-        """The leader elector, `None` without leader election."""
-        return self._elector
+    def __post_init__(self) -> None:
+        """Make the fence of the lease."""
+        elector = self.elector
+        self.ownership = LeaseOwnership(elector) if elector else PermanentOwnership()
 
     @property
     def previous_holder(self) -> str:
         """The identity of the former leader, empty if there was none."""
-        return self._elector.previous_holder if self._elector is not None else ""
+        return self.elector.previous_holder if self.elector else ""
 
     async def run(self, life: Lifetime) -> None:
         """Watch the lease, and write the events about it; `wait` acquires it."""
-        if self._elector is not None:
-            self._watching = self._start(life, "lease-watch", self._elector.watch)
-        if self._recorder is not None:
-            self._recording = self._start(life, "lease-events", self._recorder.run)
+        if self.elector is not None:
+            self._helping.append(self._start(life, "lease-watch", self.elector.watch))
+        if self.recorder is not None:
+            self._helping.append(self._start(life, "lease-events", self.recorder.run))
 
     async def wait(self, life: Lifetime) -> None:
         """Acquire the lease; returns once this process may write.
@@ -109,19 +95,20 @@ class OwnershipGroup(Runnable):
         it at once. From now on the lease is renewed; if it is lost, a task of `life`
         fails with LeadershipLost.
         """
-        if self._candidacy is not None:
-            self._standing = self._start(life, "lease-candidate", self._candidacy.run)
-        if self._elector is not None:
+        if self.candidacy is not None:
+            standing = self._start(life, "lease-candidate", self.candidacy.run)
+            self._leading.append(standing)
+        if self.elector is not None:
             acquired = asyncio.Event()
-            holding = partial(self._hold, self._elector, acquired)
-            self._holding = self._start(life, "lease", holding)
+            holding = partial(self._hold, self.elector, acquired)
+            self._leading.append(self._start(life, "lease", holding))
             await acquired.wait()
 
     def _start(
         self, life: Lifetime, name: str, work: Callable[[], Coroutine[Any, Any, None]]
     ) -> asyncio.Task[None]:
         """Start a task that waits for work beside the main loop."""
-        return life.tasks.create_task(self._control_loop.run(work), name=name)
+        return life.tasks.create_task(self.control_loop.run(work), name=name)
 
     async def _hold(self, elector: LeaderElector, acquired: asyncio.Event) -> None:
         """Acquire the lease and renew it, beside the main loop.
@@ -129,7 +116,7 @@ class OwnershipGroup(Runnable):
         Both in one piece: the main loop may be busy when the lease is acquired.
         """
         await elector.acquire()
-        self._control_loop.tell(acquired.set)
+        self.control_loop.tell(acquired.set)
         try:
             await elector.renew()
         except LeadershipYielded:
@@ -146,38 +133,75 @@ class OwnershipGroup(Runnable):
 
         Every other write is refused meanwhile.
         """
-        if self._recorder is None:
+        if self.recorder is None:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(_LAST_EVENT):
-                await self._recorder.flush()
+                await self.recorder.flush()
 
     async def stop(self) -> None:
         """Release the lease, even if it was acquired only a moment ago."""
         # A renewal that is in progress would arrive after the release. A candidate
         # would answer the API server, and be elected again.
-        await _cancelled(self._holding, self._standing)
+        await _cancelled(self._leading)
         await self.release()
-        await self._control_loop.run(self._write_last_event)
-        await _cancelled(self._watching, self._recording)
+        await self.control_loop.run(self._write_last_event)
+        await _cancelled(self._helping)
 
     async def release(self) -> None:
         """Release the lease, once; does nothing if it was lost before."""
-        if self._elector is not None and not self._is_released:
+        if self.elector is not None and not self._is_released:
             self._is_released = True
-            await self._control_loop.run(self._elector.release)
+            await self.control_loop.run(self.elector.release)
 
     def health(self) -> Checks:
         """Return a check: whether a leader renews its lease or has stopped to lead."""
-        if self._elector is None:
+        if self.elector is None:
             return {}
-        return {"leaderElection": self._elector.health_problem}
+        return {"leaderElection": self.elector.health_problem}
 
     def ready(self) -> Checks:
         """Return a check: whether this process is a candidate, if it needs to be."""
-        if self._candidacy is None:
+        if self.candidacy is None:
             return {}
-        return {"leaseCandidate": self._candidacy.problem}
+        return {"leaseCandidate": self.candidacy.problem}
+
+
+@dataclass(slots=True)
+class MigrationGroup(Runnable):
+    """Holds the lease of the migration, after the manager's own lease.
+
+    Without controllers that run under it the lease is left to other managers. `start`
+    lets the controllers of these names start.
+    """
+
+    names: frozenset[str]
+    ownership: OwnershipGroup
+    start: Callable[[frozenset[str]], None]
+    logger: Logger
+
+    async def run(self, life: Lifetime) -> None:
+        """Acquire the lease, for as long as it takes, then start the controllers."""
+        if not self.names:
+            return
+        await self.ownership.run(life)
+        await self.ownership.wait(life)
+        names = ", ".join(sorted(self.names))
+        self.logger.info("Leader migration: starting controllers", controllers=names)
+        self.start(self.names)
+
+    async def stop(self) -> None:
+        """Release the lease."""
+        await self.ownership.stop()
+
+    async def release(self) -> None:
+        """Release the lease, once, after a failure."""
+        await self.ownership.release()
+
+    def health(self) -> Checks:
+        """Return a check: whether a leader renews the lease of the migration."""
+        checks = self.ownership.health() if self.names else {}
+        return {f"leaderMigration-{name}": check for name, check in checks.items()}
 
 
 @dataclass(slots=True)

@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,8 @@ from controller_manager.observability.logs import Logger
 from controller_manager.options.config import PreviewConfig
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.restarting import until_done
-from controller_manager.serving.pages import DebugPage
 from controller_manager.serving.streaming import Pieces
+from controller_manager.serving.pages import DebugPage
 
 from .runnable import Lifetime, Runnable
 
@@ -26,18 +26,13 @@ if TYPE_CHECKING:  # most managers have no preview, and its modules are many
     from controller_manager.preview.preview import Preview
 
 
+@dataclass(eq=False)
 class PreviewGroup(Runnable):
     """Judges the writes of the preview; without a preview it does nothing."""
 
-    def __init__(
-        self,
-        preview: "Preview | None",
-        count_defect: Callable[[str], None],
-        logger: Logger,
-    ) -> None:
-        self.preview = preview
-        self._defects = Defects(logger, count_defect)
-        self._task: asyncio.Task[None] | None = None
+    preview: "Preview | None"
+    defects: Defects
+    _task: asyncio.Task[None] | None = field(init=False, default=None)
 
     @property
     def page(self) -> DebugPage | None:
@@ -60,7 +55,7 @@ class PreviewGroup(Runnable):
     async def run(self, life: Lifetime) -> None:
         """Start to judge."""
         if self.preview is not None:
-            failed = partial(self._defects.report, "preview")
+            failed = partial(self.defects.report, "preview")
             running = until_done(self.preview.run, failed, life.stop)
             self._task = life.tasks.create_task(running, name="preview")
 

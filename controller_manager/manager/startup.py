@@ -12,13 +12,9 @@ from msgspec import Struct
 
 from controller_manager.client.builder import ClientBuilder
 from controller_manager.client.discovery.resource_mapper import ResourceMapper
+from controller_manager.client.discovery.resources import served_resources
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client, WriteHook, ignore_write
-from controller_manager.client.rest.errors import (
-    Redirected,
-    TransportError,
-    UntrustedServer,
-    error_from_response,
-)
 from controller_manager.clock import Clock
 from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.factory import InformerFactory
@@ -26,6 +22,7 @@ from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.collectors import Collectors
 from controller_manager.options.config import Config
 from controller_manager.options.controller_options import InvalidConfiguration
+from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.consistency import ConsistencyStore
 from controller_manager.runtime.context import ControllerContext, InitFunction
 from controller_manager.runtime.controller import Controller
@@ -35,12 +32,52 @@ from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.turns import Turns
 
 from .events import EventBroadcasters
-from .migration import component_of, is_given_away
-from .unserved_resources import Unserved, unserved_resources
+from .selection import selected_controllers
 
 _POLL: Final = 1.0
 _DISCOVERIES: Final = 10
 """The number of look-ups of all groups before the start goes on without some."""
+
+
+class Unserved(Struct, frozen=True):
+    """The resources that the API server lacks.
+
+    `lacking` has them for each controller by its name; `problems` says which group
+    versions could not be discovered, and why.
+    """
+
+    lacking: Mapping[str, Sequence[str]]
+    problems: Mapping[str, str]
+
+
+async def unserved_resources(
+    client: Client, descriptors: Iterable[Descriptor], features: FeatureGates
+) -> Unserved:
+    """Return the required resources that the API server lacks, by controller.
+
+    Resources of a group version that cannot be discovered count as missing.
+    """
+    served: dict[str, frozenset[str]] = {}
+    problems: dict[str, str] = {}
+    lacking: dict[str, list[str]] = {}
+    for descriptor in descriptors:
+        missing = lacking[descriptor.name] = []
+        for resource in descriptor.requires_with(features):
+            version = resource.api_version
+            if version not in served:
+                served[version] = frozenset()
+                try:
+                    found = await served_resources(client, version)
+                    served[version] = found or frozenset()
+                except (
+                    errors.APIError,
+                    errors.TransportError,
+                    errors.ProtocolError,
+                ) as error:
+                    problems[version] = str(error)
+            if resource.plural not in served[version]:
+                missing.append(f"{version}/{resource.plural}")
+    return Unserved(lacking, problems)
 
 
 class StartError(Exception):
@@ -89,15 +126,8 @@ class StartUp:
         return f"waiting for {self._waiting_for}" if self._waiting_for else None
 
     def select(self) -> None:
-        """Select the controllers of ``--controllers``, perhaps none, as upstream."""
-        self._wanted = self.build.select(self.config.generic.controllers)
-        self._drop_gated()
-        self._drop_given_away()
-        if not self._wanted:
-            self.logger.warning(
-                "No controller is selected, only the endpoints are served",
-                controllers=",".join(self.config.generic.controllers),
-            )
+        """Select the controllers of ``--controllers`` that may run here."""
+        self._wanted = selected_controllers(self.build, self.config, self.logger)
 
     async def prepare(self) -> list[Prepared]:
         """Return the selected controllers, in the order in which they start.
@@ -139,29 +169,6 @@ class StartUp:
         return await unserved_resources(
             self.clients.manager(), descriptors, self.config.features
         )
-
-    def _drop_gated(self) -> None:
-        """Leave out the controllers whose feature gates are not all enabled."""
-        for descriptor in tuple(self._wanted):
-            required = descriptor.requires_gates
-            if not all(map(self.config.features.is_enabled, required)):
-                self._wanted.remove(descriptor)
-                self.logger.info(
-                    "Controller is disabled by a feature gate",
-                    controller=descriptor.name,
-                    requiredFeatureGates=", ".join(gate.name for gate in required),
-                )
-
-    def _drop_given_away(self) -> None:
-        """Leave out the controllers that leader migration gives to other managers."""
-        for descriptor in tuple(self._wanted):
-            if is_given_away(descriptor, self.config.generic):
-                self._wanted.remove(descriptor)
-                self.logger.info(
-                    "Controller runs in another manager, by leader migration",
-                    controller=descriptor.name,
-                    runsIn=component_of(descriptor, self.config.generic),
-                )
 
     def _make(
         self, descriptor: Descriptor, informers: ControllerInformers
@@ -283,17 +290,17 @@ def _made(loaded: Any, context: ControllerContext) -> Controller:  # noqa: ANN40
 async def _health_problem(client: Client) -> str | None:
     try:
         answer = await client.raw("GET", "/healthz")
-    except UntrustedServer as error:
+    except errors.UntrustedServer as error:
         # Waiting does not help: the configuration is wrong.
         raise StartError(str(error)) from error
-    except TransportError as error:
+    except errors.TransportError as error:
         return str(error)
     if answer.status == HTTPStatus.OK:
         return None
     if answer.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return f"/healthz answered {answer.status}: check the credentials"
     location = answer.headers.get("location")
-    refusal = error_from_response(answer.status, answer.body, None, location)
-    if isinstance(refusal, Redirected):
+    refusal = errors.error_from_response(answer.status, answer.body, None, location)
+    if isinstance(refusal, errors.Redirected):
         return f"/healthz: {refusal}"
     return f"/healthz answered {answer.status}"

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -137,6 +138,7 @@ class _Seen(Struct, frozen=True):
     is_certain: bool
 
 
+@dataclass(eq=False)
 class StuckRollouts(Runnable):
     """Explains, once a minute, some of the rollouts that the caches show as stuck.
 
@@ -145,37 +147,29 @@ class StuckRollouts(Runnable):
     is explained. Others count once an explanation says that they are stuck.
 
     Nothing is watched for it: only the caches of enabled controllers are looked at.
+    `find` finds a root cause; without it nothing is counted. `client` only reads.
+    `show` takes the numbers by cause and kind.
     """
 
-    def __init__(
-        self,
-        informers: Informers,
-        find: FindRootCause | None,
-        client: Client,
-        clock: ServerClock,
-        *,
-        show: Show,
-        count_defect: Callable[[str], None],
-        logger: Logger,
-    ) -> None:
-        """Take the caches, and how a root cause is found; `None`: count nothing.
+    informers: Informers
+    find: FindRootCause | None
+    client: Client
+    clock: ServerClock
+    _: KW_ONLY
+    show: Show
+    count_defect: Callable[[str], None]
+    logger: Logger
+    _seen: dict[str, _Seen] = field(init=False, default_factory=dict)
+    _has_complained: bool = field(init=False, default=False)
+    _task: asyncio.Task[None] | None = field(init=False, default=None)
 
-        `client` only reads. `show` takes the numbers by cause and kind.
-        """
-        self._informers = informers
-        self._find = find
-        self._client = client
-        self._clock = clock
-        self._show = show
-        self._defects = Defects(logger, count_defect)
-        self._logger = logger
-        self._seen: dict[str, _Seen] = {}
-        self._has_complained = False
-        self._task: asyncio.Task[None] | None = None
+    def __post_init__(self) -> None:
+        """Count what is unexpected."""
+        self._defects = Defects(self.logger, self.count_defect)
 
     async def run(self, life: Lifetime) -> None:
         """Start to count."""
-        if self._find is None:
+        if self.find is None:
             return
         failed = partial(self._defects.report, "stuck-rollouts")
         running = until_done(self._count, failed, life.stop)
@@ -196,7 +190,7 @@ class StuckRollouts(Runnable):
         certain: Counter[str] = Counter()
         old: dict[str, Stalled] = {}
         new: list[Stalled] = []
-        async for each in stalled(self._informers()):
+        async for each in stalled(self.informers()):
             certain[each.resource.kind] += each.is_certain
             if each.uid in self._seen:
                 old[each.uid] = each
@@ -206,7 +200,7 @@ class StuckRollouts(Runnable):
         oldest = [old[uid] for uid in self._seen]
         first = new[: max(_NEW, _LOOKS - len(oldest))]
         await self._explain([*first, *oldest[: _LOOKS - len(first)]])
-        self._show(self._numbers(certain))
+        self.show(self._numbers(certain))
 
     def _numbers(self, certain: Counter[str]) -> Mapping[tuple[str, str], int]:
         """Return the numbers of stuck rollouts by cause and kind."""
@@ -241,12 +235,12 @@ class StuckRollouts(Runnable):
     async def _root_cause(self, each: Stalled) -> RootCause:
         """Return the root cause of a rollout."""
         namespace, name = each.namespace, each.name
-        if self._find is None:
+        if self.find is None:
             return RootCause()
         try:
             async with asyncio.timeout(_LOOK_SECONDS):
-                return await self._find(
-                    self._client, self._clock, each.resource, namespace, name
+                return await self.find(
+                    self.client, self.clock, each.resource, namespace, name
                 )
         except TimeoutError:
             return RootCause(unread=f"{each.resource.group_resource}: no answer")
@@ -258,7 +252,7 @@ class StuckRollouts(Runnable):
     def _complain(self, unread: str) -> None:
         """Log that something cannot be read, once until all can be read again."""
         if unread and not self._has_complained:
-            self._logger.warning(
+            self.logger.warning(
                 "The cause of a stuck rollout may be unknown: an object around it "
                 "cannot be read",
                 err=unread,

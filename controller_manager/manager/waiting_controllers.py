@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import Final
 
 from controller_manager.api.meta import PartialObject, Resource
@@ -45,6 +46,7 @@ _DEFINITIONS: Final = tuple(
 """The objects whose changes change what the API server serves."""
 
 
+@dataclass(eq=False)
 class WaitingControllers(Runnable):
     """Looks for missing resources, and makes controllers available that need them.
 
@@ -56,22 +58,14 @@ class WaitingControllers(Runnable):
     good.
     """
 
-    def __init__(
-        self,
-        startup: StartUp,
-        caches: CacheGroup,
-        controllers: ControllerGroup,
-        client: Client,
-        logger: Logger,
-    ) -> None:
-        self._startup = startup
-        self._caches = caches
-        self._controllers = controllers
-        self._client = client
-        self._logger = logger
-        self._awaited: list[Prepared] = []
-        self._changed = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+    startup: StartUp
+    caches: CacheGroup
+    controllers: ControllerGroup
+    client: Client
+    logger: Logger
+    _awaited: list[Prepared] = field(init=False, default_factory=list)
+    _changed: asyncio.Event = field(init=False, default_factory=asyncio.Event)
+    _tasks: list[asyncio.Task[None]] = field(init=False, default_factory=list)
 
     def add(self, prepared: Prepared) -> None:
         """Add a controller whose resources are missing."""
@@ -115,13 +109,13 @@ class WaitingControllers(Runnable):
         while True:
             pause = _INTERVAL
             try:
-                async with aclosing(self._client.watch(definitions)) as batches:
+                async with aclosing(self.client.watch(definitions)) as batches:
                     async for batch in batches:
                         pause = ESTABLISHING  # it was open
                         if not all(isinstance(each, Bookmark) for each in batch):
                             self._changed.set()
             except (APIError, TransportError, ProtocolError) as error:
-                self._logger.v(2).info(
+                self.logger.v(2).info(
                     "Definitions not watched, looking every half minute",
                     resource=definitions.group_resource,
                     err=str(error),
@@ -130,7 +124,7 @@ class WaitingControllers(Runnable):
 
     async def _look(self) -> None:
         awaited, self._awaited = self._awaited, []
-        missing = await self._startup.missing(each.descriptor for each in awaited)
+        missing = await self.startup.missing(each.descriptor for each in awaited)
         for each in awaited:
             if missing.lacking[each.descriptor.name]:
                 self._awaited.append(each)
@@ -139,10 +133,10 @@ class WaitingControllers(Runnable):
 
     def _make_available(self, found: Prepared) -> None:
         name = found.descriptor.name
-        self._logger.info("The API server has the resources now", controller=name)
-        self._caches.add(name, found.informers)
+        self.logger.info("The API server has the resources now", controller=name)
+        self.caches.add(name, found.informers)
         found.informers.start()
-        self._controllers[name].available.set()
+        self.controllers[name].available.set()
 
     async def stop(self) -> None:
         """Look no more."""

@@ -16,16 +16,20 @@ from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.client.builder import Connections
 from controller_manager.client.leadership.leader_election import LeadershipLost
 from controller_manager.clock import SystemClock
-from controller_manager.manager import control_thread
-from controller_manager.manager.control_loop import ControlLoop, InMainLoop
-from controller_manager.manager.control_thread import ControlThread
+from controller_manager.manager.control_loop import (
+    ControlLoop,
+    ControlThread,
+    InMainLoop,
+)
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.registry import registry
-from controller_manager.serving.main_loop import LastAnswer, MainLoopBusy
 from controller_manager.serving.streaming import Pieces, in_main
+from controller_manager.serving.main_loop import LastAnswer, MainLoopBusy
 from tests.clusters import Cluster, make_config
+
+_PATIENCE = "controller_manager.manager.control_loop.LAST_PATIENCE"
 
 
 @asynccontextmanager
@@ -191,7 +195,7 @@ async def test_a_main_loop_that_does_not_take_the_news_of_a_lost_lease_is_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With the stack that keeps it busy."""
-    monkeypatch.setattr(control_thread, "LAST_PATIENCE", 0.05)
+    monkeypatch.setattr(_PATIENCE, 0.05)
     ended = threading.Event()
     reasons: list[str] = []
 
@@ -218,7 +222,7 @@ async def test_a_main_loop_that_takes_the_news_of_a_lost_lease_ends_by_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It cancels its syncs, and nothing kills it meanwhile."""
-    monkeypatch.setattr(control_thread, "LAST_PATIENCE", 0.05)
+    monkeypatch.setattr(_PATIENCE, 0.05)
     reasons: list[str] = []
 
     async def lose() -> None:

@@ -9,8 +9,10 @@ from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.coordination.v1 import LEASES, Lease, LeaseSpec
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.client.leadership.leader_election import LeadershipLost
-from controller_manager.manager.left_out_controllers import left_out_controllers
-from controller_manager.manager.migration import migrated_controllers
+from controller_manager.manager.selection import (
+    left_out_controllers,
+    migrated_controllers,
+)
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import Config
 from controller_manager.options.leader_migration import LeaderMigrationConfig

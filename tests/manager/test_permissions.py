@@ -14,8 +14,8 @@ from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.transport import Request, Stream
 from controller_manager.devcluster.inmemory import InMemoryTransport
-from controller_manager.manager.left_out_controllers import starting_controllers
 from controller_manager.manager.permissions import manager_permissions
+from controller_manager.manager.selection import starting_controllers
 from controller_manager.options.config import Config, LeaderElectionConfig
 from controller_manager.options.gates import COORDINATED_ELECTION, FeatureGates
 from controller_manager.registry import registry

@@ -8,6 +8,7 @@ from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.cli.flags import make_config as config_from_flags
 from controller_manager.cli.preview import preview_command
 from controller_manager.manager.preview import PreviewGroup
+from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import PreviewConfig
 from controller_manager.preview.report import Report
@@ -42,7 +43,7 @@ async def test_the_page_shows_each_divergence_as_text_and_as_json(
 
 
 def test_a_manager_that_writes_has_no_page() -> None:
-    assert PreviewGroup(None, lambda _: None, silent_logger()).page is None
+    assert PreviewGroup(None, Defects(silent_logger())).page is None
 
 
 @pytest.mark.parametrize(

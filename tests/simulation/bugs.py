@@ -110,7 +110,7 @@ async def _end_with_the_lease_as_it_was(
 
 
 async def _wait_for_every_cache(self: CacheGroup, _: float) -> None:
-    await self.informers.wait_for_sync()
+    await self.factory.wait_for_sync()
 
 
 def _never_let_others_in(_: Turns) -> bool:
