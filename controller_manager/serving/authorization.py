@@ -1,9 +1,15 @@
-"""Authorisation: by group, by path, or by a review of the API server.
+"""Access: each request is authenticated, then authorized.
 
+A group, a path, or a review of the API server authorizes it.
 Upstream: apiserver pkg/server/options/authorization.go (delegating).
 """
 
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
+from http import HTTPStatus
+
+from aiohttp import web
 
 from controller_manager.api.authorization.v1 import (
     SUBJECT_ACCESS_REVIEWS,
@@ -21,7 +27,18 @@ from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import AuthorizationConfig
 
-from .reviews import MASTERS, REVIEW_TIMEOUT, ExpiringCache, User, reviewed
+from .answers import status_answer
+from .authentication import Authenticator, Refused
+from .connection import Connection
+from .reviews import (
+    MASTERS,
+    REVIEW_TIMEOUT,
+    ExpiringCache,
+    TooManyReviews,
+    User,
+    reviewed,
+)
+from .tls import verified_chain
 
 
 class ReviewError(Exception):
@@ -111,3 +128,59 @@ class Authorizer:
             raise ReviewError(why) from error
         allowed = answer.status.allowed and not answer.status.denied
         return Decision(allowed, answer.status.reason)
+
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Access:
+    """Authenticates and authorizes requests before handlers answer them."""
+
+    def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        # Each request is handled in its own task, which has its own context.
+        self._user: ContextVar[User] = ContextVar("user")
+
+    async def answer(
+        self, request: web.Request, handler: Handler
+    ) -> web.StreamResponse:
+        """Return the answer of the handler, or the refusal of the request."""
+        headers = {
+            name.lower(): "\n".join(request.headers.getall(name))
+            for name in request.headers
+        }
+        try:
+            chain = verified_chain(request.get_extra_info("ssl_object"))
+            user = await self._authenticator.authenticate(headers, chain)
+            refusal = await self._refusal(user, request.method.lower(), request.path)
+        except Refused:
+            return status_answer(request, HTTPStatus.UNAUTHORIZED, "Unauthorized")
+        except TooManyReviews as error:
+            answer = status_answer(request, HTTPStatus.TOO_MANY_REQUESTS, str(error))
+            answer.headers["Retry-After"] = "1"
+            return answer
+        except ReviewError as error:
+            text = f'Internal Server Error: "{request.path}": {error}\n'
+            return web.Response(status=500, text=text)
+        if refusal is not None:
+            return status_answer(request, HTTPStatus.FORBIDDEN, refusal)
+        if isinstance(request.protocol, Connection):
+            request.protocol.admit()
+        self._user.set(user)
+        return await handler(request)
+
+    async def _refusal(self, user: User, verb: str, path: str) -> str | None:
+        decision = await self._authorizer.decide(user, verb, path)
+        if decision.allowed:
+            return None
+        message = f'forbidden: User "{user.name}" cannot {verb} path "{path}"'
+        return f"{message}: {decision.reason}" if decision.reason else message
+
+    async def may_get(self, path: str) -> bool:
+        """Tell whether the user of the request that is handled may get a path.
+
+        Raises ReviewError or TooManyReviews if the API server has not decided.
+        """
+        decision = await self._authorizer.decide(self._user.get(), "get", path)
+        return decision.allowed

@@ -21,10 +21,9 @@ from aiohttp import web
 
 from controller_manager.observability.logs import Logger
 
-from .answers import COMMON_HEADERS
+from .answers import AskedPieces, Pieces, in_main, stream
 from .main_loop import ANSWER_PATIENCE, MainLoop, MainLoopBusy, SameLoop
 from .pages import DebugPage, Pages
-from .streaming import AskedPieces, Pieces, in_main, stream
 
 _FLAGS_INDEX: Final = """<html>
 <head>
@@ -228,7 +227,7 @@ class DebugEndpoints:
             )
         media_type, pieces = found
         asked = in_main(self._pages.main, pieces)
-        return await stream(request, media_type, asked, COMMON_HEADERS)
+        return await stream(request, media_type, asked)
 
     async def _key(self, request: web.Request) -> web.Response:
         """Answer what a controller knows of one key: NAMESPACE/NAME, or NAME."""
@@ -250,7 +249,7 @@ class DebugEndpoints:
     async def _stacks(self, request: web.Request) -> web.StreamResponse:
         media_type = "text/plain; charset=utf-8"
         pieces = stacks_of(self._pages.main)
-        return await stream(request, media_type, pieces, COMMON_HEADERS)
+        return await stream(request, media_type, pieces)
 
     async def _flags(self, _: web.Request) -> web.Response:
         return web.Response(text=_FLAGS_INDEX, content_type="text/html")

@@ -9,8 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.observability.metrics.serving import HealthcheckCollectors
 
-from .access import Access
-from .authorization import ReviewError
+from .authorization import Access, ReviewError
 from .health import HealthCheck, installed, probe, results
 from .main_loop import LastAnswer, MainLoop
 from .pages import Checks, Pages

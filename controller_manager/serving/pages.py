@@ -7,9 +7,9 @@ from datetime import datetime
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from .answers import Pieces
 from .health import HealthCheck
 from .main_loop import MainLoop, SameLoop
-from .streaming import Pieces
 
 Checks = Callable[[], Mapping[str, HealthCheck]]
 DebugPage = Callable[[Mapping[str, list[str]]], tuple[str, Pieces]]

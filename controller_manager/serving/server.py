@@ -21,18 +21,15 @@ from controller_manager.options.gates import COMPONENT_FLAGZ, COMPONENT_STATUSZ
 from controller_manager.options.parsing import configz
 
 from . import zpages
-from .access import Access, Handler
-from .answers import COMMON_HEADERS, leave_out_server
+from .answers import COMMON_HEADERS, in_turns, leave_out_server
 from .authentication import Authenticator
-from .authorization import Authorizer
+from .authorization import Access, Authorizer, Handler
 from .certificates import Certificates, ServingError
-from .connection import Connection, ConnectionLimits, QuietLogger
+from .connection import Connection, ConnectionLimits, Listener, QuietLogger, bind
 from .debug_endpoints import DebugEndpoints
 from .health_endpoints import HealthEndpoints
-from .listener import Listener, bind
 from .main_loop import ANSWER_PATIENCE, MainLoopBusy
 from .pages import Pages
-from .streaming import in_turns
 from .zpages import TEXT, preferred
 
 _OPEN_METRICS: Final = "application/openmetrics-text"

@@ -25,7 +25,7 @@ from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.registry import registry
-from controller_manager.serving.streaming import Pieces, in_main
+from controller_manager.serving.answers import Pieces, in_main
 from controller_manager.serving.main_loop import LastAnswer, MainLoopBusy
 from tests.clusters import Cluster, make_config
 

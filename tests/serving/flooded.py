@@ -15,8 +15,7 @@ from typing import Any
 
 import uvloop
 
-from controller_manager.serving.connection import ConnectionLimits
-from controller_manager.serving.listener import Listener
+from controller_manager.serving.connection import ConnectionLimits, Listener
 from tests.serving.servers import config_of, server_of
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {

@@ -27,6 +27,7 @@ from controller_manager.options.config import (
     Config,
     ServingConfig,
 )
+from controller_manager.serving.answers import Pieces
 from controller_manager.serving.authentication import Authenticator
 from controller_manager.serving.authorization import Authorizer
 from controller_manager.serving.certificates import Certificates
@@ -35,7 +36,6 @@ from controller_manager.serving.health import HealthCheck
 from controller_manager.serving.main_loop import MainLoop, SameLoop
 from controller_manager.serving.pages import DebugPages, Pages
 from controller_manager.serving.server import Server
-from controller_manager.serving.streaming import Pieces
 from tests.clusters import Cluster
 
 WELL: Mapping[str, HealthCheck] = {"a": lambda: None, "b": lambda: None}

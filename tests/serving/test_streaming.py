@@ -8,8 +8,8 @@ from contextlib import closing
 import aiohttp
 import pytest
 
+from controller_manager.serving.answers import Pieces
 from controller_manager.serving.connection import ConnectionLimits
-from controller_manager.serving.streaming import Pieces
 from tests.serving.servers import get, serving, trusting
 
 KILOBYTES = b"x" * 65536
