@@ -115,8 +115,13 @@ class CustomResourceStrategy(Strategy):
         return self._type
 
     def _defaulted(self, obj: JSON) -> JSON:
+        """Return an object with the defaults; its metadata has none.
+
+        An object that is pruned between two versions may have lost its metadata.
+        """
         found: JSON = defaulted(obj, self._schema)
-        return {**found, "metadata": obj["metadata"]}
+        kept = {name: obj[name] for name in ("metadata",) if name in obj}
+        return {**found, **kept}
 
     def prepare_for_status_update(self, old: JSON, new: JSON) -> None:
         """Keep the metadata: only the status changes."""

@@ -108,12 +108,14 @@ class FieldManager:
         """
         owners = self._owners_before(live)
         last, type_ = owners.get(self.manager), self.version.type
-        fields = self._mine(fields_of(config, type_))
-        wanted = Owned(fields, self.version.api_version, last.time if last else "")
+        given = outside_of(fields_of(config, type_), self.reset)
+        fields, version = difference(given, _STRIPPED), self.version.api_version
+        wanted = Owned(fields, version, last.time if last else "")
         others = {each: one for each, one in owners.items() if each != self.manager}
         result = merged(live, config, type_)
         if last:
-            everybody = (*others.values(), wanted)
+            # The name that a configuration has keeps the metadata.
+            everybody = (*others.values(), replace(wanted, fields=given))
             result = Pruning(self.version, self.find).pruned(result, last, everybody)
             # A map that lost all its fields stays if the configuration has it.
             result = merged(result, config, type_)

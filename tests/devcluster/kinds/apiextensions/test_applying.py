@@ -181,6 +181,31 @@ async def test_a_manager_continues_in_another_version(cluster: Cluster) -> None:
     ]
 
 
+async def test_metadata_that_a_manager_gives_up_in_another_version(
+    cluster: Cluster,
+) -> None:
+    """Only its finalizer goes; upstream's e2e applies in two versions, too."""
+    schema = {"openAPIV3Schema": SCHEMA}
+    versions = [version(schema=schema), version("v2", schema=schema)]
+    await define(cluster, spec(*versions))
+    found: JSON = {}
+    for name, more in (("v1", {"finalizers": ["example.com/a"]}), ("v2", {})):
+        body = {
+            "apiVersion": f"example.com/{name}",
+            "kind": "Widget",
+            "metadata": {"name": "a", **more},
+            "spec": {"tags": ["a"]},
+        }
+        path = PATH.replace("v1", name) + "?fieldManager=one"
+        encoded = msgspec.json.encode(body)
+        answer = await call(cluster, "PATCH", path, encoded, content_type=APPLY)
+        assert answer.status in (200, 201), answer.body
+        found = msgspec.json.decode(answer.body)
+    assert found["spec"] == {"tags": ["a"]}
+    assert "finalizers" not in found["metadata"]
+    assert found["metadata"]["name"] == "a"
+
+
 @pytest.mark.parametrize(
     ("fields", "refusal"),
     [
