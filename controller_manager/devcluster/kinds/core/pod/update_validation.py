@@ -10,6 +10,8 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     shown,
 )
 
+from .gated_pods import validate_narrowing, without_node_choice
+
 _FORBIDDEN: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
     "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
@@ -23,8 +25,12 @@ _STATUS_LISTS: Final = ("initContainerStatuses", "containerStatuses")
 def validate_pod_update(old: JSON, new: JSON) -> Sequence[Cause]:
     """Check that only the few mutable fields of the spec change."""
     causes = _tolerations(old["spec"], new["spec"])
+    causes += _gates(old["spec"], new["spec"])
     before = _without_mutable_fields(old["spec"])
     after = _without_mutable_fields(new["spec"])
+    if old["spec"].get("schedulingGates"):
+        causes += validate_narrowing(old["spec"], new["spec"])
+        before, after = without_node_choice(before), without_node_choice(after)
     if before == after:
         return causes
     changed = [
@@ -49,6 +55,19 @@ def _tolerations(before: JSON, after: JSON) -> list[Cause]:
     return [forbidden_field("spec.tolerations", detail)]
 
 
+def _gates(before: JSON, after: JSON) -> list[Cause]:
+    """Check that an update adds no scheduling gates."""
+    known = {each["name"] for each in before.get("schedulingGates", ())}
+    return [
+        forbidden_field(
+            f"spec.schedulingGates[{number}].name",
+            f"only deletion is allowed, but found new scheduling gate '{name}'",
+        )
+        for number, each in enumerate(after.get("schedulingGates", ()))
+        if (name := each["name"]) not in known
+    ]
+
+
 def _untimed(toleration: JSON) -> frozenset[tuple[str, str]]:
     """Return the immutable fields of a toleration."""
     return frozenset(each for each in toleration.items() if "Seconds" not in each[0])
@@ -58,7 +77,7 @@ def _without_mutable_fields(spec: JSON) -> JSON:
     rest = {
         key: value
         for key, value in spec.items()
-        if key not in ("activeDeadlineSeconds", "tolerations")
+        if key not in ("activeDeadlineSeconds", "schedulingGates", "tolerations")
     }
     for name in ("containers", "initContainers"):
         if name in rest:
