@@ -32,12 +32,13 @@ def validate_narrowing(old: JSON, new: JSON) -> Iterator[Cause]:
         detail = (
             "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
         )
-        yield invalid(_TERMS, shown(changed), detail)
+        found = [_in_go(each) for each in changed] or None
+        yield invalid(_TERMS, shown(found), detail)
         return
     for number, term in enumerate(terms):
         if not _only_adds(term, changed[number]):
             detail = "only additions are allowed (no mutations or deletions)"
-            yield invalid(f"{_TERMS}[{number}]", shown(changed[number]), detail)
+            yield invalid(f"{_TERMS}[{number}]", shown(_in_go(changed[number])), detail)
 
 
 def without_node_choice(spec: JSON) -> JSON:
@@ -63,3 +64,22 @@ def _only_adds(old: JSON, new: JSON) -> bool:
     if not any(before for before, _ in lists):
         return not any(after for _, after in lists)
     return all(after[: len(before)] == before for before, after in lists)
+
+
+def _in_go(term: JSON) -> JSON:
+    """Return a term with the names of its fields in Go, as upstream shows it."""
+
+    def requirements(name: str) -> list[JSON] | None:
+        return [
+            {
+                "Key": each["key"],
+                "Operator": each["operator"],
+                "Values": each.get("values"),
+            }
+            for each in term.get(name) or ()
+        ] or None
+
+    return {
+        "MatchExpressions": requirements("matchExpressions"),
+        "MatchFields": requirements("matchFields"),
+    }
