@@ -19,7 +19,17 @@ from controller_manager.devcluster.schema.models import (
 )
 from controller_manager.devcluster.server.rest.kind import Kind
 
-from .custom_schemas import custom_name, without_v3
+from .custom_schemas import (
+    API_VERSION,
+    KIND,
+    LIST_METADATA,
+    METADATA,
+    custom_name,
+    has_fields,
+    items_text,
+    published,
+    selectable_fields,
+)
 
 Version = Literal[2, 3]
 
@@ -33,17 +43,6 @@ _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _LIST_META: Final = f"{_META}.ListMeta"
 _OF_ALL_GROUPS: Final = (DELETE_OPTIONS, f"{_META}.WatchEvent")
 """Models that each group version has."""
-
-_API_VERSION: Final = (
-    "APIVersion defines the versioned schema of this representation of an object."
-)
-_KIND: Final = (
-    "Kind is a string value representing the REST resource this object represents."
-)
-_METADATA: Final = (
-    "Standard object's metadata. More info: https://git.k8s.io/community/contributors/"
-    "devel/sig-architecture/api-conventions.md#metadata"
-)
 
 
 class Schemas:
@@ -168,20 +167,21 @@ class Schemas:
 
     def _add_custom(self, kind: Kind, name: str) -> None:
         """Describe a kind by a schema of its own."""
-        schema = kind.strategy.openapi_schema() or {"type": "object"}
-        published = schema if self.version == 3 else without_v3(schema)
+        schema, shown = kind.strategy.openapi_schema() or {}, {"type": "object"}
+        if has_fields(schema, for_v2=self.version == 2):
+            metadata = self._described(OBJECT_META, METADATA)
+            shown = published(schema, metadata, for_v2=self.version == 2)
         self.definitions[name] = {
-            **published,
-            "properties": {
-                **published.get("properties", {}),
-                "apiVersion": {"type": "string", "description": _API_VERSION},
-                "kind": {"type": "string", "description": _KIND},
-                "metadata": {
-                    "description": _METADATA,
-                    **self._shape(Type(ref=OBJECT_META), has_siblings=True),
-                },
-            },
+            **shown,
             _GROUP_VERSION_KIND: [_gvk(kind, kind.kind)],
+            **selectable_fields(kind),
+        }
+
+    def _described(self, model: str, text: str) -> JSON:
+        """Return a field that refers to a model, with a description of its own."""
+        return {
+            "description": text,
+            **self._shape(Type(ref=model), has_siblings=True),
         }
 
     def _add_list(self, kind: Kind, name: str, item: JSON) -> None:
@@ -190,19 +190,17 @@ class Schemas:
             "type": "object",
             "required": ["items"],
             "properties": {
-                "apiVersion": {"type": "string", "description": _API_VERSION},
-                "kind": {"type": "string", "description": _KIND},
+                "apiVersion": API_VERSION,
+                "kind": KIND,
                 "items": {
                     "type": "array",
-                    "description": f"List of {kind.plural}.",
+                    "description": items_text(kind),
                     "items": item,
                 },
-                "metadata": {
-                    "description": _METADATA,
-                    **self._shape(Type(ref=_LIST_META), has_siblings=True),
-                },
+                "metadata": self._described(_LIST_META, LIST_METADATA),
             },
             _GROUP_VERSION_KIND: [_gvk(kind, kind.list_kind)],
+            **selectable_fields(kind),
         }
 
 

@@ -127,6 +127,8 @@ class Operation(NamedTuple):
             return (
                 f"connect {self.method.upper()} requests to {sub} of {self.kind.kind}"
             )
+        if self.kind.is_custom and self.verb == "list":
+            return f"list objects of kind {kind}"
         return _DESCRIPTIONS[self.verb].format(
             kind=self.kind.kind if sub else kind,
             part=f"{sub} of " if sub else "",
@@ -161,7 +163,7 @@ def operations_by_path(kind: Kind) -> Iterator[tuple[str, list[Operation]]]:
         yield path, found
     for sub in kind.subresources:
         yield f"{path}/{sub.name}", [Operation(each, kind, sub) for each in sub.verbs]
-    if "watch" in kind.verbs:
+    if "watch" in kind.verbs and not kind.is_custom:
         yield from _watches(kind, home.replace(base, f"{base}/watch", 1))
 
 

@@ -68,7 +68,18 @@ class Paths:
         self._references: dict[str, JSON] = {}
 
     def add_version(self, group: str, version: str, kinds: Iterable[Kind]) -> None:
-        """Describe a group version and its kinds."""
+        """Describe a group version and its kinds.
+
+        That of custom resources has no path of its own in the documents.
+        """
+        kinds = list(kinds)
+        if not any(kind.is_custom for kind in kinds):
+            self._add_resources(group, version)
+        for kind in kinds:
+            for path, operations in operations_by_path(kind):
+                self._add(path, kind, operations)
+
+    def _add_resources(self, group: str, version: str) -> None:
         schema = self._schemas.of_model(f"{_META}.APIResourceList")
         name = group_name(group)
         operation_id = f"get{name[0].upper()}{name[1:]}{version.capitalize()}"
@@ -80,9 +91,6 @@ class Paths:
             **self._exchanged(exchange),
         }
         self.items[f"{base_path(group, version)}/"] = {"get": operation}
-        for kind in kinds:
-            for path, operations in operations_by_path(kind):
-                self._add(path, kind, operations)
 
     def _add(self, path: str, kind: Kind, operations: list[Operation]) -> None:
         """Describe a path; parameters of its only operation are those of the path."""
@@ -218,7 +226,7 @@ def _required(body: JSON) -> JSON:
 def _accepted(operation: Operation) -> tuple[str, ...]:
     """Return the media types that an operation accepts."""
     if operation.verb != "patch" or operation.connects:
-        return (_ANY,)
+        return (_JSON, _YAML) if operation.kind.is_custom else (_ANY,)
     if operation.kind.strategy.merges_strategically:
         return (*_PATCHES, _STRATEGIC)
     return _PATCHES

@@ -138,7 +138,9 @@ def _schema(schema: JSON) -> bytes:
         *_texts(19, schema.get("required", ())),
     ]
     if (values := schema.get("additionalProperties")) is not None:
-        parts.append(write_bytes(21, write_bytes(1, _schema(values))))
+        others = write_number(2, 1) if values is True else b""
+        others = write_bytes(1, _schema(values)) if isinstance(values, dict) else others
+        parts.append(write_bytes(21, others))
     if kind := schema.get("type"):
         parts.append(write_bytes(22, write_text(1, kind)))
     if (items := schema.get("items")) is not None:

@@ -73,7 +73,8 @@ async def test_its_list_and_its_items_are_of_the_custom_type(cluster: Cluster) -
     schemas = found["components"]["schemas"]
     assert schemas["com.example.v1.PodList"]["properties"]["items"] == {
         "type": "array",
-        "description": "List of pods.",
+        "description": "List of pods. More info: https://git.k8s.io/community/"
+        "contributors/devel/sig-architecture/api-conventions.md",
         "items": {"$ref": "#/components/schemas/com.example.v1.Pod"},
     }
     accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
