@@ -14,6 +14,9 @@ from controller_manager.api.json_objects import JSON
 _BROKEN: Final = "broken"
 """Images whose name begins with this can never be pulled."""
 
+_NO_REGISTRY: Final = re.compile(r"(?:invalid\.[^/]*|[^/]+\.invalid(?::\d+)?)/")
+"""The beginning of images whose registry nobody can have (RFC 2606)."""
+
 _MAX_NAME: Final = 255
 _KEPT: Final = 1024
 """The images whose facts are kept: the pods of a cluster share few of them."""
@@ -54,9 +57,16 @@ def invalid_name_message(image: str) -> str:
     )
 
 
-def is_broken(image: str) -> bool:
-    """Tell whether an image cannot be pulled."""
-    return image.rpartition("/")[2].startswith(_BROKEN)
+def is_broken(container: JSON) -> bool:
+    """Tell whether the image of a container cannot be pulled.
+
+    A node has no registry of its own. So an image such as ``localhost/app`` is never
+    pulled, and is there only if it need not be pulled.
+    """
+    image = container["image"]
+    if image.rpartition("/")[2].startswith(_BROKEN) or _NO_REGISTRY.match(image):
+        return True
+    return image.startswith("localhost/") and pull_policy(container) == "Always"
 
 
 def pull_error(image: str) -> str:

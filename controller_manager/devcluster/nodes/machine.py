@@ -60,7 +60,7 @@ class NodeMachine:
         if message := invalid_name_message(image):
             notes = warning("InspectFailed", message)
             return _refused("InvalidImageName", message, None, notes)
-        if not is_broken(image):
+        if not is_broken(container.spec):
             return None
         if pull_policy(container.spec) == "Never":
             message = (

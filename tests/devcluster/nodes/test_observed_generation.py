@@ -47,6 +47,43 @@ async def test_a_new_generation_is_observed_at_once(
     assert after == expected
 
 
+@pytest.mark.parametrize(
+    "image",
+    [
+        "localhost/some-image-that-doesnt-exist",
+        "invalid.registry.k8s.io/invalid/alpine:3.1",
+        "registry.example.invalid/app:v1",
+    ],
+)
+async def test_the_new_image_of_a_pod_is_observed_in_all_conditions(
+    cluster: Cluster, image: str
+) -> None:
+    """Upstream's e2e has it pull an image that no registry has, then another one."""
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(cluster, "p", containers=[{"name": "c", "image": image}])
+        await asyncio.sleep(5)
+        before = await status_of(cluster, "p")
+        (waiting,) = before["containerStatuses"]
+        assert waiting["state"]["waiting"]["reason"] == "ImagePullBackOff"
+        pod = await send(cluster, "GET", f"{PODS}/p")
+        pod["spec"]["containers"][0]["image"] = "i"
+        await send(cluster, "PUT", f"{PODS}/p", pod)
+        await asyncio.sleep(1)
+        after = await status_of(cluster, "p")
+    assert {number for _, number in observed(before)} == {1}
+    assert {number for _, number in observed(after)} == {2}
+    assert after["phase"] == "Running"
+
+
+async def test_an_image_that_was_loaded_need_not_be_pulled(cluster: Cluster) -> None:
+    """Tools load images such as localhost/app:v1 into nodes."""
+    container = {"name": "c", "image": "localhost/app:v1"}
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(cluster, "p", containers=[container])
+        await asyncio.sleep(1)
+        assert (await status_of(cluster, "p"))["phase"] == "Running"
+
+
 async def test_a_pod_with_scheduling_gates_says_its_generation(
     cluster: Cluster,
 ) -> None:
