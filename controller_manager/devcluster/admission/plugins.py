@@ -50,7 +50,9 @@ from .resources import (
     StorageObjectInUseProtection,
 )
 from .service_account import ServiceAccount
-from .webhooks import MutatingAdmissionWebhook, ValidatingAdmissionWebhook, Webhooks
+from .webhooks.answers import Webhooks
+from .webhooks.mutating import MutatingAdmissionWebhook
+from .webhooks.validating import ValidatingAdmissionWebhook
 from .writes import Kinds
 
 # The names of all admission plugins of upstream, and the defaults.

@@ -1,0 +1,179 @@
+"""Asks webhooks over HTTPS (pkg/util/webhook/client.go).
+
+Each call has a connection of its own: a server that ends with a test leaves nothing
+behind. An answer is read up to a limit, within the webhook's time.
+"""
+
+import asyncio
+import base64
+import binascii
+import socket
+import ssl
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import aiohttp
+import msgspec
+from aiohttp.abc import AbstractResolver, ResolveResult
+from msgspec import Struct
+from yarl import URL
+
+from controller_manager.client.identity.tls import pem_only
+from controller_manager.devcluster.server.storage.storage import Storage
+
+from .failures import status_text, transport_text
+from .outcomes import Failure
+from .services import Address, UnresolvedError, addresses_of
+
+_MOST_BYTES: Final = 10 << 20
+"""The most bytes of an answer. Upstream has no limit; an object has 3 MiB at most."""
+
+_MOST_REDIRECTS: Final = 10
+_HEADERS: Final = {
+    "Content-Type": "application/json",
+    "Accept": "application/json, */*",
+    "User-Agent": "kube-apiserver-admission",
+}
+_NO_CLIENT: Final = "could not get REST client: "
+_FAILED: Final = "failed to call webhook: "
+
+
+class Endpoint(Struct, frozen=True):
+    """Where a webhook listens: a URL, and addresses if its host is a service."""
+
+    url: str
+    authority: str = ""
+    """The trusted authorities as PEM; "" for those of the system."""
+
+    addresses: tuple[Address, ...] = ()
+
+
+def endpoint_of(
+    config: Mapping[str, Any], storage: Storage, seconds: int
+) -> Endpoint | Failure:
+    """Return where a webhook with this ``clientConfig`` listens.
+
+    The URL has the timeout in seconds.
+    """
+    query = f"?timeout={seconds}s"
+    try:
+        bundle = base64.b64decode(config.get("caBundle") or "")
+        authority = pem_only(bundle) if bundle else ""
+        context_of(authority)
+    except (ValueError, binascii.Error, ssl.SSLError):
+        why = "unable to load root certificates: unable to parse bytes as PEM block"
+        return Failure(_NO_CLIENT + why)
+    if url := config.get("url"):
+        return Endpoint(f"{url}{query}", authority)
+    service = config["service"]
+    namespace, name = service["namespace"], service["name"]
+    port, path = int(service.get("port") or 443), service.get("path") or "/"
+    url = f"https://{name}.{namespace}.svc:{port}/{path.lstrip('/')}{query}"
+    try:
+        found = addresses_of(storage, namespace, name, port)
+    except UnresolvedError as error:
+        return Failure(f'{_FAILED}Post "{url}": {error}')
+    return Endpoint(url, authority, tuple(found))
+
+
+@lru_cache(maxsize=200)
+def context_of(authority: str) -> ssl.SSLContext:
+    """Return the TLS settings for certificates that an authority has signed.
+
+    Go trusts each certificate of the bundle, also one that is no authority. Raises
+    ssl.SSLError for certificates that cannot be read.
+    """
+    if not authority:
+        return ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.load_verify_locations(cadata=authority)
+    return context
+
+
+async def posted(endpoint: Endpoint, body: bytes, seconds: int) -> bytes | Failure:
+    """Return the body of an answer that comes within so many seconds."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await _posted(endpoint, body)
+    except TimeoutError:
+        why = "context deadline exceeded"
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        why = transport_text(error)
+    return Failure(f'{_FAILED}Post "{endpoint.url}": {why}')
+
+
+async def _posted(endpoint: Endpoint, body: bytes) -> bytes | Failure:
+    connector = aiohttp.TCPConnector(
+        ssl=context_of(endpoint.authority),
+        force_close=True,
+        resolver=_Fixed(endpoint.addresses) if endpoint.addresses else None,
+    )
+    async with (
+        aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+            timeout=aiohttp.ClientTimeout(total=None),
+        ) as session,
+        session.post(
+            URL(endpoint.url, encoded=True),
+            data=body,
+            headers=_HEADERS,
+            max_redirects=_MOST_REDIRECTS,
+        ) as answer,
+    ):
+        found = await _read(answer)
+        if isinstance(found, bytes) and not 200 <= answer.status <= 206:
+            return Failure(_FAILED + _refusal(answer.status, found))
+        return found
+
+
+async def _read(answer: aiohttp.ClientResponse) -> bytes | Failure:
+    """Return the whole body, unless it is too long."""
+    parts = bytearray()
+    async for part in answer.content.iter_any():
+        parts += part
+        if len(parts) > _MOST_BYTES:
+            limit = f"{_MOST_BYTES} bytes"
+            return Failure(f"{_FAILED}the answer is longer than {limit}")
+    return bytes(parts)
+
+
+def _refusal(code: int, body: bytes) -> str:
+    """Return the error text of an unsuccessful answer, which may be a Status."""
+    try:
+        status = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        status = None
+    if isinstance(status, dict) and status.get("kind") == "Status":
+        return str(status.get("message") or "")
+    return status_text(code, body)
+
+
+class _Fixed(AbstractResolver):
+    """Resolves every name to the addresses of a service."""
+
+    def __init__(self, addresses: tuple[Address, ...]) -> None:
+        self._addresses = addresses
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Return the addresses, each with its own port."""
+        del port, family
+        return [
+            ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address, port in self._addresses
+        ]
+
+    async def close(self) -> None:
+        """Do nothing: the resolver holds no resources."""
