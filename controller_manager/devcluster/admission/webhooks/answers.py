@@ -23,10 +23,11 @@ from controller_manager.devcluster.server.rest.admission import (
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.security.authorization import Authorizer
 from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.webhook.client import endpoint_of, posted
+from controller_manager.devcluster.webhook.failures import Failure
 
-from .calls import endpoint_of, posted
 from .hooks import Hook, hooks_of
-from .outcomes import Failure, Outcome
+from .outcomes import Outcome
 from .review import Question, Unsuitable, answer_of, question_of
 
 
@@ -139,9 +140,9 @@ class Webhooks:
         client = hook.config["clientConfig"]
         endpoint = endpoint_of(client, self._storage, hook.timeout)
         if isinstance(endpoint, Failure):
-            return endpoint
+            return Failure(f"could not get REST client: {endpoint.why}")
         uid = random_uid(self._rng)
         answer = await posted(endpoint, question.body(uid), hook.timeout)
         if isinstance(answer, Failure):
-            return answer
+            return Failure(f"failed to call webhook: {answer.why}")
         return answer_of(answer, uid, question.version, mutates=self.mutates)

@@ -9,14 +9,9 @@ from controller_manager.devcluster.server.apimachinery.statuses import (
     Refusal,
     bad_request,
 )
+from controller_manager.devcluster.webhook.failures import Failure
 
 _LEAST_CODE, _MOST_CODE = 400, 599
-
-
-class Failure(Struct, frozen=True):
-    """The call of a webhook failed, or its answer is invalid; `why` has the reason."""
-
-    why: str
 
 
 class Answer(Struct, frozen=True):

@@ -15,9 +15,10 @@ from controller_manager.devcluster.admission.writes import in_requested, request
 from controller_manager.devcluster.server.apimachinery.go_json import go_json_error
 from controller_manager.devcluster.server.rest.admission import Write
 from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.webhook.failures import Failure
 
 from .hooks import Hook
-from .outcomes import Answer, Failure, Outcome
+from .outcomes import Answer, Outcome
 
 _GROUP: Final = "admission.k8s.io"
 _KIND: Final = "AdmissionReview"

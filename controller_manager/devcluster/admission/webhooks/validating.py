@@ -3,10 +3,11 @@
 from typing import ClassVar
 
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
+from controller_manager.devcluster.webhook.failures import Failure
 
 from .answers import Webhooks
 from .hooks import Hook
-from .outcomes import Failure, Outcome, calling_failed, denied, no_dry_run
+from .outcomes import Outcome, calling_failed, denied, no_dry_run
 
 
 class ValidatingAdmissionWebhook(Plugin):

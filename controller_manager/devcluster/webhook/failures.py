@@ -6,6 +6,7 @@ import ssl
 from typing import Final
 
 import aiohttp
+from msgspec import Struct
 
 _UNKNOWN_AUTHORITY: Final = frozenset((2, 18, 19, 20, 21))
 """Errors of OpenSSL about a chain that ends without a trusted certificate."""
@@ -33,6 +34,12 @@ _TEXTS: Final = {
     "still be processing the request",
 }
 _MOST_SHOWN: Final = 2048
+
+
+class Failure(Struct, frozen=True):
+    """The call of a webhook failed, or its answer is invalid; `why` has the reason."""
+
+    why: str
 
 
 def status_text(code: int, body: bytes) -> str:

@@ -22,21 +22,23 @@ from yarl import URL
 from controller_manager.client.identity.tls import pem_only
 from controller_manager.devcluster.server.storage.storage import Storage
 
-from .failures import status_text, transport_text
-from .outcomes import Failure
+from .failures import Failure, status_text, transport_text
 from .services import Address, UnresolvedError, addresses_of
 
 _MOST_BYTES: Final = 10 << 20
 """The most bytes of an answer. Upstream has no limit; an object has 3 MiB at most."""
 
 _MOST_REDIRECTS: Final = 10
+NO_AUTHORITY: Final = (
+    "unable to load root certificates: unable to parse bytes as PEM block"
+)
+"""The reason for which a ``caBundle`` cannot be used."""
+
 _HEADERS: Final = {
     "Content-Type": "application/json",
     "Accept": "application/json, */*",
     "User-Agent": "kube-apiserver-admission",
 }
-_NO_CLIENT: Final = "could not get REST client: "
-_FAILED: Final = "failed to call webhook: "
 
 
 class Endpoint(Struct, frozen=True):
@@ -47,6 +49,8 @@ class Endpoint(Struct, frozen=True):
     """The trusted authorities as PEM; "" for those of the system."""
 
     addresses: tuple[Address, ...] = ()
+    problem: str = ""
+    """Why the service has no addresses; a call fails for this reason."""
 
 
 def endpoint_of(
@@ -54,16 +58,13 @@ def endpoint_of(
 ) -> Endpoint | Failure:
     """Return where a webhook with this ``clientConfig`` listens.
 
-    The URL has the timeout in seconds.
+    The URL has the timeout in seconds. Returns a Failure if the ``caBundle`` cannot be
+    read.
     """
     query = f"?timeout={seconds}s"
-    try:
-        bundle = base64.b64decode(config.get("caBundle") or "")
-        authority = pem_only(bundle) if bundle else ""
-        context_of(authority)
-    except (ValueError, binascii.Error, ssl.SSLError):
-        why = "unable to load root certificates: unable to parse bytes as PEM block"
-        return Failure(_NO_CLIENT + why)
+    authority = authority_of(config)
+    if authority is None:
+        return Failure(NO_AUTHORITY)
     if url := config.get("url"):
         return Endpoint(f"{url}{query}", authority)
     service = config["service"]
@@ -73,8 +74,22 @@ def endpoint_of(
     try:
         found = addresses_of(storage, namespace, name, port)
     except UnresolvedError as error:
-        return Failure(f'{_FAILED}Post "{url}": {error}')
+        return Endpoint(url, authority, problem=str(error))
     return Endpoint(url, authority, tuple(found))
+
+
+def authority_of(config: Mapping[str, Any]) -> str | None:
+    """Return the trusted authorities of a ``clientConfig`` as PEM, "" for none.
+
+    Returns `None` if the ``caBundle`` cannot be read.
+    """
+    try:
+        bundle = base64.b64decode(config.get("caBundle") or "")
+        authority = pem_only(bundle) if bundle else ""
+        context_of(authority)
+    except (ValueError, binascii.Error, ssl.SSLError):
+        return None
+    return authority
 
 
 @lru_cache(maxsize=200)
@@ -94,6 +109,8 @@ def context_of(authority: str) -> ssl.SSLContext:
 
 async def posted(endpoint: Endpoint, body: bytes, seconds: int) -> bytes | Failure:
     """Return the body of an answer that comes within so many seconds."""
+    if endpoint.problem:
+        return Failure(f'Post "{endpoint.url}": {endpoint.problem}')
     try:
         async with asyncio.timeout(seconds):
             return await _posted(endpoint, body)
@@ -101,7 +118,7 @@ async def posted(endpoint: Endpoint, body: bytes, seconds: int) -> bytes | Failu
         why = "context deadline exceeded"
     except (aiohttp.ClientError, OSError, ValueError) as error:
         why = transport_text(error)
-    return Failure(f'{_FAILED}Post "{endpoint.url}": {why}')
+    return Failure(f'Post "{endpoint.url}": {why}')
 
 
 async def _posted(endpoint: Endpoint, body: bytes) -> bytes | Failure:
@@ -126,7 +143,7 @@ async def _posted(endpoint: Endpoint, body: bytes) -> bytes | Failure:
     ):
         found = await _read(answer)
         if isinstance(found, bytes) and not 200 <= answer.status <= 206:
-            return Failure(_FAILED + _refusal(answer.status, found))
+            return Failure(_refusal(answer.status, found))
         return found
 
 
@@ -137,7 +154,7 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes | Failure:
         parts += part
         if len(parts) > _MOST_BYTES:
             limit = f"{_MOST_BYTES} bytes"
-            return Failure(f"{_FAILED}the answer is longer than {limit}")
+            return Failure(f"the answer is longer than {limit}")
     return bytes(parts)
 
 
