@@ -11,6 +11,11 @@ from uuid import uuid4
 from aiohttp import ClientConnectionResetError, HttpVersion11, web
 
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.scheme.statuses import (
+    Refusal,
+    slow_request,
+    too_large_body,
+)
 from controller_manager.observability.logs import silent_logger
 from controller_manager.serving.answers import Streamed, Whole
 from controller_manager.serving.connection import QuietLogger
@@ -18,7 +23,6 @@ from controller_manager.serving.server import listen
 
 from .certificates import user_of
 from .inmemory import StreamingResponse
-from .server.apimachinery.statuses import Refusal, slow_request, too_large_body
 from .server.genericapiserver import GenericAPIServer
 from .server.http.responses import refused
 from .server.security.authentication import User

@@ -8,7 +8,7 @@ import yaml
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.cli.flags import make_config as parsed
-from controller_manager.devcluster.server.apimachinery.json_patch import json_patch
+from controller_manager.devcluster.scheme.patches import json_patch
 from controller_manager.options.config import Config
 
 CONFIG: Final = Path(__file__).parents[2] / "config"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.json_patch import json_patch
+from controller_manager.devcluster.scheme.patches import json_patch
 from controller_manager.registry import registry
 from tests.config.manifests import (
     BESIDE,

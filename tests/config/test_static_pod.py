@@ -21,7 +21,7 @@ from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.keys import ClusterKeys
-from controller_manager.devcluster.server.apimachinery.json_patch import json_patch
+from controller_manager.devcluster.scheme.patches import json_patch
 from controller_manager.registry import registry
 from tests.config.control_plane import MANIFEST, write_control_plane
 from tests.config.manifests import (

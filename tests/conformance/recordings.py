@@ -17,7 +17,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.cli.flags import make_config as config_from_flags
 from controller_manager.client.rest.transport import Transport
 from controller_manager.clock import Clock
-from controller_manager.devcluster.server.apimachinery.json_patch import json_patch
+from controller_manager.devcluster.scheme.patches import json_patch
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from controller_manager.registry import registry

@@ -9,7 +9,7 @@ checkpoints do not show those.
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.json_patch import merge_patch
+from controller_manager.devcluster.scheme.patches import merge_patch
 from tests.conformance.access import Access
 
 _OF_THE_SERVER: Final = (

@@ -10,7 +10,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.batch.job.strategy import KIND as JOB
 from controller_manager.devcluster.kinds.claim_defaults import default_claim
 from controller_manager.devcluster.kinds.scheduling.podgroup import KIND as POD_GROUP
-from controller_manager.devcluster.schema.zeros import zeros_of
+from controller_manager.devcluster.scheme.models import zeros_of
 from tests.clusters import Write
 from tests.conformance.access import Other
 from tests.conformance.aliases import Aliases

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.simulation.faults import WORLD_FAULTS, Fault
 from tests.simulation.managers import Manager
 from tests.simulation.network import (

@@ -10,15 +10,12 @@ from controller_manager.devcluster.cel.evaluation import (
     size_of,
 )
 from controller_manager.devcluster.cel.values import EvaluationError, Message, Value
-from controller_manager.devcluster.server.apimachinery.json_patch import (
+from controller_manager.devcluster.scheme.patches import (
     PatchError,
     TestFailedError,
     json_patch,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Refusal,
-    forbidden,
-)
+from controller_manager.devcluster.scheme.statuses import Refusal, forbidden
 from controller_manager.devcluster.server.fields.checking import faults_of
 from controller_manager.devcluster.server.fields.field_type import DEDUCED, FieldType
 from controller_manager.devcluster.server.fields.merging import merged

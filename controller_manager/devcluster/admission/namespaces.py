@@ -4,10 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    forbidden,
-    not_found,
-)
+from controller_manager.devcluster.scheme.statuses import forbidden, not_found
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.security.authorization import (

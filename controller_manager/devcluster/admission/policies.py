@@ -23,10 +23,7 @@ from controller_manager.devcluster.cel.values import (
     type_of,
 )
 from controller_manager.devcluster.kinds.apiextensions.schemas.rules import program_of
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Refusal,
-    forbidden,
-)
+from controller_manager.devcluster.scheme.statuses import Refusal, forbidden
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.rest.kind import Kind, in_version
 from controller_manager.devcluster.server.security.authorization import Authorizer

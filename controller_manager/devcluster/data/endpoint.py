@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.inmemory import StreamingResponse
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Refusal,
     bad_request,
     method_not_allowed,

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.resources import Resource, built_in
+from controller_manager.devcluster.scheme.resources import Resource, built_in
 from controller_manager.devcluster.server.rest.kind import Conversion, Kind, Subresource
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.options.gates import Gate

@@ -4,11 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.names import (
-    is_label,
-    not_a_label,
-)
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.names import is_label, not_a_label
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,
     forbidden_field,

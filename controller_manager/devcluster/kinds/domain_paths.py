@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from controller_manager.devcluster.server.apimachinery.names import validate_subdomain
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.names import validate_subdomain
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     required,

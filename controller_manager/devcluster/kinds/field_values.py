@@ -5,11 +5,7 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import ZERO, parse_quantity
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    invalid,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 
 IMMUTABLE: Final = "field is immutable"
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"

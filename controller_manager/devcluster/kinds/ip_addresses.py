@@ -4,11 +4,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    invalid,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 
 Address = IPv4Address | IPv6Address
 

@@ -10,11 +10,11 @@ from controller_manager.api.selectors import (
     SelectorError,
     compile_selector,
 )
-from controller_manager.devcluster.server.apimachinery.names import (
+from controller_manager.devcluster.scheme.names import (
     validate_labels,
     validate_qualified_name,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
     invalid,

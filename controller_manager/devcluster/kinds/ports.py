@@ -3,11 +3,7 @@
 import re
 from typing import Any, Final
 
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    invalid,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 
 PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 NOT_A_PORT: Final = "must be between 1 and 65535, inclusive"

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import Cells, age
 

@@ -3,15 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from controller_manager.devcluster.server.apimachinery.names import (
+from controller_manager.devcluster.scheme.names import (
     validate_qualified_name,
     validate_subdomain,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    required,
-    too_long,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, required, too_long
 
 _MAX_DRIVER: Final = 63
 _MAX_PARAMETERS: Final = 512

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.names import (
+from controller_manager.devcluster.scheme.names import (
     validate_annotations,
     validate_labels,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
     invalid,

@@ -11,7 +11,7 @@ from controller_manager.devcluster.kinds.coordination.lease import KIND as LEASE
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.storage.csinode import KIND as CSI_NODE
-from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.devcluster.server.registry.objects import Objects
 
 from .node_status import is_due, is_stopped, new_node, node_name, node_status

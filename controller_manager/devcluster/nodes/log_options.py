@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from controller_manager.api.scalars import parse_rfc3339
-from controller_manager.devcluster.server.apimachinery.query import is_true
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.query import is_true
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     bad_request,
     forbidden_field,

@@ -16,7 +16,7 @@ from controller_manager.api.scalars import format_micro_time, parse_time
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
-from controller_manager.devcluster.server.apimachinery.statuses import bad_request
+from controller_manager.devcluster.scheme.statuses import bad_request
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.storage.storage import Key

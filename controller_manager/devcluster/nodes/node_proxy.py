@@ -8,10 +8,7 @@ from typing import Final
 
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Refusal,
-    bad_request,
-)
+from controller_manager.devcluster.scheme.statuses import Refusal, bad_request
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.registry.objects import Objects
 

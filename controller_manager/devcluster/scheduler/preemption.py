@@ -17,7 +17,7 @@ from controller_manager.devcluster.kinds.policy.poddisruptionbudget import (
 )
 from controller_manager.devcluster.nodes.event_notes import normal
 from controller_manager.devcluster.nodes.events import Reporter
-from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion
 

@@ -6,9 +6,9 @@ from typing import Protocol
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.scheme.query import is_true
+from controller_manager.devcluster.scheme.statuses import method_not_allowed
 
-from .apimachinery.query import is_true
-from .apimachinery.statuses import method_not_allowed
 from .http.accepting import Form, wanted_form
 from .http.negotiation import header
 from .http.rendering import table

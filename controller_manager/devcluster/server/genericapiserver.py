@@ -12,17 +12,17 @@ from typing import Final, Protocol
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.inmemory import StreamingResponse
-from controller_manager.observability.logs import Logger, silent_logger
-
-from . import discovery
-from .aggregation import AggregatedAPI, aggregated
-from .apimachinery.query import check_write_options
-from .apimachinery.statuses import (
+from controller_manager.devcluster.scheme.query import check_write_options
+from controller_manager.devcluster.scheme.statuses import (
     Refusal,
     method_not_allowed,
     no_such_resource,
     not_found,
 )
+from controller_manager.observability.logs import Logger, silent_logger
+
+from . import discovery
+from .aggregation import AggregatedAPI, aggregated
 from .handlers.deleting import Deleter
 from .handlers.reading import Reader
 from .handlers.writing import Writer

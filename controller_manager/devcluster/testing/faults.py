@@ -12,12 +12,8 @@ from controller_manager.devcluster.http_server import (
     ConnectionCutError,
     Interceptor,
 )
-from controller_manager.devcluster.server.apimachinery.query import is_true
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Refusal,
-    conflict,
-    expired,
-)
+from controller_manager.devcluster.scheme.query import is_true
+from controller_manager.devcluster.scheme.statuses import Refusal, conflict, expired
 from controller_manager.devcluster.server.http.responses import (
     TEXT_HEADERS,
     media_type_of,

@@ -6,12 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from controller_manager.devcluster.schema.models import built_in
-from controller_manager.devcluster.schema.protobuf import decode, encode
-from controller_manager.devcluster.server.apimachinery.yaml_bodies import (
-    decode_yaml,
-    encode_yaml,
-)
+from controller_manager.devcluster.scheme.bodies import decode_yaml, encode_yaml
+from controller_manager.devcluster.scheme.models import built_in
+from controller_manager.devcluster.scheme.protobuf import decode, encode
 from tests.benchmarks.devcluster.requests import Figures
 from tests.benchmarks.server import idle_pod
 

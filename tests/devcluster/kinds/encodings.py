@@ -7,13 +7,10 @@ from typing import Any
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.models import built_in
-from controller_manager.devcluster.schema.protobuf import MEDIA_TYPE, decode, encode
-from controller_manager.devcluster.schema.wire import read_fields
-from controller_manager.devcluster.server.apimachinery.yaml_bodies import (
-    decode_yaml,
-    encode_yaml,
-)
+from controller_manager.devcluster.scheme.bodies import decode_yaml, encode_yaml
+from controller_manager.devcluster.scheme.models import built_in
+from controller_manager.devcluster.scheme.protobuf import MEDIA_TYPE, decode, encode
+from controller_manager.devcluster.scheme.wire import read_fields
 from controller_manager.devcluster.server.http.accepting import JSON_TYPE, YAML_TYPE
 
 

@@ -11,7 +11,7 @@ from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
     KIND as CLAIM,
 )
 from controller_manager.devcluster.kinds.core.resourcequota import KIND as QUOTA
-from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster
 from tests.controllers.builders import template
 from tests.devcluster.kinds.requests import create, update

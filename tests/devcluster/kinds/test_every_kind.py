@@ -12,7 +12,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster import kinds
 from controller_manager.devcluster.kinds import find_kinds
-from controller_manager.devcluster.schema.models import built_in
+from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.server.rest.kind import Kind
 from tests.clusters import Cluster
 from tests.devcluster.kinds.minimal import minimal

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import create, update

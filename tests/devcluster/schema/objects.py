@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_micro_time, format_time
-from controller_manager.devcluster.schema.models import Field, Models, Type
+from controller_manager.devcluster.scheme.models import Field, Models, Type
 
 _DEPTH: Final = 4
 """The nesting from which on an object gets no more optional parts."""

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from controller_manager.devcluster.schema.base64_data import base64_problem
+from controller_manager.devcluster.scheme.readers import base64_problem
 
 
 @pytest.mark.parametrize(

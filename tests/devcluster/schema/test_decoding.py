@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.decoding import MOST_PROBLEMS, Decoder
-from controller_manager.devcluster.schema.duplicates import with_repeated
-from controller_manager.devcluster.schema.readers import TypeMismatch
+from controller_manager.devcluster.scheme.decoding import MOST_PROBLEMS, Decoder
+from controller_manager.devcluster.scheme.readers import TypeMismatch, with_repeated
 from tests.controllers.builders import deployment_json
 
 DEPLOYMENT = "io.k8s.api.apps.v1.Deployment"

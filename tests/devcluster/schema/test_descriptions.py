@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from controller_manager.devcluster.schema.descriptions import (
-    DATA,
+from controller_manager.devcluster.scheme.models import (
+    DESCRIPTIONS,
+    Parts,
+    built_in,
     collect,
     field_descriptions,
 )
-from controller_manager.devcluster.schema.file import Parts
-from controller_manager.devcluster.schema.models import built_in
 
 START_AND_STOP = """
 import sys
@@ -64,7 +64,8 @@ def test_the_file_has_the_descriptions_of_the_package() -> None:
         pytest.skip("another version of kubernetes_asyncio is installed")
     from kubernetes_asyncio.client import models  # noqa: PLC0415 - it takes long
 
-    file = Path(sys.modules[field_descriptions.__module__].__file__ or "").parent / DATA
+    module = sys.modules[field_descriptions.__module__]
+    file = Path(module.__file__ or "").parent / DESCRIPTIONS
     assert file.read_bytes() == collect(built_in(), models)
     assert len([each for each in built_in() if field_descriptions(each)]) > 690
 

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from controller_manager.api.scalars import parse_rfc3339
-from controller_manager.devcluster.schema.models import Model, Type, built_in
-from controller_manager.devcluster.schema.protobuf_decoder import Decoder
-from controller_manager.devcluster.schema.protobuf_encoder import Encoder
+from controller_manager.devcluster.scheme.models import Model, Type, built_in
+from controller_manager.devcluster.scheme.protobuf import Encoder
+from controller_manager.devcluster.scheme.protobuf_decoder import Decoder
 from tests.devcluster.schema.objects import Objects
 from tests.devcluster.schema.packages import models_by_package
 

@@ -7,8 +7,14 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from controller_manager.devcluster.schema import __main__, file
-from controller_manager.devcluster.schema.models import Field, Models, Type, built_in
+from controller_manager.devcluster.scheme import __main__
+from controller_manager.devcluster.scheme.models import (
+    Field,
+    Models,
+    Type,
+    built_in,
+    write,
+)
 
 MODELS = built_in()
 CORE = "io.k8s.api.core.v1."
@@ -63,7 +69,7 @@ def test_a_field_tells_all_that_the_api_declares() -> None:
 
 def test_a_package_is_decoded_when_it_is_needed() -> None:
     """A broken part of the file hurts its own package only."""
-    data = file.write({"a.v1.One": {"type": "object"}, "b.v1.Two": {"type": "object"}})
+    data = write({"a.v1.One": {"type": "object"}, "b.v1.Two": {"type": "object"}})
     index = Models(data)._parts.index
     first = data.index(b"\n") + 1 + index.parts["b.v1"][0]
     models = Models(data[:first] + b"\0" * (len(data) - first))
@@ -72,7 +78,7 @@ def test_a_package_is_decoded_when_it_is_needed() -> None:
 
 def test_a_model_is_decoded_when_it_is_needed() -> None:
     """A wrong model hurts no other model of its package."""
-    data = file.write({"a.v1.One": {"type": "object"}, "a.v1.Two": {"type": 2}})
+    data = write({"a.v1.One": {"type": "object"}, "a.v1.Two": {"type": 2}})
     models = Models(data)
     assert list(models) == ["a.v1.One", "a.v1.Two"]
     assert models.model("a.v1.One").type == "object"

@@ -2,14 +2,14 @@
 
 import pytest
 
-from controller_manager.devcluster.schema.models import built_in
-from controller_manager.devcluster.schema.protobuf import (
+from controller_manager.devcluster.scheme.models import built_in
+from controller_manager.devcluster.scheme.protobuf import (
     MAGIC,
     decode,
     encode,
     encode_event,
 )
-from controller_manager.devcluster.schema.wire import (
+from controller_manager.devcluster.scheme.wire import (
     BYTES,
     ProtobufError,
     read_fields,

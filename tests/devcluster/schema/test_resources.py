@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.schema import __main__, resources
+from controller_manager.devcluster.scheme import __main__, resources
 from controller_manager.devcluster.server.rest.strategy import Strategy
 
 RECORDED = Path(__file__).parents[2] / "data" / "discovery.json"

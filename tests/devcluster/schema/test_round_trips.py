@@ -14,14 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from controller_manager.devcluster.kinds import find_kinds
-from controller_manager.devcluster.schema.models import built_in
-from controller_manager.devcluster.schema.protobuf import MEDIA_TYPE, decode
-from controller_manager.devcluster.schema.protobuf_decoder import Decoder
-from controller_manager.devcluster.schema.protobuf_encoder import Encoder
-from controller_manager.devcluster.server.apimachinery.yaml_bodies import (
-    decode_yaml,
-    encode_yaml,
-)
+from controller_manager.devcluster.scheme.bodies import decode_yaml, encode_yaml
+from controller_manager.devcluster.scheme.models import built_in
+from controller_manager.devcluster.scheme.protobuf import MEDIA_TYPE, Encoder, decode
+from controller_manager.devcluster.scheme.protobuf_decoder import Decoder
 from controller_manager.devcluster.server.rest.kind import Kind
 from tests.clusters import Cluster
 from tests.devcluster.requests import call

@@ -6,9 +6,9 @@ from contextlib import suppress
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.models import built_in
-from controller_manager.devcluster.schema.protobuf import MAGIC, decode, encode
-from controller_manager.devcluster.schema.wire import (
+from controller_manager.devcluster.scheme.models import built_in
+from controller_manager.devcluster.scheme.protobuf import MAGIC, decode, encode
+from controller_manager.devcluster.scheme.wire import (
     ProtobufError,
     write_bytes,
     write_number,

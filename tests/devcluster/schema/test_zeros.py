@@ -3,7 +3,7 @@
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.zeros import condition_times, zeros_of
+from controller_manager.devcluster.scheme.models import condition_times, zeros_of
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import create
 

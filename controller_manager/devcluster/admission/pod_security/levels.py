@@ -3,11 +3,7 @@
 import re
 from typing import Final, NamedTuple
 
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    invalid,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 
 PRIVILEGED: Final = "privileged"
 BASELINE: Final = "baseline"

@@ -11,7 +11,7 @@ from controller_manager.devcluster.admission.writes import (
     object_of,
     refused,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import invalid_object
+from controller_manager.devcluster.scheme.statuses import invalid_object
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.storage.storage import Storage
 

@@ -13,8 +13,8 @@ from controller_manager.devcluster.admission.expressions import (
     names_of,
 )
 from controller_manager.devcluster.admission.writes import Kinds, Matcher, is_exempt
-from controller_manager.devcluster.server.apimachinery.statuses import forbidden
-from controller_manager.devcluster.server.apimachinery.uids import random_uid
+from controller_manager.devcluster.scheme.bodies import random_uid
+from controller_manager.devcluster.scheme.statuses import forbidden
 from controller_manager.devcluster.server.rest.admission import (
     Pending,
     Submission,

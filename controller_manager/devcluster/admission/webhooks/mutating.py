@@ -7,11 +7,8 @@ from controller_manager.devcluster.admission.writes import (
     in_requested,
     take_changed,
 )
-from controller_manager.devcluster.server.apimachinery.json_patch import (
-    PatchError,
-    json_patch,
-)
-from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.scheme.patches import PatchError, json_patch
+from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 
 from .answers import Invocation, Webhooks

@@ -5,10 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Refusal,
-    bad_request,
-)
+from controller_manager.devcluster.scheme.statuses import Refusal, bad_request
 from controller_manager.devcluster.webhook.failures import Failure
 
 _LEAST_CODE, _MOST_CODE = 400, 599

@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.writes import in_requested, request_of
-from controller_manager.devcluster.server.apimachinery.go_json import go_json_error
+from controller_manager.devcluster.scheme.bodies import go_json_error
 from controller_manager.devcluster.server.rest.admission import Write
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.webhook.failures import Failure

@@ -4,10 +4,8 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.label_selectors import validate_selector
-from controller_manager.devcluster.server.apimachinery.names import (
-    validate_path_segment,
-)
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.names import validate_path_segment
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,
     not_supported,

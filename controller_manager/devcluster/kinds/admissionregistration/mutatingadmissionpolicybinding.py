@@ -5,7 +5,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.scheme.statuses import Cause
 
 from .matching import validate_mutable
 from .policy_bindings import PolicyBindingStrategy

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.server.apimachinery.names import validate_subdomain
-from controller_manager.devcluster.server.apimachinery.statuses import Cause, required
+from controller_manager.devcluster.scheme.names import validate_subdomain
+from controller_manager.devcluster.scheme.statuses import Cause, required
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.label_selectors import validate_selector
-from controller_manager.devcluster.server.apimachinery.names import (
+from controller_manager.devcluster.scheme.names import (
     service_name_problems,
     subdomain_problems,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,
     invalid,

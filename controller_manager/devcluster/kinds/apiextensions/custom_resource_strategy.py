@@ -8,12 +8,8 @@ from datetime import datetime
 from typing import Any, ClassVar, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.duplicates import duplicates, plain
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    invalid,
-    shown,
-)
+from controller_manager.devcluster.scheme.readers import duplicates, plain
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.fields.field_set import FieldSet
 from controller_manager.devcluster.server.fields.field_type import FieldType
 from controller_manager.devcluster.server.rest.strategy import Strategy

@@ -9,12 +9,12 @@ from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICES
-from controller_manager.devcluster.server.apimachinery.names import (
+from controller_manager.devcluster.scheme.names import (
     service_name_problems,
     validate_path_segment,
     validate_subdomain,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     not_supported,

@@ -11,7 +11,7 @@ from controller_manager.devcluster.kinds.field_values import (
     IMMUTABLE,
     validate_not_negative_at,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     required,

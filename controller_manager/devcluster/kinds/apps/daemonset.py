@@ -19,7 +19,7 @@ from controller_manager.devcluster.kinds.replica_status import validate_collisio
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_selector_unchanged,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,

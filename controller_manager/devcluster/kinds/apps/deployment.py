@@ -24,7 +24,7 @@ from controller_manager.devcluster.kinds.workload_validation import (
     validate_selector_unchanged,
     validate_workload,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
     invalid,

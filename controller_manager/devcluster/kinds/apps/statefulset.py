@@ -20,8 +20,8 @@ from controller_manager.devcluster.kinds.replica_status import (
     validate_collision_count,
     validate_replica_status,
 )
-from controller_manager.devcluster.server.apimachinery.names import validate_label
-from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.scheme.names import validate_label
+from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,

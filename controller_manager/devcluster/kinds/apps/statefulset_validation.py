@@ -15,8 +15,8 @@ from controller_manager.devcluster.kinds.workload_validation import (
     validate_required_selector,
     validate_template_labels,
 )
-from controller_manager.devcluster.server.apimachinery.names import validate_label
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.names import validate_label
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
     invalid,

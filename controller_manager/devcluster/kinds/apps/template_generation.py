@@ -3,7 +3,7 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import bad_request
+from controller_manager.devcluster.scheme.statuses import bad_request
 
 _ANNOTATION: Final = "deprecated.daemonset.template.generation"
 

@@ -9,11 +9,7 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote
 
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Refusal,
-    bad_request,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Refusal, bad_request, shown
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.security.authorization import (
     Attributes,

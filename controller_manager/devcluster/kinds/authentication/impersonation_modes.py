@@ -10,10 +10,7 @@ from typing import Final
 from controller_manager.devcluster.kinds.domain_paths import (
     validate_domain_prefixed_path,
 )
-from controller_manager.devcluster.server.apimachinery.names import (
-    is_label,
-    subdomain_problems,
-)
+from controller_manager.devcluster.scheme.names import is_label, subdomain_problems
 from controller_manager.devcluster.server.security.authentication import (
     ANONYMOUS,
     AUTHENTICATED,

@@ -4,10 +4,7 @@ from collections.abc import Iterable
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.reviews import reviewed
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    invalid_object,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, invalid_object
 from controller_manager.devcluster.server.registry.rest_storage import Call
 from controller_manager.devcluster.server.security.authentication import User
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.server.apimachinery.statuses import bad_request
+from controller_manager.devcluster.scheme.statuses import bad_request
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
 
 _RESOURCE_FIELDS: Final = ("verbs", "apiGroups", "resources", "resourceNames")

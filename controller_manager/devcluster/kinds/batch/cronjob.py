@@ -15,11 +15,7 @@ from controller_manager.devcluster.kinds.columns import (
     selector_text,
 )
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    invalid,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,

@@ -12,7 +12,7 @@ from controller_manager.control.certificates.request import (
     InvalidRequest,
     parse_request,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,
     forbidden_field,

@@ -2,14 +2,8 @@
 
 from typing import Final
 
-from controller_manager.devcluster.server.apimachinery.names import (
-    validate_qualified_name,
-)
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    not_supported,
-    shown,
-)
+from controller_manager.devcluster.scheme.names import validate_qualified_name
+from controller_manager.devcluster.scheme.statuses import Cause, not_supported, shown
 
 OLDEST_EMULATION: Final = "OldestEmulationVersion"
 """The candidate that emulates the oldest version is elected."""

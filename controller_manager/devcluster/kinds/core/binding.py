@@ -4,7 +4,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.server.apimachinery.statuses import success
+from controller_manager.devcluster.scheme.statuses import success
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage
 
 from .pod.binding import bind

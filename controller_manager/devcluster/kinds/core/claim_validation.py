@@ -10,8 +10,8 @@ from controller_manager.devcluster.kinds.field_values import (
     validate_quantity,
 )
 from controller_manager.devcluster.kinds.label_selectors import validate_selector
-from controller_manager.devcluster.server.apimachinery.names import validate_subdomain
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.names import validate_subdomain
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
     not_supported,

@@ -3,12 +3,12 @@
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.ip_addresses import validate_endpoint_address
 from controller_manager.devcluster.kinds.ports import NOT_A_PORT, PROTOCOLS, is_port
-from controller_manager.devcluster.server.apimachinery.names import (
+from controller_manager.devcluster.scheme.names import (
     validate_label,
     validate_qualified_name,
     validate_subdomain,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     not_supported,

@@ -7,10 +7,8 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.server.apimachinery.names import (
-    validate_qualified_name,
-)
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.names import validate_qualified_name
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     required,

@@ -7,10 +7,8 @@ from controller_manager.api.core.resources import HUGE_PAGES_PREFIX
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, parse_quantity
 from controller_manager.control.quota.resources import is_extended, is_native
-from controller_manager.devcluster.server.apimachinery.names import (
-    validate_qualified_name,
-)
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.names import validate_qualified_name
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,
     forbidden_field,

@@ -7,8 +7,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.server.apimachinery.names import validate_label
-from controller_manager.devcluster.server.apimachinery.statuses import Cause, conflict
+from controller_manager.devcluster.scheme.names import validate_label
+from controller_manager.devcluster.scheme.statuses import Cause, conflict
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import (

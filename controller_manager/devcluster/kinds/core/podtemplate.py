@@ -15,7 +15,7 @@ from controller_manager.devcluster.kinds.pod_spec_defaults import default_templa
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_pod_template,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
 

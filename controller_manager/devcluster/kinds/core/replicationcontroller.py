@@ -12,7 +12,7 @@ from controller_manager.devcluster.kinds.workload_validation import (
     validate_pod_template,
     validate_template_labels,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import Cause, required
+from controller_manager.devcluster.scheme.statuses import Cause, required
 
 
 class ReplicationControllerStrategy(ReplicasStrategy):

@@ -14,7 +14,7 @@ from controller_manager.devcluster.kinds.field_values import (
     is_whole,
     validate_quantity,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     required,

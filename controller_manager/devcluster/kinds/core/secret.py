@@ -10,8 +10,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import data_count, name_of
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
-from controller_manager.devcluster.server.apimachinery.go_json import go_json_error
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.bodies import go_json_error
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     required,

@@ -7,8 +7,8 @@ from controller_manager.devcluster.kinds.field_values import (
     validate_positive_quantity,
     validate_unchanged,
 )
-from controller_manager.devcluster.server.apimachinery.names import validate_subdomain
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.names import validate_subdomain
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
     not_supported,

@@ -7,13 +7,13 @@ from controller_manager.devcluster.kinds.ip_addresses import (
     is_in_family,
     validate_endpoint_address,
 )
-from controller_manager.devcluster.server.apimachinery.names import (
+from controller_manager.devcluster.scheme.names import (
     validate_label,
     validate_labels,
     validate_qualified_name,
     validate_subdomain,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,
     invalid,

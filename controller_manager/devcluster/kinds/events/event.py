@@ -12,7 +12,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.core.event import KIND as STORED
 from controller_manager.devcluster.kinds.core.event import EventStrategy
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     invalid_object,

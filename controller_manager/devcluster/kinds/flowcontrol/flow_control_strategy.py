@@ -4,11 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    invalid,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.rest.strategy import Strategy
 
 from .flow_schema_validation import validate_types_of_conditions

@@ -8,7 +8,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.tables import (

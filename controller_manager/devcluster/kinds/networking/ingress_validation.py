@@ -9,12 +9,12 @@ from controller_manager.devcluster.kinds.ports import (
     validate_port_name,
     validate_port_number,
 )
-from controller_manager.devcluster.server.apimachinery.names import (
+from controller_manager.devcluster.scheme.names import (
     validate_host,
     validate_label,
     validate_subdomain,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     not_supported,

@@ -11,12 +11,12 @@ from controller_manager.devcluster.kinds.domain_paths import (
     validate_domain_prefixed_path,
 )
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
-from controller_manager.devcluster.server.apimachinery.names import (
+from controller_manager.devcluster.scheme.names import (
     validate_label,
     validate_path_segment,
     validate_subdomain,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
     not_supported,

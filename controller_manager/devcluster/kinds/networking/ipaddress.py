@@ -9,11 +9,11 @@ from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.kinds.ip_addresses import parse_address
-from controller_manager.devcluster.server.apimachinery.names import (
+from controller_manager.devcluster.scheme.names import (
     validate_path_segment,
     validate_subdomain,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     qualified,

@@ -11,7 +11,7 @@ from controller_manager.devcluster.kinds.ports import (
     validate_port,
     validate_port_number,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
     invalid,

@@ -12,15 +12,8 @@ from controller_manager.devcluster.kinds.field_values import (
     validate_quantity,
 )
 from controller_manager.devcluster.kinds.taint_validation import validate_tolerations
-from controller_manager.devcluster.server.apimachinery.names import (
-    validate_label,
-    validate_labels,
-)
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    invalid,
-    shown,
-)
+from controller_manager.devcluster.scheme.names import validate_label, validate_labels
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,

@@ -13,7 +13,7 @@ from controller_manager.devcluster.kinds.field_values import (
     validate_not_negative,
 )
 from controller_manager.devcluster.kinds.label_selectors import validate_selector
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     not_supported,

@@ -8,11 +8,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Refusal,
-    forbidden,
-    not_found,
-)
+from controller_manager.devcluster.scheme.statuses import Refusal, forbidden, not_found
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.security.authorization import (

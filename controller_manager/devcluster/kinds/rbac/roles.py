@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.names import (
-    validate_path_segment,
-)
-from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.scheme.names import validate_path_segment
+from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 
 from .validation import validate_rules

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, Final
 
-from controller_manager.devcluster.server.apimachinery.statuses import shown
+from controller_manager.devcluster.scheme.statuses import shown
 from controller_manager.devcluster.server.security.authorization import Attributes
 
 Rule = Mapping[str, Any]

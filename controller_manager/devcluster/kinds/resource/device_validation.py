@@ -6,13 +6,13 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.server.apimachinery.names import (
+from controller_manager.devcluster.scheme.names import (
     validate_label,
     validate_labels,
     validate_qualified_name,
     validate_subdomain,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     not_supported,
     required,

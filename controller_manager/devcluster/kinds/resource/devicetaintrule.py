@@ -9,7 +9,7 @@ from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import NameAndAge
 from controller_manager.devcluster.kinds.condition_validation import validate_conditions
-from controller_manager.devcluster.server.apimachinery.statuses import Cause, too_many
+from controller_manager.devcluster.scheme.statuses import Cause, too_many
 from controller_manager.devcluster.server.storage.storage import Storage
 
 from .device_validation import (

@@ -12,11 +12,7 @@ from controller_manager.devcluster.kinds.field_values import (
     IMMUTABLE,
     validate_unchanged,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    invalid,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,

@@ -9,7 +9,7 @@ from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.fixed_uids import fixed_uid
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden,
     forbidden_field,

@@ -7,8 +7,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import NameAndAge
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
-from controller_manager.devcluster.server.apimachinery.names import validate_label
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.names import validate_label
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,
     required,

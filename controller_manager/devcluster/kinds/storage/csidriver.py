@@ -9,7 +9,7 @@ from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.volume_columns import UNSET
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,
     invalid,

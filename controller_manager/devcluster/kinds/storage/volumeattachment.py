@@ -9,8 +9,8 @@ from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.field_values import IMMUTABLE
 from controller_manager.devcluster.kinds.storage_validation import validate_driver_name
-from controller_manager.devcluster.server.apimachinery.names import validate_subdomain
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.names import validate_subdomain
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
     invalid,

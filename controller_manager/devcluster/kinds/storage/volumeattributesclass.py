@@ -11,7 +11,7 @@ from controller_manager.devcluster.kinds.storage_validation import (
     validate_parameters,
     validate_provisioner,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
     required,

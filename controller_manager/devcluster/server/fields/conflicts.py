@@ -5,7 +5,7 @@ Upstream: apimachinery/pkg/util/managedfields/internal/conflict.go.
 
 from collections.abc import Mapping
 
-from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.scheme.statuses import Refusal
 
 from .entries import Manager
 from .field_set import FieldSet, paths_of

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.names import validate_annotations
+from controller_manager.devcluster.scheme.names import validate_annotations
 
 from .checking import faults_of
 from .comparison import compare, fields_of

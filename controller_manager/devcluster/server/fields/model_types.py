@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache, partial
 from typing import Final
 
-from controller_manager.devcluster.schema.models import Field, Type, built_in
+from controller_manager.devcluster.scheme.models import Field, Type, built_in
 
 from .field_type import DEDUCED, UNTYPED, FieldType, ListType, MapType
 

@@ -9,15 +9,15 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.server.apimachinery.query import is_true
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.bodies import YAMLBodyError
+from controller_manager.devcluster.scheme.query import is_true
+from controller_manager.devcluster.scheme.statuses import (
     Refusal,
     bad_request,
     conflict,
     invalid_object,
     required,
 )
-from controller_manager.devcluster.server.apimachinery.yaml_bodies import YAMLBodyError
 from controller_manager.devcluster.server.fields.checking import faults_of
 from controller_manager.devcluster.server.fields.field_manager import FieldManager
 from controller_manager.devcluster.server.fields.field_type import FieldType

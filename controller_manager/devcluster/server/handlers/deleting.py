@@ -4,10 +4,7 @@ from collections.abc import Callable
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    method_not_allowed,
-    success,
-)
+from controller_manager.devcluster.scheme.statuses import method_not_allowed, success
 from controller_manager.devcluster.server.http.object_bodies import delete_options
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.http.responses import (

@@ -3,19 +3,17 @@
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.json_patch import (
+from controller_manager.devcluster.scheme.patches import (
     PatchError,
     TooMuchError,
     json_patch,
     merge_patch,
+    strategic_merge_patch,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Refusal,
     bad_request,
     unsupported_media_type,
-)
-from controller_manager.devcluster.server.apimachinery.strategic_merge import (
-    strategic_merge_patch,
 )
 from controller_manager.devcluster.server.rest.kind import Kind
 

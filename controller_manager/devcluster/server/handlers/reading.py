@@ -7,18 +7,16 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.inmemory import StreamingResponse
-from controller_manager.devcluster.server.apimachinery.continue_token import (
+from controller_manager.devcluster.scheme.query import (
     LATEST,
+    check_list_options,
     decode_continue,
     encode_continue,
-)
-from controller_manager.devcluster.server.apimachinery.query import (
-    check_list_options,
     is_true,
     wants_initial_events,
     whole_number,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Refusal,
     bad_request,
     expired,

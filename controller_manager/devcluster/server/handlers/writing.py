@@ -7,10 +7,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Refusal,
-    method_not_allowed,
-)
+from controller_manager.devcluster.scheme.statuses import Refusal, method_not_allowed
 from controller_manager.devcluster.server.http.connections import (
     connection_of,
     options_of,

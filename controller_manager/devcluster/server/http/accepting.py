@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from controller_manager.devcluster.schema.protobuf import MEDIA_TYPE
-from controller_manager.devcluster.server.apimachinery.statuses import not_acceptable
+from controller_manager.devcluster.scheme.protobuf import MEDIA_TYPE
+from controller_manager.devcluster.scheme.statuses import not_acceptable
 
 JSON_TYPE: Final = "application/json"
 YAML_TYPE: Final = "application/yaml"

@@ -5,9 +5,7 @@ from typing import Protocol
 
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.inmemory import StreamingResponse
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    method_not_allowed,
-)
+from controller_manager.devcluster.scheme.statuses import method_not_allowed
 from controller_manager.devcluster.server.security.authentication import User
 
 

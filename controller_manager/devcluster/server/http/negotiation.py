@@ -10,30 +10,30 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request
-from controller_manager.devcluster.schema import protobuf
-from controller_manager.devcluster.schema.duplicates import (
-    duplicates,
-    json_patch_problems,
-    repeats_nothing,
-    with_repeated,
-)
-from controller_manager.devcluster.schema.go_types import go_kind
-from controller_manager.devcluster.schema.models import built_in
-from controller_manager.devcluster.schema.wire import ProtobufError
-from controller_manager.devcluster.server.apimachinery.go_json import go_json_error
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Refusal,
-    bad_request,
-    unsupported_media_type,
-)
-from controller_manager.devcluster.server.apimachinery.yaml_bodies import (
+from controller_manager.devcluster.scheme import protobuf
+from controller_manager.devcluster.scheme.bodies import (
     LARGE,
     YAML_ERRORS,
     ReadBody,
     YAMLBodyError,
     decode_yaml,
+    go_json_error,
     repeated_keys,
 )
+from controller_manager.devcluster.scheme.models import built_in
+from controller_manager.devcluster.scheme.readers import (
+    duplicates,
+    go_kind,
+    json_patch_problems,
+    repeats_nothing,
+    with_repeated,
+)
+from controller_manager.devcluster.scheme.statuses import (
+    Refusal,
+    bad_request,
+    unsupported_media_type,
+)
+from controller_manager.devcluster.scheme.wire import ProtobufError
 
 _BODY_TYPES: Final = ("application/json", "application/yaml", protobuf.MEDIA_TYPE)
 

@@ -2,13 +2,10 @@
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request
-from controller_manager.devcluster.schema.decoding import Decoder
-from controller_manager.devcluster.schema.models import DELETE_OPTIONS
-from controller_manager.devcluster.schema.readers import TypeMismatch
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Refusal,
-    bad_request,
-)
+from controller_manager.devcluster.scheme.decoding import Decoder
+from controller_manager.devcluster.scheme.models import DELETE_OPTIONS
+from controller_manager.devcluster.scheme.readers import TypeMismatch
+from controller_manager.devcluster.scheme.statuses import Refusal, bad_request
 from controller_manager.devcluster.server.rest.kind import Kind, Subresource
 
 from .negotiation import decode_object, decode_options, decode_strictly, header

@@ -9,7 +9,7 @@ import msgspec
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Response
 from controller_manager.clock import Clock
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Refusal,
     bad_request,
     not_acceptable,

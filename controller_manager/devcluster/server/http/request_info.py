@@ -15,11 +15,8 @@ from functools import lru_cache
 from typing import Final
 
 from controller_manager.client.rest.transport import Query, Request
-from controller_manager.devcluster.server.apimachinery.query import (
-    asks_for_dry_run,
-    is_true,
-)
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.query import asks_for_dry_run, is_true
+from controller_manager.devcluster.scheme.statuses import (
     Refusal,
     bad_request,
     method_not_allowed,

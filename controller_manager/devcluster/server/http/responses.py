@@ -14,15 +14,11 @@ import msgspec
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.inmemory import StreamingResponse
-from controller_manager.devcluster.schema import protobuf
-from controller_manager.devcluster.schema.models import built_in
-from controller_manager.devcluster.schema.wire import ProtobufError
-from controller_manager.devcluster.server.apimachinery.statuses import Refusal
-from controller_manager.devcluster.server.apimachinery.yaml_bodies import (
-    LARGE,
-    YAML_ERRORS,
-    encode_yaml,
-)
+from controller_manager.devcluster.scheme import protobuf
+from controller_manager.devcluster.scheme.bodies import LARGE, YAML_ERRORS, encode_yaml
+from controller_manager.devcluster.scheme.models import built_in
+from controller_manager.devcluster.scheme.statuses import Refusal
+from controller_manager.devcluster.scheme.wire import ProtobufError
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage.storage import Stored
 

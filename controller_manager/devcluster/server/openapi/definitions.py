@@ -8,14 +8,14 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Final, Literal
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.descriptions import field_descriptions
-from controller_manager.devcluster.schema.models import (
+from controller_manager.devcluster.scheme.models import (
     DELETE_OPTIONS,
     OBJECT_META,
     Field,
     Model,
     Type,
     built_in,
+    field_descriptions,
 )
 from controller_manager.devcluster.server.rest.kind import Kind
 

@@ -7,7 +7,7 @@ the names ``{namespace}`` and ``{name}`` where requests have values.
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from controller_manager.devcluster.schema.models import built_in
+from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.server.rest.kind import Kind, Subresource
 
 _METHODS: Final = {

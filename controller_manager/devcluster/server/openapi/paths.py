@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.models import DELETE_OPTIONS
+from controller_manager.devcluster.scheme.models import DELETE_OPTIONS
 from controller_manager.devcluster.server.rest.kind import Kind
 
 from .definitions import Schemas

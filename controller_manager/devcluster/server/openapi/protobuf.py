@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.wire import (
+from controller_manager.devcluster.scheme.wire import (
     write_bytes,
     write_number,
     write_text,

@@ -8,7 +8,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.transport import Request
 from controller_manager.clock import Clock
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     invalid,
     invalid_object,
     shown,

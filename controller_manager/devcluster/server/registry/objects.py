@@ -10,14 +10,11 @@ from typing import Any
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
-from controller_manager.devcluster.server.apimachinery.names import (
+from controller_manager.devcluster.scheme.names import (
     validate_metadata,
     validate_metadata_update,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    bad_request,
-    invalid_object,
-)
+from controller_manager.devcluster.scheme.statuses import bad_request, invalid_object
 from controller_manager.devcluster.server.fields.entries import with_entries
 from controller_manager.devcluster.server.rest.admission import (
     Chain,

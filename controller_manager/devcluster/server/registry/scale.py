@@ -6,7 +6,7 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import LabelSelector, format_selector
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     bad_request,
     invalid,
     invalid_object,

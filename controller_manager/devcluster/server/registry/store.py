@@ -13,11 +13,8 @@ from typing import Final, Self
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.clock import Clock
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    already_exists,
-    not_found,
-)
-from controller_manager.devcluster.server.apimachinery.uids import random_uid
+from controller_manager.devcluster.scheme.bodies import random_uid
+from controller_manager.devcluster.scheme.statuses import already_exists, not_found
 from controller_manager.devcluster.server.rest.admission import Submission
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage.storage import Key, Storage, Stored

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import bad_request
+from controller_manager.devcluster.scheme.statuses import bad_request
 from controller_manager.devcluster.server.fields.entries import (
     same_but_for_time,
     with_entries,

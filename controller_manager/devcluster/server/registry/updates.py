@@ -4,7 +4,7 @@ The path of a request names the object, and decides which fields may change.
 """
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.kind import Kind
 
 from .stored_form import SERVER_OWNED

@@ -7,12 +7,12 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time, parse_time
-from controller_manager.devcluster.server.apimachinery.query import (
+from controller_manager.devcluster.scheme.query import (
     asks_for_dry_run,
     is_true,
     whole_number,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     bad_request,
     invalid,
     invalid_object,

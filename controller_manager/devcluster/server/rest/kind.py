@@ -6,8 +6,11 @@ from functools import cache
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.models import built_in
-from controller_manager.devcluster.schema.zeros import condition_times, zeros_of
+from controller_manager.devcluster.scheme.models import (
+    built_in,
+    condition_times,
+    zeros_of,
+)
 from controller_manager.devcluster.server.storage.storage import Stored
 from controller_manager.options.gates import FeatureGates, Gate
 

@@ -12,10 +12,7 @@ from controller_manager.api.selectors import (
     SelectorError,
     parse_selector,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    bad_request,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import bad_request, shown
 
 from .kind import Kind
 

@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.names import validate_subdomain
-from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.scheme.names import validate_subdomain
+from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.fields.field_set import FieldSet
 from controller_manager.devcluster.server.fields.field_type import FieldType
 from controller_manager.devcluster.server.security.authentication import User

@@ -6,10 +6,7 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Refusal,
-    unauthorized,
-)
+from controller_manager.devcluster.scheme.statuses import Refusal, unauthorized
 
 AUDIENCE: Final = "https://kubernetes.default.svc"
 AUTHENTICATED: Final = "system:authenticated"

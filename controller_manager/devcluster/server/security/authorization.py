@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Refusal,
-    qualified,
-)
+from controller_manager.devcluster.scheme.statuses import Refusal, qualified
 
 from .authentication import User
 

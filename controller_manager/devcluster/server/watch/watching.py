@@ -11,10 +11,10 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
-from controller_manager.devcluster.schema.models import built_in
-from controller_manager.devcluster.schema.protobuf import encode, encode_event
-from controller_manager.devcluster.schema.wire import ProtobufError
-from controller_manager.devcluster.server.apimachinery.statuses import Refusal, expired
+from controller_manager.devcluster.scheme.models import built_in
+from controller_manager.devcluster.scheme.protobuf import encode, encode_event
+from controller_manager.devcluster.scheme.statuses import Refusal, expired
+from controller_manager.devcluster.scheme.wire import ProtobufError
 from controller_manager.devcluster.server.http.accepting import JSON_TYPE, PROTOBUF_TYPE
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.selection import Selection

@@ -11,7 +11,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.certificates.clustertrustbundle import (
     ClusterTrustBundleStrategy,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import Cause, invalid
+from controller_manager.devcluster.scheme.statuses import Cause, invalid
 from tests.clusters import ROOT_CA
 from tests.controllers.certificates.clustertrustbundlepublisher.workload import (
     CURRENT,

@@ -13,7 +13,7 @@ from controller_manager.client.rest.errors import Forbidden
 from controller_manager.controllers.cluster.resourcequota.controller import (
     QuotaController,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, make_config, run_manager
 from tests.controllers.cluster.resourcequota.counting import (

@@ -12,7 +12,7 @@ from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.cluster.resourcequota import (
     ResourceQuotaOptions,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.controllers.cluster.resourcequota.counting import (

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster
 from tests.controllers.cluster.resourcequota.counting import User, counting
 

@@ -5,7 +5,7 @@ import random
 from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.simulation.workload import Workload
 from tests.simulation.world import NAMESPACE
 

@@ -10,7 +10,7 @@ from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.resource.devicetaintrule import KIND as RULE
 from controller_manager.devcluster.kinds.resource.resourceclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.resource.resourceslice import KIND as SLICE
-from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.simulation.workload import Workload
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.storage.attachdetach.view import NodeViews
-from controller_manager.devcluster.server.apimachinery.statuses import forbidden
+from controller_manager.devcluster.scheme.statuses import forbidden
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from tests.controllers.storage.attachdetach.cluster import (
     DRIVER,

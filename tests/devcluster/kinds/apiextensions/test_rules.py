@@ -10,11 +10,7 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.correlation impor
     ABSENT,
 )
 from controller_manager.devcluster.kinds.apiextensions.schemas.rules import Rules
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    invalid,
-    required,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, required
 from tests.clusters import Cluster
 from tests.control.cel.test_parser import OPERANDS
 from tests.devcluster.kinds.apiextensions.test_definitions import (

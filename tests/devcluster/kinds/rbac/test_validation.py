@@ -3,7 +3,7 @@
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import Refusal
+from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import causes, create
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from controller_manager.devcluster.kinds import find_kinds
-from controller_manager.devcluster.schema.models import built_in
+from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.server.fields.comparison import (
     compare,
     fields_of_new,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_manager.devcluster.schema.models import Field, Type, built_in
+from controller_manager.devcluster.scheme.models import Field, Type, built_in
 from controller_manager.devcluster.server.fields.field_type import (
     DEDUCED,
     UNTYPED,

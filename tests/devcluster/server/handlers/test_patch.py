@@ -7,13 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.models import OBJECT_META
-from controller_manager.devcluster.server.apimachinery.json_patch import (
+from controller_manager.devcluster.scheme.models import OBJECT_META
+from controller_manager.devcluster.scheme.patches import (
     PatchError,
     json_patch,
     merge_patch,
-)
-from controller_manager.devcluster.server.apimachinery.strategic_merge import (
     strategic_merge_patch,
 )
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from controller_manager.devcluster.schema import protobuf
-from controller_manager.devcluster.schema.models import built_in
+from controller_manager.devcluster.scheme import protobuf
+from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.version import KUBERNETES_VERSION
 from tests.clusters import Cluster
 from tests.devcluster.requests import call

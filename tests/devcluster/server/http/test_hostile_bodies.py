@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from controller_manager.client.rest.transport import Response
-from controller_manager.devcluster.schema.models import built_in
-from controller_manager.devcluster.schema.protobuf import MAGIC, MEDIA_TYPE, encode
-from controller_manager.devcluster.schema.wire import (
+from controller_manager.devcluster.scheme.models import built_in
+from controller_manager.devcluster.scheme.protobuf import MAGIC, MEDIA_TYPE, encode
+from controller_manager.devcluster.scheme.wire import (
     write_bytes,
     write_number,
     write_text,

@@ -4,8 +4,8 @@ import asyncio
 import json
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.models import built_in
-from controller_manager.devcluster.schema.protobuf import MEDIA_TYPE, encode
+from controller_manager.devcluster.scheme.models import built_in
+from controller_manager.devcluster.scheme.protobuf import MEDIA_TYPE, encode
 from tests.clusters import Cluster
 from tests.devcluster.requests import call
 

@@ -9,13 +9,9 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.schema.models import built_in
-from controller_manager.devcluster.schema.protobuf import (
-    MEDIA_TYPE,
-    decode,
-    encode,
-)
-from controller_manager.devcluster.schema.wire import read_fields
+from controller_manager.devcluster.scheme.models import built_in
+from controller_manager.devcluster.scheme.protobuf import MEDIA_TYPE, decode, encode
+from controller_manager.devcluster.scheme.wire import read_fields
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.requests import call, create_pod
 

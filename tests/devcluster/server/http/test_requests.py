@@ -7,9 +7,9 @@ import pytest
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.schema.models import built_in
-from controller_manager.devcluster.schema.protobuf import MAGIC, MEDIA_TYPE, decode
-from controller_manager.devcluster.schema.wire import (
+from controller_manager.devcluster.scheme.models import built_in
+from controller_manager.devcluster.scheme.protobuf import MAGIC, MEDIA_TYPE, decode
+from controller_manager.devcluster.scheme.wire import (
     write_bytes,
     write_text,
     write_varint,

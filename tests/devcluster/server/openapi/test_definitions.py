@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.models import Field, Model, Type, built_in
+from controller_manager.devcluster.scheme.models import Field, Model, Type, built_in
 from controller_manager.devcluster.server.openapi.definitions import Schemas, Version
 
 MODELS = built_in()

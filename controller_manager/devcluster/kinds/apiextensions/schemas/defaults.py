@@ -3,11 +3,7 @@
 from collections.abc import Iterator
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    invalid,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 
 from .embedded import validate_embedded
 from .keywords import EMBEDDED, META, child, items_of, key, properties_of

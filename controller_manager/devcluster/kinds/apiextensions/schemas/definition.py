@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
     invalid,

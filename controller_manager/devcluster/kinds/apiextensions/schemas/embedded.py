@@ -5,18 +5,14 @@ from contextlib import suppress
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.decoding import Decoder
-from controller_manager.devcluster.schema.models import OBJECT_META
-from controller_manager.devcluster.schema.readers import TypeMismatch
-from controller_manager.devcluster.server.apimachinery.names import (
+from controller_manager.devcluster.scheme.decoding import Decoder
+from controller_manager.devcluster.scheme.models import OBJECT_META
+from controller_manager.devcluster.scheme.names import (
     validate_annotations,
     validate_labels,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    invalid,
-    required,
-)
+from controller_manager.devcluster.scheme.readers import TypeMismatch
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, required
 
 from .keywords import EMBEDDED, child, items_of, key, properties_of, schema_of_others
 

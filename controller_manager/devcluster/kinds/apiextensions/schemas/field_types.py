@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.models import OBJECT_META
+from controller_manager.devcluster.scheme.models import OBJECT_META
 from controller_manager.devcluster.server.fields.field_type import (
     DEDUCED,
     UNTYPED,

@@ -3,11 +3,7 @@
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    duplicate,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, duplicate, shown
 
 from .correlation import item_key
 from .keywords import (

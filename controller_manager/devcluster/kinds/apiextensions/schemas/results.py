@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from controller_manager.devcluster.server.apimachinery.statuses import Cause, shown
+from controller_manager.devcluster.scheme.statuses import Cause, shown
 
 _NOWHERE: Final = "<nil>"
 """The text that Go prints for an error without a path."""

@@ -11,10 +11,7 @@ from msgspec import Struct
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.cel.types import Optional
 from controller_manager.devcluster.cel.estimates import estimated_cost
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    forbidden_field,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, forbidden_field
 
 from .keywords import RULES, child, items_of, key, properties_of
 from .rule_bounds import MOST_BYTES, bounds_of, most_entries

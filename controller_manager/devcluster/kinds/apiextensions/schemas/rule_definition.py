@@ -9,7 +9,7 @@ from controller_manager.control.cel.checker import check
 from controller_manager.control.cel.syntax import SyntaxProblem, text_of
 from controller_manager.control.cel.types import Optional, Scalar, Type
 from controller_manager.devcluster.cel.program import Program
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     not_supported,

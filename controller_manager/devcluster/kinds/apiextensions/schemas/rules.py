@@ -8,7 +8,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.cel.program import Program
 from controller_manager.devcluster.cel.values import NOTHING, EvaluationError, Maybe
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,
     forbidden_field,

@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.schema.decoding import Decoder
-from controller_manager.devcluster.schema.readers import TypeMismatch
+from controller_manager.devcluster.scheme.decoding import Decoder
+from controller_manager.devcluster.scheme.readers import TypeMismatch
 
 from .v1_metrics import metric_from_v1, metric_to_v1, status_from_v1, status_to_v1
 

@@ -1,10 +1,6 @@
 """Validation of the completed and the failed indexes in a job's status."""
 
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    invalid,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 
 from .index_intervals import Interval, first_common_index, parse_indexes
 from .status_change import JobStatusChange

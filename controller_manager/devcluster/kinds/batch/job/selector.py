@@ -10,8 +10,8 @@ from controller_manager.devcluster.kinds.label_selectors import (
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_template_labels,
 )
-from controller_manager.devcluster.server.apimachinery.names import is_label
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.names import is_label
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     required,

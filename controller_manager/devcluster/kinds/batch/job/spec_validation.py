@@ -10,7 +10,7 @@ from controller_manager.devcluster.kinds.field_values import validate_not_negati
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_pod_template,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     not_supported,

@@ -10,7 +10,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
 from controller_manager.devcluster.kinds.field_values import validate_not_negative
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,
     invalid,

@@ -20,7 +20,7 @@ from controller_manager.devcluster.kinds.scheduling_group import (
     OF_TEMPLATE,
     drop_scheduling_group,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (

@@ -4,11 +4,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.field_values import validate_unchanged
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    invalid,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 
 _IMMUTABLE: Final = (
     "completionMode",

@@ -2,7 +2,7 @@
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.server.apimachinery.statuses import conflict, success
+from controller_manager.devcluster.scheme.statuses import conflict, success
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import Call
 from controller_manager.devcluster.server.rest.kind import Kind

@@ -14,7 +14,7 @@ from controller_manager.devcluster.kinds.scheduling_group import (
     OF_POD,
     drop_scheduling_group,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import Cells

@@ -4,11 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    forbidden_field,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, forbidden_field, shown
 
 from .gated_pods import validate_narrowing, without_node_choice
 

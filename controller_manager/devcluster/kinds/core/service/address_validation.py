@@ -10,7 +10,7 @@ from controller_manager.devcluster.kinds.ip_addresses import (
     is_in_family,
     validate_address,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,
     forbidden_field,

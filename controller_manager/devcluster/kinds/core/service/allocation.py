@@ -6,7 +6,7 @@ Upstream: pkg/registry/core/service/storage/alloc.go.
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.ip_addresses import parse_address
 from controller_manager.devcluster.kinds.networking.ipaddress import KIND as IP_ADDRESS
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     Refusal,
     invalid,

@@ -5,11 +5,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.ip_addresses import family_of, parse_address
-from controller_manager.devcluster.server.apimachinery.statuses import (
-    Cause,
-    invalid,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 
 from .fields import is_headless
 

@@ -9,11 +9,11 @@ from controller_manager.devcluster.kinds.ports import (
     is_port,
     validate_port,
 )
-from controller_manager.devcluster.server.apimachinery.names import (
+from controller_manager.devcluster.scheme.names import (
     validate_label,
     validate_qualified_name,
 )
-from controller_manager.devcluster.server.apimachinery.statuses import (
+from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,
     forbidden_field,

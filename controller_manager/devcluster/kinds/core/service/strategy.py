@@ -7,10 +7,8 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.core.endpoints import KIND as ENDPOINTS
-from controller_manager.devcluster.server.apimachinery.names import (
-    validate_service_name,
-)
-from controller_manager.devcluster.server.apimachinery.statuses import Cause
+from controller_manager.devcluster.scheme.names import validate_service_name
+from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.deletion import Deletion

@@ -17,7 +17,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
 from controller_manager.clock import Clock
 from controller_manager.control.key_id import key_id
-from controller_manager.devcluster.server.apimachinery.uids import random_uid
+from controller_manager.devcluster.scheme.bodies import random_uid
 from controller_manager.devcluster.server.security.authentication import (
     AUDIENCE,
     CREDENTIAL_ID,

@@ -1,8 +1,4 @@
-"""YAML in the bodies of requests and answers, as Go reads and writes it.
-
-Upstream: sigs.k8s.io/yaml, which converts YAML to JSON. Keys become texts, and dates
-stay texts.
-"""
+"""Texts of bodies: YAML as Go reads and writes it, errors of Go's JSON, random uids."""
 
 import codecs
 import json
@@ -10,12 +6,57 @@ import operator
 import re
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
+from random import Random
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 import yaml
 
 from controller_manager.yaml_files import MALFORMED, check_limits
+
+# The error messages of Go's encoding/json for a body that is not JSON.
+
+_ENDINGS: Final = (
+    ("Expecting property name", "looking for beginning of object key string"),
+    ("Expecting value", "looking for beginning of value"),
+    ("Expecting ':'", "after object key"),
+    ("Expecting ','", "after object key:value pair"),
+    ("Extra data", "after top-level value"),
+    ("Invalid control character", "in string literal"),
+    ("Illegal trailing comma", "looking for beginning of value"),
+)
+
+
+def go_json_error(body: bytes) -> str:
+    """Return encoding/json's message for a body that is not JSON."""
+    try:
+        json.loads(body)
+    except json.JSONDecodeError as error:
+        if error.pos >= len(error.doc):
+            return "unexpected end of JSON input"
+        character = error.doc[error.pos]
+        ending = next(
+            (text for start, text in _ENDINGS if error.msg.startswith(start)),
+            "looking for beginning of value",
+        )
+        return f"invalid character '{character}' {ending}"
+    except UnicodeDecodeError as error:
+        return f"invalid character '\\x{body[error.start]:02x}' in string literal"
+    except RecursionError:
+        return "exceeded max depth"
+    return "invalid JSON"
+
+
+# Random uids.
+
+
+def random_uid(rng: Random) -> str:
+    """Return a random uid (version 4)."""
+    return str(UUID(int=rng.getrandbits(128), version=4))
+
+
+# YAML in the bodies of requests and answers, as Go reads and writes it.
 
 LARGE: Final = 64 * 1024
 """The bytes from which on a document is read or written in a thread.

@@ -1,11 +1,19 @@
-"""JSON patches (RFC 6902) and JSON merge patches (RFC 7386)."""
+"""Patches: JSON patches, JSON merge patches, strategic merge patches.
+
+Upstream: RFC 6902, RFC 7386, apimachinery/pkg/util/strategicpatch.
+"""
 
 import copy
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
 from controller_manager.api.json_objects import JSON
+
+from .models import Field, Type, built_in
+
+# JSON patches (RFC 6902) and JSON merge patches (RFC 7386).
 
 _MOST_OPERATIONS: Final = 10_000
 _MOST_COPIED: Final = 3 << 20
@@ -210,3 +218,179 @@ def _test(document: JSON, path: str, value: Any) -> None:
     if found != value:
         msg = f"testing value {path} failed: test failed"
         raise TestFailedError(msg)
+
+
+# Strategic merge patches: lists are merged by a key.
+
+_UNKNOWN: Final = Field()
+"""A field without a type: a map is merged, and a list is replaced."""
+
+
+def strategic_merge_patch(target: JSON, patch: Any, type_name: str) -> JSON:
+    """Return `target`, an object of a model, changed by a strategic merge patch.
+
+    Raises PatchError.
+    """
+    if not isinstance(patch, dict):
+        msg = "a strategic merge patch is an object"
+        raise PatchError(msg)
+    try:
+        merged = _merge_object(target, patch, Type(ref=type_name))
+    except (AttributeError, TypeError) as error:
+        msg = f"the patch does not fit the object: {error}"
+        raise PatchError(msg) from error
+    return merged if merged is not None else {}
+
+
+def _field(of: Type, name: str) -> Field:
+    """Return a field of a model; the values of a map have no fields with names."""
+    fields = built_in().model(of.ref).fields if of.ref else {}
+    return fields.get(name, _UNKNOWN)
+
+
+def _merge_object(target: JSON, patch: JSON, of: Type) -> JSON | None:
+    """Merge one object; `None` means that the patch deletes it."""
+    directive = patch.get("$patch")
+    if directive == "delete":
+        return None
+    if directive == "replace":
+        return {k: v for k, v in patch.items() if k != "$patch"}
+    if directive not in (None, "merge"):
+        msg = f"unknown patch type: {directive}"
+        raise PatchError(msg)
+    result = dict(target)
+    if (retained := patch.get("$retainKeys")) is not None:
+        result = {key: value for key, value in result.items() if key in retained}
+    for key, value in patch.items():
+        if key.startswith("$deleteFromPrimitiveList/"):
+            name = key.partition("/")[2]
+            result[name] = [each for each in result.get(name, []) if each not in value]
+        elif not key.startswith("$"):
+            order = patch.get(f"$setElementOrder/{key}")
+            _merge_field(result, key, value, _field(of, key), order)
+    for key, order in patch.items():
+        name = key.partition("/")[2]
+        if key.startswith("$setElementOrder/") and name not in patch:
+            _merge_field(result, name, [], _field(of, name), order)
+    return result
+
+
+def _merge_field(result: JSON, key: str, value: Any, field: Field, order: Any) -> None:
+    current = result.get(key)
+    if value is None:
+        result.pop(key, None)
+    elif isinstance(value, dict):
+        if field.patch_strategy == "replace":
+            value = {"$patch": "replace", **value}
+        known = current if isinstance(current, dict) else {}
+        merged = _merge_object(known, value, field)
+        if merged is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged
+    elif isinstance(value, list):
+        existing = current if isinstance(current, list) else []
+        result[key] = _merge_list(existing, value, key, field, order)
+    else:
+        result[key] = value
+
+
+def _merge_list(
+    current: list[Any], patch: list[Any], name: str, field: Field, order: Any
+) -> list[Any]:
+    key, items = field.patch_merge_key, field.items
+    if items is None or not field.patch_strategy:
+        return [_without_directives(each) for each in patch]
+    if not key:
+        added = [each for each in patch if each not in current]
+        return _in_order(current, added, order, lambda each: each)
+    if any(each.get("$patch") == "replace" for each in patch):
+        return [each for each in patch if "$patch" not in each]
+    if order is not None and not all(isinstance(each, dict) for each in order):
+        msg = f"$setElementOrder/{name} is not a list of objects"
+        raise PatchError(msg)
+    return _merge_by_key(current, patch, items, key, order)
+
+
+def _merge_by_key(
+    current: list[Any], patch: list[Any], of: Type, key: str, order: Any
+) -> list[Any]:
+    """Merge items by key; if several have one key (TCP and UDP), the first counts."""
+    items = list(current)
+    patched: list[Any] = []
+    for each in patch:
+        if not isinstance(each, dict) or key not in each:
+            msg = f"map: {each} does not contain declared merge key: {key}"
+            raise PatchError(msg)
+        known = next((item for item in items if item.get(key) == each[key]), None)
+        merged = _merge_object(known or {}, each, of)
+        if known is not None:
+            items.remove(known)
+        if merged is not None:
+            patched.append(merged)
+    server_order = [each.get(key) for each in current]
+    if order is not None:
+        wanted = [each.get(key) for each in order]
+        return _ordered_by(items, patched, server_order, wanted, key)
+    return _interleave(items, patched, server_order, lambda each: each.get(key))
+
+
+def _ordered_by(
+    server_only: list[Any],
+    patched: list[Any],
+    server_order: list[Any],
+    wanted: list[Any],
+    key: str,
+) -> list[Any]:
+    """Put the patch's items in the patch's order, other items in the server's order."""
+    named = [each for each in (*patched, *server_only) if each.get(key) in wanted]
+    named.sort(key=lambda each: wanted.index(each.get(key)))
+    rest = [each for each in (*server_only, *patched) if each.get(key) not in wanted]
+    return _interleave(rest, named, server_order, lambda each: each.get(key))
+
+
+def _in_order(
+    current: list[Any],
+    added: list[Any],
+    order: Any,
+    identity: Callable[[Any], Any],
+) -> list[Any]:
+    if order is None:
+        return [*added, *current] if added else current
+    every = [*current, *added]
+    named = [each for each in order if each in every]
+    rest = [each for each in every if each not in order]
+    return _interleave(rest, named, current, identity)
+
+
+def _interleave(
+    server_only: list[Any],
+    patched: list[Any],
+    server_order: list[Any],
+    identity: Callable[[Any], Any],
+) -> list[Any]:
+    """Merge two lists; items that the server knew keep their order.
+
+    Otherwise the items of the patch come first, as in apimachinery's
+    strategicpatch (mergeSortedSlice).
+    """
+    left, right = list(server_only), list(patched)
+    result: list[Any] = []
+    while left and right:
+        one, other = identity(left[0]), identity(right[0])
+        both = one in server_order and other in server_order
+        if both and server_order.index(one) < server_order.index(other):
+            result.append(left.pop(0))
+        else:
+            result.append(right.pop(0))
+    return [*result, *left, *right]
+
+
+def _without_directives(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: _without_directives(inner)
+            for key, inner in value.items()
+            if not key.startswith("$")
+        }
+    return value

@@ -10,10 +10,8 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 
-from .duplicates import Repeated
-from .go_types import go_kind
 from .models import Type
-from .readers import ABSENT, Read, TypeMismatch, plans, zero
+from .readers import ABSENT, Read, Repeated, TypeMismatch, go_kind, plans, zero
 
 MOST_PROBLEMS: Final = 100
 """The most unknown and duplicate fields of an object that are reported."""

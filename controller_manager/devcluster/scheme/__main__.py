@@ -12,9 +12,8 @@ from typing import Any, Final
 import click
 import msgspec
 
-from . import descriptions, resources
-from .file import write
-from .models import DATA
+from . import resources
+from .models import DATA, DESCRIPTIONS, collect, write
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 
@@ -127,8 +126,8 @@ def main(table: Path, directory: Path) -> None:
         _complete(models, name, model)
     _write(directory / DATA, write(models), f"{len(models)} models")
     classes = import_module("kubernetes_asyncio.client.models")  # takes long
-    texts = descriptions.collect(models, classes)
-    _write(directory / descriptions.DATA, texts, "the descriptions of fields")
+    texts = collect(models, classes)
+    _write(directory / DESCRIPTIONS, texts, "the descriptions of fields")
     lists = content["discovery"]
     _write(
         directory / resources.DATA,
