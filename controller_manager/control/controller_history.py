@@ -259,9 +259,8 @@ class History(Generic[OwnerT]):
 
         Raises AdoptionRefused if the owner is gone or being deleted.
         """
-        mine = self._lister.controlled_by(owner)
-        orphans = self._lister.orphans(owner.metadata.namespace, selector)
-        return in_order(await self._claimer.claim(owner, selector, (*mine, *orphans)))
+        found = self._lister.candidates(owner, selector)
+        return in_order(await self._claimer.claim(owner, selector, found))
 
     def new(
         self,

@@ -25,7 +25,7 @@ from controller_manager.api.meta import (
 )
 from controller_manager.api.selectors import Selector, format_selector
 from controller_manager.client.rest.client import Client, ListOptions
-from controller_manager.client.rest.errors import NotFound, is_about
+from controller_manager.client.rest.errors import Conflict, NotFound, is_about
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.consistency import ConsistencyStore
 
@@ -171,6 +171,23 @@ class OwnerReads(Generic[OwnerT]):
         if stored.metadata.uid != metadata.uid:
             self.mark_gone(owner)
         self._consistency.record(key_of(owner), self._resource, stored)
+
+    async def update_status(self, owner: OwnerT) -> bool:
+        """Write the status of an owner; tell whether the owner still exists.
+
+        Raises Conflict if the owner has changed: then its key waits for the cache.
+        """
+        try:
+            await self._client.update_for_metadata(self._resource, owner, "status")
+        except NotFound as error:
+            if not is_about(error, owner.metadata.name):
+                raise
+            self.mark_gone(owner)
+            return False
+        except Conflict:
+            await self.wait_for_cache(owner)
+            raise
+        return True
 
     async def wait_for_all_caches(
         self, owner: OwnerT, selector: Selector, *, is_takeover: bool = False

@@ -5,8 +5,8 @@ events are those of RealPodControl.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -30,6 +30,8 @@ from controller_manager.client.rest.errors import (
     gravest,
     is_namespace_terminating,
 )
+
+ItemT = TypeVar("ItemT")
 
 LARGEST_BATCH: Final = 256
 """The most writes of one batch: their bodies are made in one turn of the event loop."""
@@ -59,6 +61,23 @@ async def slow_start(
                 raise result  # a cancellation must not be swallowed
         batch = min(2 * batch, LARGEST_BATCH)
     return started, None
+
+
+async def at_once(
+    items: Sequence[ItemT], write: Callable[[ItemT], Awaitable[None]]
+) -> tuple[tuple[ItemT, ...], Exception | None]:
+    """Write for all items at once; return those that were written, and a failure."""
+    results = await asyncio.gather(*map(write, items), return_exceptions=True)
+    done: list[ItemT] = []
+    failures: list[Exception] = []
+    for item, result in zip(items, results, strict=True):
+        if result is None:
+            done.append(item)
+        elif isinstance(result, Exception):
+            failures.append(result)
+        else:
+            raise result  # a cancellation must not be swallowed
+    return tuple(done), gravest(failures)
 
 
 def pod_from_template(

@@ -150,6 +150,11 @@ class Lister(Generic[ObjectT]):
             found = self._by(ORPHANS, namespace)
         return [obj for obj in found if selector.matches(labels_of(obj))]
 
+    def candidates(self, owner: KubeObject, selector: Selector) -> Sequence[ObjectT]:
+        """Return what `owner` manages, and what it may adopt."""
+        orphans = self.orphans(owner.metadata.namespace, selector)
+        return [*self.controlled_by(owner), *orphans]
+
     def controller_of(self, obj: KubeObject) -> ObjectT | None:
         """Return the cached object that manages `obj`, if it is of this kind.
 

@@ -5,8 +5,8 @@ adapters that convert each object. Here both types are used directly. The metric
 upstream's names.
 """
 
-import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar, Final, TypeVar
 
 import msgspec
@@ -20,7 +20,6 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.core.v1 import PODS, Pod, ReplicationController
 from controller_manager.api.meta import (
-    AnyResource,
     controller_of,
     controller_reference,
     is_deleting,
@@ -30,35 +29,17 @@ from controller_manager.api.meta import (
 from controller_manager.api.pods import is_active, is_terminating, next_availability
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.events.recorder import WARNING
-from controller_manager.client.rest.errors import (
-    APIError,
-    Conflict,
-    NotFound,
-    TransportError,
-    gravest,
-    is_about,
-    is_namespace_terminating,
-    may_be_applied,
-)
 from controller_manager.control.controller_ref_manager import Claimer
 from controller_manager.control.expectations import (
-    Expectations,
     StaleSyncs,
     State,
-    Takeover,
 )
 from controller_manager.control.failed_at_once import NO_LIMIT, FailuresAtOnce
-from controller_manager.control.owner_reads import OwnerReads
-from controller_manager.control.pod_control import (
-    PodControl,
-    pod_from_template,
-    slow_start,
-)
+from controller_manager.control.pod_control import at_once, pod_from_template
+from controller_manager.control.pod_owner import PodOwnerReconciler
 from controller_manager.informers.indexes import BY_CONTROLLER
-from controller_manager.informers.lister import Lister
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Done, Outcome, Requeue, failure_of
-from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.outcome import DONE, Done, Outcome, failure_of
 
 from .ranking import age_ratios, choose_pods_to_delete
 from .status import OwnerStatus, calculate_status, differs_in_substance
@@ -91,14 +72,10 @@ class ReplicaSetMetrics:
         )
 
 
-_UNSEEN_RECHECK: Final = 5.0
-"""Seconds until the next sync while the cache does not show all writes."""
-
-
 OwnerT = TypeVar("OwnerT", ReplicaSet, ReplicationController)
 
 
-class ReplicasReconciler(Reconciler[OwnerT]):
+class ReplicasReconciler(PodOwnerReconciler[OwnerT]):
     """Creates and deletes pods until each owner has the number that it wants.
 
     A subclass names the resource of the owners in `watches` and sets the attributes
@@ -116,71 +93,33 @@ class ReplicasReconciler(Reconciler[OwnerT]):
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
-        self._resource = self.resource
-        self._owners = context.lister(self._resource, BY_CONTROLLER)
-        self._pods: Lister[Pod] = self.lister(PODS)
+        self._owners = context.lister(self.resource, BY_CONTROLLER)
         self._metrics = context.metrics.of(ReplicaSetMetrics)
-        self._expectations = Expectations(context.clock)
-        self._reads = OwnerReads(
-            context.client, self._resource, self._owners, context.consistency
-        )
-        self._takeover = Takeover(
-            context.server_clock,
-            elected=context.config.generic.leader_election.leader_elect,
-        )
+        self.stale_syncs = self._metrics.stale_syncs
         self._failures = FailuresAtOnce(context.clock)
         self._server_clock = context.server_clock
-        self._pod_control = PodControl(context.client, context.recorder, self._resource)
-
-    # Handlers, and the state that they keep.
-
-    def starting(self) -> None:
-        """Note that this process begins to lead."""
-        self._takeover.start_leading()
-        self._reads.start_leading()
-
-    def deleted(self, obj: OwnerT) -> None:
-        """Drop the state of an owner, so that a new one of its name starts afresh."""
-        self.forget(key_of(obj))
-        self._reads.forget(obj)
 
     def forget(self, key: str) -> None:
-        """Drop the expectations of a key whose owner is gone."""
-        self._expectations.forget(key)
+        """Drop the state of a key whose owner is gone."""
+        super().forget(key)
         self._failures.forget(key)
-        self._takeover.forget(key)
 
-    def dependent_added(self, key: str, obj: Pod) -> None:  # noqa: ARG002 - any pod
-        """Expect one creation fewer."""
-        self._expectations.creations_settled(key)
-
-    def dependent_gone(self, key: str, obj: Pod) -> None:
-        """Stop expecting the deletion of this pod."""
-        self._expectations.deletion_settled(key, obj.metadata.uid)
-        self._failures.gone(key, obj)
-
-    def is_known_gone(self, obj: OwnerT) -> bool:
-        """Tell whether a response of the API server showed that this owner is gone."""
-        return self._reads.is_known_gone(obj)
-
-    def stale(self, resource: AnyResource) -> None:
-        """Count a sync that waits for a cache, if upstream's gate is enabled."""
-        if self.reads_own_writes:
-            self._metrics.stale_syncs.count(resource)
+    def pod_gone(self, key: str, pod: Pod) -> None:
+        """Note that a pod is gone: it may have failed before."""
+        super().pod_gone(key, pod)
+        self._failures.gone(key, pod)
 
     # The sync.
 
     async def reconcile(self, owner: OwnerT) -> Outcome:
         """Create or delete pods of the owner, and write its status."""
         key = key_of(owner)
-        if self.reads_own_writes:
-            self._expectations.cache_caught_up(key)
+        expected = self._expected(key)
         selector = self._usable_selector(owner)
         if selector is None:
             return DONE
-        expected = self._expectations.state(key)
         if expected is State.UNKNOWN:
-            return await self._read_api_server(key, owner, selector)
+            return await self._read_api_server(owner, selector)
         owned = self._pods.controlled_by(owner)
         active = await self._claim(owner, selector, owned)
         failure: Exception | None = None
@@ -189,9 +128,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
             surplus = len(active) - desired_replicas(owner)
             if surplus and self._takeover.must_recheck(owner):
                 # A former leader may have made the planned changes already.
-                return await self._read_api_server(
-                    key, owner, selector, is_takeover=True
-                )
+                return await self._read_api_server(owner, selector, is_takeover=True)
             if surplus < 0 or key in self._failures:
                 server_now = self._server_clock.now()
                 allowed = self._failures.allowance(owner, owned, server_now)
@@ -221,15 +158,6 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         if failure is not None:
             raise failure
 
-    def _requeue_after(self, key: str, next_change: float | None) -> float | None:
-        # While a write of this sync is not visible, the next sync must not depend on an
-        # event: a pod can be created and deleted while the watch is broken.
-        if self._expectations.state(key) is State.FULFILLED:
-            return next_change
-        if next_change is None:
-            return _UNSEEN_RECHECK
-        return min(_UNSEEN_RECHECK, next_change)
-
     def _usable_selector(self, owner: OwnerT) -> Selector | None:
         try:
             selector = compile_selector(selector_of(owner))
@@ -244,29 +172,13 @@ class ReplicasReconciler(Reconciler[OwnerT]):
             else:
                 return selector
         self.recorder.event(
-            self._resource,
+            self.resource,
             owner,
             WARNING,
             "InvalidSelector",
             f"This {self.noun} cannot be processed: {problem}",
         )
         return None
-
-    async def _read_api_server(
-        self, key: str, owner: OwnerT, selector: Selector, *, is_takeover: bool = False
-    ) -> Outcome:
-        """Wait until the caches show all writes, before the next writes.
-
-        This is needed if a write got no response, was not visible for five minutes, or
-        may have been made by the former leader.
-        """
-        await self._reads.wait_for_all_caches(owner, selector, is_takeover=is_takeover)
-        self._expectations.forget(key)
-        self._takeover.rechecked(key)
-        self.logger.v(2).info(
-            "The cache may be stale, so the pods are read from the API server"
-        )
-        return Requeue(0.0, "the cache may be stale")
 
     async def _claim(
         self,
@@ -275,7 +187,7 @@ class ReplicasReconciler(Reconciler[OwnerT]):
         owned: Sequence[Pod],
     ) -> list[Pod]:
         orphans: Sequence[Pod] = self._pods.orphans(owner.metadata.namespace, selector)
-        claimer = Claimer(self.client, self._resource, PODS)
+        claimer = Claimer(self.client, self.resource, PODS)
         active = [pod for pod in (*owned, *orphans) if is_active(pod)]
         return await claimer.claim(owner, selector, active)
 
@@ -295,27 +207,15 @@ class ReplicasReconciler(Reconciler[OwnerT]):
     async def _create(self, key: str, owner: OwnerT, count: int) -> Exception | None:
         self.logger.v(2).info("Too few replicas", creating=count)
         reference = controller_reference(
-            owner, self._resource.api_version, self._resource.kind
+            owner, self.resource.api_version, self.resource.kind
         )
         body = pod_from_template(owner.spec.template, owner, reference)
 
-        async def create_one() -> None:
-            try:
-                await self._pod_control.create(owner, body)
-            except Exception as error:
-                if may_be_applied(error):
-                    self._expectations.outcome_unknown(key)
-                else:
-                    self._expectations.creations_settled(key)
-                raise
+        async def create() -> None:
+            await self._pod_control.create(owner, body)
 
         self._expectations.expect_creations(key, count)
-        started, failure = await slow_start(count, create_one)
-        # The cache will never show creations that were not tried.
-        self._expectations.creations_settled(key, count - started)
-        if failure is not None and is_namespace_terminating(failure):
-            return None  # no error: no object can be created in that namespace
-        return failure
+        return await self._create_pods(key, count, create)
 
     async def _delete(
         self, key: str, owner: OwnerT, active: Sequence[Pod], count: int
@@ -329,22 +229,9 @@ class ReplicasReconciler(Reconciler[OwnerT]):
             self._metrics.age_ratio.observe(ratio)
         self.logger.v(2).info("Too many replicas", deleting=count)
 
-        async def delete_one(pod: Pod) -> None:
-            try:
-                await self._pod_control.delete(owner, pod)
-            except NotFound:
-                self._expectations.deletion_settled(key, pod.metadata.uid)
-            except (APIError, TransportError):
-                # Deleting the same pod twice does no harm, so the outcome of this
-                # deletion need not be known.
-                self._expectations.deletion_settled(key, pod.metadata.uid)
-                raise
-
         self._expectations.expect_deletions(key, {pod.metadata.uid for pod in chosen})
-        results = await asyncio.gather(
-            *(delete_one(pod) for pod in chosen), return_exceptions=True
-        )
-        return gravest(each for each in results if isinstance(each, Exception))
+        _, failure = await at_once(chosen, partial(self._delete_pod, owner))
+        return failure
 
     def _related_pods(self, owner: OwnerT) -> list[Pod]:
         """Return the pods of all owners that have the same controller as `owner`."""
@@ -370,14 +257,4 @@ class ReplicasReconciler(Reconciler[OwnerT]):
             return
         if msgspec.structs.replace(old, conditions=old.conditions or None) == status:
             return
-        reported = msgspec.structs.replace(owner, status=status)
-        try:
-            await self.client.update_for_metadata(self._resource, reported, "status")
-        except NotFound as error:
-            if not is_about(error, owner.metadata.name):
-                raise
-            self._reads.mark_gone(owner)
-            return
-        except Conflict:
-            await self._reads.wait_for_cache(owner)
-            raise
+        await self._reads.update_status(msgspec.structs.replace(owner, status=status))

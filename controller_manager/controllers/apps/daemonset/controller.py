@@ -3,22 +3,20 @@
 Upstream: daemon_controller.go of pkg/controller/daemon.
 """
 
-import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
-import msgspec
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from controller_manager.api.apps.v1 import (
     CONTROLLER_REVISIONS,
     DAEMON_SETS,
-    ControllerRevision,
     DaemonSet,
 )
 from controller_manager.api.core.v1 import NODES, PODS, Pod
 from controller_manager.api.meta import (
-    AnyResource,
     controller_reference,
     is_deleting,
     key_of,
@@ -28,43 +26,30 @@ from controller_manager.api.selectors import Selector, SelectorError, compile_se
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest.errors import (
     APIError,
-    Conflict,
-    NotFound,
     ProtocolError,
     TransportError,
     gravest,
-    is_about,
-    is_namespace_terminating,
-    may_be_applied,
 )
 from controller_manager.control.controller_history import History
 from controller_manager.control.controller_ref_manager import Claimer
 from controller_manager.control.expectations import (
-    Expectations,
     StaleSyncs,
     State,
-    Takeover,
 )
 from controller_manager.control.failed_at_once import AT_ONCE, age
 from controller_manager.control.gates import COMPARISON_OPERATORS
 from controller_manager.control.mutations import REVISION_MUTATED, Mutation, Mutations
-from controller_manager.control.owner_reads import OwnerReads
-from controller_manager.control.pod_control import (
-    PodControl,
-    pod_from_template,
-    slow_start,
-)
+from controller_manager.control.pod_control import at_once, pod_from_template
+from controller_manager.control.pod_owner import PodOwnerReconciler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import (
     DONE,
     Done,
     Outcome,
-    Requeue,
     SyncError,
     failure_of,
 )
-from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Handles, Maps, Owns
 from controller_manager.runtime.worker import Workers
 
@@ -90,17 +75,13 @@ class DaemonSetMetrics:
         )
 
 
-_UNSEEN_RECHECK: Final = 5.0
-"""Seconds until the next sync while the cache does not show all writes."""
-
-
 def init_daemon_set_controller(context: ControllerContext) -> Controller:
     """Wire the controller to its informers (NewDaemonSetsController)."""
     reconciler = DaemonSetReconciler(context)
     return WorkerGroup(reconciler.make_workers(), reconciler.make_node_workers())
 
 
-class DaemonSetReconciler(Reconciler[DaemonSet]):
+class DaemonSetReconciler(PodOwnerReconciler[DaemonSet]):
     """Keeps one pod of each daemon set on each node where it must run."""
 
     watches = (
@@ -129,26 +110,18 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
             self._templates,
             self.queue,
         )
-        self._metrics = context.metrics.of(DaemonSetMetrics)
-        self._expectations = Expectations(context.clock)
+        self.stale_syncs = context.metrics.of(DaemonSetMetrics).stale_syncs
         self._backoff = FailedPodBackoff(context.clock)
-        self._takeover = Takeover(
-            context.server_clock,
-            elected=context.config.generic.leader_election.leader_elect,
-        )
-        client = context.client
-        self._reads = OwnerReads(client, DAEMON_SETS, self.objects, context.consistency)
         self._mutations = Mutations(context.clock)
         history = History(
-            client,
+            context.client,
             DAEMON_SETS,
             self.lister(CONTROLLER_REVISIONS),
             self._mutations,
             self._revision_mutated,
         )
-        self._revisions = RevisionKeeper(client, history)
-        self._claimer = Claimer(client, DAEMON_SETS, PODS)
-        self._pod_control = PodControl(client, context.recorder, DAEMON_SETS)
+        self._revisions = RevisionKeeper(context.client, history)
+        self._claimer = Claimer(context.client, DAEMON_SETS, PODS)
 
     def make_node_workers(self) -> Workers:
         """Return the workers that process changed nodes; they do not run yet."""
@@ -158,18 +131,12 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
 
     def starting(self) -> None:
         """Note that this process begins to lead."""
-        self._takeover.start_leading()
+        super().starting()
         self._nodes.start()
-
-    def deleted(self, obj: DaemonSet) -> None:
-        """Drop the state of a daemon set; a new one of its name starts afresh."""
-        self.forget(key_of(obj))
-        self._reads.forget(obj)
 
     def forget(self, key: str) -> None:
         """Drop the state of a key whose daemon set is gone."""
-        self._expectations.forget(key)
-        self._takeover.forget(key)
+        super().forget(key)
         self._backoff.forget(key)
         self._templates.forget(key)
         self._mutations.forget(key)
@@ -179,17 +146,11 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         self.recorder.event(DAEMON_SETS, daemon_set, WARNING, REVISION_MUTATED, message)
         self.queue.add_after(key_of(daemon_set), mutation.seconds)
 
-    def dependent_added(self, key: str, obj: Pod | ControllerRevision) -> None:
-        """Expect one creation fewer."""
-        if isinstance(obj, Pod):
-            self._expectations.creations_settled(key)
-
-    def dependent_gone(self, key: str, obj: Pod | ControllerRevision) -> None:
-        """Stop expecting the deletion of this pod; note one that others deleted."""
-        if isinstance(obj, Pod):
-            if obj.metadata.uid not in self._expectations.awaited_deletions(key):
-                self._note_failure(key, obj)
-            self._expectations.deletion_settled(key, obj.metadata.uid)
+    def pod_gone(self, key: str, pod: Pod) -> None:
+        """Note a failed pod that others have deleted."""
+        if pod.metadata.uid not in self._expectations.awaited_deletions(key):
+            self._note_failure(key, pod)
+        super().pod_gone(key, pod)
 
     def _note_failure(self, key: str, pod: Pod) -> None:
         # A failed pod that another client has deleted early: that may be a program that
@@ -201,15 +162,6 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         if age(pod, self.context.server_clock.now()) < AT_ONCE:
             generation, node = daemon_set.status.observed_generation, target_of(pod)
             self._backoff.deleted_by_others(key, generation, node, pod.metadata.uid)
-
-    def is_known_gone(self, obj: DaemonSet) -> bool:
-        """Tell whether the API server has said that this daemon set is gone."""
-        return self._reads.is_known_gone(obj)
-
-    def stale(self, resource: AnyResource) -> None:
-        """Count a sync that waits for a cache, if upstream's gate is enabled."""
-        if self.reads_own_writes:
-            self._metrics.stale_syncs.count(resource)
 
     # The sync.
 
@@ -258,10 +210,8 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         return None
 
     async def _claim(self, daemon_set: DaemonSet, selector: Selector) -> list[Pod]:
-        pods = self.lister(PODS)
-        owned = pods.controlled_by(daemon_set)
-        orphans = pods.orphans(daemon_set.metadata.namespace, selector)
-        return await self._claimer.claim(daemon_set, selector, (*owned, *orphans))
+        pods = self._pods.candidates(daemon_set, selector)
+        return await self._claimer.claim(daemon_set, selector, pods)
 
     def _may_repeat_former_leader(self, placed: DaemonPods) -> bool:
         if not self._takeover.must_recheck(placed.daemon_set):
@@ -316,18 +266,12 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
                 self._record_end(daemon_set, each)
         for node in plan.nodes:
             self._backoff.created(key, generation, node)
-        created, failure = await self._create_pods(placed, plan.nodes)
-        results = await asyncio.gather(
-            *(self._delete_pod(daemon_set, each.pod) for each in plan.deletions),
-            return_exceptions=True,
-        )
-        deleted = [
-            each.pod.metadata.uid
-            for each, result in zip(plan.deletions, results, strict=True)
-            if result is None
-        ]
-        failures = (each for each in (failure, *results) if isinstance(each, Exception))
-        return placed.after(created, deleted), gravest(failures)
+        created, failure = await self._create_on(placed, plan.nodes)
+        ended = [each.pod for each in plan.deletions]
+        deleted, undeleted = await at_once(ended, partial(self._delete_pod, daemon_set))
+        uids = {pod.metadata.uid for pod in deleted}
+        failures = (each for each in (failure, undeleted) if each is not None)
+        return placed.after(created, uids), gravest(failures)
 
     def _record_end(self, daemon_set: DaemonSet, deletion: Deletion) -> None:
         metadata = deletion.pod.metadata
@@ -343,7 +287,7 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
             event = NORMAL, SUCCEEDED_DAEMON_POD, message
         self.recorder.event(DAEMON_SETS, daemon_set, *event)
 
-    async def _create_pods(
+    async def _create_on(
         self, placed: DaemonPods, nodes: Sequence[str]
     ) -> tuple[list[Pod], Exception | None]:
         created: list[Pod] = []
@@ -358,36 +302,12 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         reference = controller_reference(daemon_set, api_version, kind)
         waiting = iter(nodes)
 
-        async def create_one() -> None:
+        async def create() -> None:
             template = templates.for_node(next(waiting))
             body = pod_from_template(template, daemon_set, reference)
-            try:
-                created.append(await self._pod_control.create_whole(daemon_set, body))
-            except Exception as error:
-                if may_be_applied(error):
-                    self._expectations.outcome_unknown(key)
-                else:
-                    self._expectations.creations_settled(key)
-                raise
+            created.append(await self._pod_control.create_whole(daemon_set, body))
 
-        started, failure = await slow_start(len(nodes), create_one)
-        # The cache will never show creations that were not tried.
-        self._expectations.creations_settled(key, len(nodes) - started)
-        if failure is not None and is_namespace_terminating(failure):
-            return created, None  # no object can be created in that namespace
-        return created, failure
-
-    async def _delete_pod(self, daemon_set: DaemonSet, pod: Pod) -> None:
-        key, uid = key_of(daemon_set), pod.metadata.uid
-        try:
-            await self._pod_control.delete(daemon_set, pod)
-        except NotFound:
-            self._expectations.deletion_settled(key, uid)
-        except (APIError, TransportError):
-            # Deleting the same pod twice does no harm, so the outcome of this
-            # deletion need not be known.
-            self._expectations.deletion_settled(key, uid)
-            raise
+        return created, await self._create_pods(key, len(nodes), create)
 
     async def _end(
         self,
@@ -412,47 +332,8 @@ class DaemonSetReconciler(Reconciler[DaemonSet]):
         seconds = (delay, available_in)
         return min((each for each in seconds if each is not None), default=None)
 
-    def _requeue_after(self, key: str, next_change: float | None) -> float | None:
-        """Return the seconds until the next sync, or `None` if an event causes it.
-
-        While a write of this sync is not visible, the next sync must not depend on an
-        event: a pod can be created and deleted while the watch is broken.
-        """
-        if self._expectations.state(key) is State.FULFILLED:
-            return next_change
-        if next_change is None:
-            return _UNSEEN_RECHECK
-        return min(_UNSEEN_RECHECK, next_change)
-
-    async def _read_api_server(
-        self, daemon_set: DaemonSet, selector: Selector
-    ) -> Outcome:
-        """Wait until the caches show all writes, before the next writes.
-
-        This is needed if a write got no response, was not visible for five minutes, or
-        may have been made by the former leader.
-        """
-        await self._reads.wait_for_all_caches(daemon_set, selector)
-        key = key_of(daemon_set)
-        self._expectations.forget(key)
-        self._takeover.rechecked(key)
-        self.logger.v(2).info(
-            "The cache may be stale, so the pods are read from the API server"
-        )
-        return Requeue(0.0, "the cache may be stale")
-
     async def _report(self, placed: DaemonPods, *, is_processed: bool) -> None:
         daemon_set = placed.daemon_set
         status = calculate_status(placed, self.clock.now(), is_processed=is_processed)
-        if status == daemon_set.status:
-            return
-        reported = msgspec.structs.replace(daemon_set, status=status)
-        try:
-            await self.client.update_for_metadata(DAEMON_SETS, reported, "status")
-        except NotFound as error:
-            if not is_about(error, daemon_set.metadata.name):
-                raise
-            self._reads.mark_gone(daemon_set)
-        except Conflict:
-            await self._reads.wait_for_cache(daemon_set)
-            raise
+        if status != daemon_set.status:
+            await self._reads.update_status(replace(daemon_set, status=status))

@@ -174,10 +174,7 @@ class DeploymentReconciler(Reconciler[Deployment]):
     async def _claim(self, deployment: Deployment) -> Rollout:
         """Adopt and release replica sets (getReplicaSetsForDeployment)."""
         selector = compile_selector(deployment.spec.selector)
-        candidates = (
-            *self._replica_sets.controlled_by(deployment),
-            *self._replica_sets.orphans(deployment.metadata.namespace, selector),
-        )
+        candidates = self._replica_sets.candidates(deployment, selector)
         claimed = await self._claimer.claim(deployment, selector, candidates)
         rollout = find_rollout(deployment, claimed)
         if rollout.new is not None:

@@ -32,9 +32,6 @@ from controller_manager.api.pods import is_terminal
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.errors import (
-    Conflict,
-    NotFound,
-    is_about,
     is_namespace_terminating,
 )
 from controller_manager.control.controller_history import (
@@ -296,9 +293,8 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         return await self._update(replicas)
 
     def _find_pods(self, stateful_set: StatefulSet, selector: Selector) -> FoundPods:
-        owned = self._pods.controlled_by(stateful_set)
-        orphans = self._pods.orphans(stateful_set.metadata.namespace, selector)
-        return FoundPods.among((*owned, *orphans), stateful_set, selector)
+        pods = self._pods.candidates(stateful_set, selector)
+        return FoundPods.among(pods, stateful_set, selector)
 
     async def _claim_pods(
         self, stateful_set: StatefulSet, selector: Selector, found: FoundPods
@@ -442,16 +438,8 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         stateful_set = replicas.stateful_set
         if not is_same(stateful_set.status, status):
             reported = replace(stateful_set, status=status)
-            try:
-                await self.client.update_for_metadata(STATEFUL_SETS, reported, "status")
-            except NotFound as error:
-                if not is_about(error, stateful_set.metadata.name):
-                    raise
-                self._reads.mark_gone(stateful_set)
+            if not await self._reads.update_status(reported):
                 return
-            except Conflict:
-                await self._reads.wait_for_cache(stateful_set)
-                raise
         for revision in replicas.revisions_beyond_limit():
             await self._history.delete(revision)
 

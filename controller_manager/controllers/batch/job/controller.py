@@ -1,7 +1,6 @@
 """Watches, sync and writes of the job controller (job_controller.go)."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -10,21 +9,19 @@ from msgspec.structs import replace
 
 from controller_manager.api.batch.v1 import COMPLETE, FAILED, JOBS, Job, JobStatus
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import AnyResource, is_deleting, key_of
+from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest.errors import (
     Conflict,
     NotFound,
-    gravest,
     is_about,
-    is_namespace_terminating,
-    may_be_applied,
 )
 from controller_manager.control.controller_ref_manager import Claimer
-from controller_manager.control.expectations import Expectations, State, Takeover
-from controller_manager.control.owner_reads import OwnerReads
-from controller_manager.control.pod_control import PodControl, slow_start
+from controller_manager.control.expectations import State
+from controller_manager.control.owner_reads import StoredPods
+from controller_manager.control.pod_control import at_once
+from controller_manager.control.pod_owner import PodOwnerReconciler
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
@@ -33,10 +30,8 @@ from controller_manager.runtime.outcome import (
     Done,
     Failed,
     Outcome,
-    Requeue,
     SyncError,
 )
-from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Handles, Owns
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
 
@@ -79,9 +74,6 @@ from .status import (
 BATCH_PERIOD: Final = 1.0
 """Seconds from a change of a pod or a status until the sync: many changes cause one."""
 
-_UNSEEN_RECHECK: Final = 5.0
-"""Seconds until the next sync while the cache does not show all writes."""
-
 _TOO_MANY: Final = "Too many succeeded pods running after completion count reached"
 
 
@@ -97,7 +89,7 @@ def _batched_unless_changed(_: object, old: Job, new: Job) -> float:
     return BATCH_PERIOD if same else 0.0
 
 
-class JobReconciler(Reconciler[Job]):
+class JobReconciler(PodOwnerReconciler[Job]):
     """Runs the pods of jobs, and counts those that have ended.
 
     Nothing is kept of a job that is finished or gone. A new process starts empty, and
@@ -110,6 +102,7 @@ class JobReconciler(Reconciler[Job]):
         Handles(JOBS, lambda self: Handler(on_add=self._added)),
     )
     queue_name = "job"
+    always_rechecks = True  # a job must not run twice
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
@@ -118,17 +111,9 @@ class JobReconciler(Reconciler[Job]):
         self.reads_own_writes = gates.is_enabled(READS_OWN_WRITES)
         self._keeps_start = not gates.is_enabled(MUTABLE_DIRECTIVES)
         self._metrics = context.metrics.of(JobMetrics)
-        self._pods = self.lister(PODS)
+        self.stale_syncs = self._metrics.stale_syncs
         self._claimer = Claimer(context.client, JOBS, PODS, FINALIZER, is_uncounted)
-        self._pod_control = PodControl(context.client, context.recorder, JOBS)
         self._gangs = GangScheduling(context)
-        self._expectations = Expectations(context.clock)
-        # A job must not run twice. So also a manager without an election reads from the
-        # API server before it writes for a job that is older than this process.
-        self._takeover = Takeover(context.server_clock, elected=True)
-        self._stored = OwnerReads(
-            context.client, JOBS, self.objects, context.consistency
-        )
         self._indexes = IndexTexts()
         self._backoffs: dict[str, BackoffRecord] = {}
         """The backoff of each job after its counted pods."""
@@ -148,40 +133,12 @@ class JobReconciler(Reconciler[Job]):
         """Return the delays between retries: from a second to a minute."""
         return ExponentialBackoff(FIRST_RETRY, LAST_RETRY)
 
-    def starting(self) -> None:
-        """Note that this process starts to lead."""
-        self._takeover.start_leading()
-        self._stored.start_leading()
-
-    def deleted(self, obj: Job) -> None:
-        """Drop the state of a job, so that a new job of its name starts anew."""
-        self.forget(key_of(obj))
-        self._stored.forget(obj)
-
     def forget(self, key: str) -> None:
         """Drop all state of a job that is gone or finished."""
-        self._expectations.forget(key)
-        self._takeover.forget(key)
+        super().forget(key)
         self._indexes.forget(key)
         for state in (self._backoffs, self._released, self._finished):
             state.pop(key, None)
-
-    def dependent_added(self, key: str, obj: Pod) -> None:  # noqa: ARG002 - any pod
-        """Note that the watch shows an expected creation."""
-        self._expectations.creations_settled(key)
-
-    def dependent_gone(self, key: str, obj: Pod) -> None:
-        """Note that the watch shows the deletion of this pod."""
-        self._expectations.deletion_settled(key, obj.metadata.uid)
-
-    def is_known_gone(self, obj: Job) -> bool:
-        """Tell whether the API server has said that this cached job is gone."""
-        return self._stored.is_known_gone(obj)
-
-    def stale(self, resource: AnyResource) -> None:
-        """Count a sync that waits for a cache, if upstream's gate is enabled."""
-        if self.reads_own_writes:
-            self._metrics.stale_syncs.count(resource)
 
     # The sync.
 
@@ -210,10 +167,10 @@ class JobReconciler(Reconciler[Job]):
 
     async def _sync_job(self, job: Job) -> tuple[Outcome, str]:
         """Sync a job; also return what was done about the number of pods."""
-        action, next_change = RECONCILING, self._deadline(job)
+        key, action, next_change = key_of(job), RECONCILING, self._deadline(job)
         try:
             selector = _selector_of(job)
-            expected = self._expected(key_of(job))
+            expected = self._expected(key)
             if expected is State.UNKNOWN:
                 return await self._read_api_server(job, selector), action
             pods = await self._claim(job, selector)
@@ -231,49 +188,28 @@ class JobReconciler(Reconciler[Job]):
                 action = action_of(plan)
             if finished is not None:
                 writes = await self._delete_active_pods(tally)
-                if active_after(tally, writes) or not self._is_settled(job):
+                if active_after(tally, writes) or not self._is_settled(key):
                     finished = None  # pods that may still run are not counted yet
             else:
                 writes = await self._manage_job(job, tally, plan)
                 if sees_all_pods:
                     finished = completed(tally, active_after(tally, writes))
             await self._track(tally, writes, finished)
-            return Done(self._requeue_after(job, next_change)), action
+            return Done(self._requeue_after(key, next_change)), action
         except Exception as error:  # noqa: BLE001 - the worker reports it
             await self._see_change(job, error)
             return Failed(error, next_change), action
 
-    def _expected(self, key: str) -> State:
-        """Return the state of the expectations when a sync begins."""
-        if self.reads_own_writes:
-            self._expectations.cache_caught_up(key)
-        return self._expectations.state(key)
-
-    def _is_settled(self, job: Job) -> bool:
-        return self._expectations.state(key_of(job)) is State.FULFILLED
-
-    async def _read_api_server(
-        self, job: Job, selector: Selector, *, is_takeover: bool = False
-    ) -> Requeue:
-        """Make the key wait until the caches show the objects that are stored now."""
-        key = key_of(job)
-        stored = await self._stored.wait_for_all_caches(
-            job, selector, is_takeover=is_takeover
-        )
-        cached = self._pods.controlled_by(job)
-        gone = frozenset(pod.metadata.uid for pod in cached if stored.lacks(pod))
+    def _listed(self, owner: Job, stored: StoredPods) -> None:
         # A deleted pod had lost its finalizer, so it was mentioned or counted.
-        self._add_released(key, gone)
-        self._expectations.forget(key)
-        self._takeover.rechecked(key)
-        self.logger.v(2).info("The cache may be stale, read from the API server")
-        return Requeue(0.0, "the cache may be stale")
+        cached = self._pods.controlled_by(owner)
+        gone = frozenset(pod.metadata.uid for pod in cached if stored.lacks(pod))
+        self._add_released(key_of(owner), gone)
 
     async def _claim(self, job: Job, selector: Selector) -> list[Pod]:
         """Return the pods of a job, adopted ones included (getPodsForJob)."""
-        orphans = self._pods.orphans(job.metadata.namespace, selector)
-        owned = self._pods.controlled_by(job)
-        return await self._claimer.claim(job, selector, (*owned, *orphans))
+        pods = self._pods.candidates(job, selector)
+        return await self._claimer.claim(job, selector, pods)
 
     def _evaluate(
         self, job: Job, pods: Sequence[Pod], now: datetime
@@ -313,31 +249,19 @@ class JobReconciler(Reconciler[Job]):
         backoff = max(plan.wait, BATCH_PERIOD)
         return backoff if deadline is None else min(backoff, deadline)
 
-    def _requeue_after(self, job: Job, next_change: float | None) -> float | None:
-        """Return the seconds until the next sync, `None` for no such sync.
-
-        The watch may never show a write of this sync. So another sync is due even
-        without an event.
-        """
-        if self._is_settled(job):
-            return next_change
-        if next_change is None:
-            return _UNSEEN_RECHECK
-        return min(_UNSEEN_RECHECK, next_change)
-
     async def _see_change(self, job: Job, error: Exception) -> None:
         """Wait for the cache after a refusal that shows that the job has changed."""
         if not isinstance(error, (Conflict, NotFound)):
             return
         if is_about(error, job.metadata.name):
-            await self._stored.wait_for_cache(job)
+            await self._reads.wait_for_cache(job)
 
     # The number of pods.
 
     async def _delete_active_pods(self, tally: Tally) -> PodWrites:
         """Delete all active pods of a job that ends; they keep their finalizer."""
         delete = partial(self._delete_pod, tally.job)
-        deleted, failure = await _each(tally.active, delete)
+        deleted, failure = await at_once(tally.active, delete)
         return PodWrites(deleted=deleted, failure=failure)
 
     async def _manage_job(
@@ -351,34 +275,23 @@ class JobReconciler(Reconciler[Job]):
         if plan.delete:
             return await self._delete_surplus(tally.job, plan.delete)
         if plan.create:
-            return await self._create_pods(tally, plan, group)
+            return await self._create(tally, plan, group)
         return PodWrites(decided=True)
 
-    async def _create_pods(self, tally: Tally, plan: PodPlan, group: str) -> PodWrites:
+    async def _create(self, tally: Tally, plan: PodPlan, group: str) -> PodWrites:
         job, key = tally.job, key_of(tally.job)
         bodies = pod_bodies(tally, plan, group)
-        created = failed = 0
+        tried = created = 0
 
-        async def create_one() -> None:
-            nonlocal created, failed
-            try:
-                await self._pod_control.create(job, next(bodies))
-            except Exception as error:
-                failed += 1
-                if may_be_applied(error):
-                    self._expectations.outcome_unknown(key)
-                else:
-                    self._expectations.creations_settled(key)
-                raise
+        async def create() -> None:
+            nonlocal tried, created
+            tried += 1
+            await self._pod_control.create(job, next(bodies))
             created += 1
 
         self._expectations.expect_creations(key, plan.create)
-        started, failure = await slow_start(plan.create, create_one)
-        # The watch never shows the creations that were not tried.
-        self._expectations.creations_settled(key, plan.create - started)
-        self._metrics.pods_created(tally, created, failed)
-        if failure is not None and is_namespace_terminating(failure):
-            failure = None  # a terminating namespace takes no new objects
+        failure = await self._create_pods(key, plan.create, create)
+        self._metrics.pods_created(tally, created, tried - created)
         return PodWrites(decided=True, created=created, failure=failure)
 
     async def _delete_surplus(self, job: Job, pods: Sequence[Pod]) -> PodWrites:
@@ -396,7 +309,7 @@ class JobReconciler(Reconciler[Job]):
                 raise
 
         self._expectations.expect_deletions(key, {pod.metadata.uid for pod in pods})
-        deleted, failure = await _each(pods, delete_one)
+        deleted, failure = await at_once(pods, delete_one)
         return PodWrites(decided=True, deleted=deleted, failure=failure)
 
     async def _delete_pod(self, job: Job, pod: Pod) -> None:
@@ -423,7 +336,7 @@ class JobReconciler(Reconciler[Job]):
         self._backoffs[key] = tally.backoff
         for action, count in mentions.actions.items():
             self._metrics.policy.labels(action).inc(count)
-        done, failure = await _each(
+        done, failure = await at_once(
             mentions.released, partial(remove_finalizer, self.client)
         )
         released = frozenset(pod.metadata.uid for pod in done)
@@ -484,22 +397,3 @@ def _selector_of(job: Job) -> Selector:
     except SelectorError as error:
         msg = f"the selector of the job cannot be used: {error}"
         raise SyncError(msg) from error
-
-
-async def _each(
-    pods: Sequence[Pod], write: Callable[[Pod], Awaitable[None]]
-) -> tuple[tuple[Pod, ...], Exception | None]:
-    """Write for all pods at once; return those that were written, and a failure."""
-    results = await asyncio.gather(
-        *(write(pod) for pod in pods), return_exceptions=True
-    )
-    done: list[Pod] = []
-    failures: list[Exception] = []
-    for pod, result in zip(pods, results, strict=True):
-        if result is None:
-            done.append(pod)
-        elif isinstance(result, Exception):
-            failures.append(result)
-        else:
-            raise result  # a cancellation must not be swallowed
-    return tuple(done), gravest(failures)
