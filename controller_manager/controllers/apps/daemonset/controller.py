@@ -24,12 +24,7 @@ from controller_manager.api.meta import (
 from controller_manager.api.pods import next_availability
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.events.recorder import NORMAL, WARNING
-from controller_manager.client.rest.errors import (
-    APIError,
-    ProtocolError,
-    TransportError,
-    gravest,
-)
+from controller_manager.client.rest import errors
 from controller_manager.control.controller_history import History
 from controller_manager.control.controller_ref_manager import Claimer
 from controller_manager.control.expectations import (
@@ -271,7 +266,7 @@ class DaemonSetReconciler(PodOwnerReconciler[DaemonSet]):
         deleted, undeleted = await at_once(ended, partial(self._delete_pod, daemon_set))
         uids = {pod.metadata.uid for pod in deleted}
         failures = (each for each in (failure, undeleted) if each is not None)
-        return placed.after(created, uids), gravest(failures)
+        return placed.after(created, uids), errors.gravest(failures)
 
     def _record_end(self, daemon_set: DaemonSet, deletion: Deletion) -> None:
         metadata = deletion.pod.metadata
@@ -319,7 +314,11 @@ class DaemonSetReconciler(PodOwnerReconciler[DaemonSet]):
         if failure is None:
             try:
                 await self._revisions.clean_up(placed.daemon_set, revisions, pods)
-            except (APIError, ProtocolError, TransportError) as error:
+            except (
+                errors.APIError,
+                errors.ProtocolError,
+                errors.TransportError,
+            ) as error:
                 failure = error
         await self._report(placed, is_processed=True)
         if failure is not None:

@@ -23,16 +23,8 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import annotations_of, is_deleting, key_of
 from controller_manager.api.selectors import compile_selector
 from controller_manager.client.events.recorder import NORMAL, WARNING
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import DeleteOptions, PatchType
-from controller_manager.client.rest.errors import (
-    AlreadyExists,
-    APIError,
-    BadRequest,
-    NotFound,
-    TransportError,
-    is_about,
-    is_namespace_terminating,
-)
 from controller_manager.control.controller_ref_manager import Claimer
 from controller_manager.control.gates import TERMINATING_REPLICAS
 from controller_manager.control.mutations import Mutation, Mutations
@@ -213,8 +205,8 @@ class DeploymentReconciler(Reconciler[Deployment]):
         namespace, name = replica_set.metadata.namespace, replica_set.metadata.name
         try:
             fresh = await self.client.get(REPLICASETS, namespace, name)
-        except NotFound as error:
-            if not is_about(error, name):
+        except errors.NotFound as error:
+            if not errors.is_about(error, name):
                 raise
             return  # the watch will show its deletion
         if not self.context.informers.informer(REPLICASETS).reread(fresh):
@@ -240,11 +232,11 @@ class DeploymentReconciler(Reconciler[Deployment]):
         deployment, candidate = rollout.deployment, _candidate(rollout)
         try:
             created = await self.client.create(REPLICASETS, candidate)
-        except AlreadyExists as error:
+        except errors.AlreadyExists as error:
             existing = await self._existing(deployment, candidate, error)
             return await self._sync_revision(replace(rollout, new=existing))
-        except (APIError, TransportError) as error:
-            if is_namespace_terminating(error):
+        except (errors.APIError, errors.TransportError) as error:
+            if errors.is_namespace_terminating(error):
                 return await self._report_end_of_namespace(rollout)
             await self._report_failure(deployment, candidate, error)
             raise
@@ -257,7 +249,7 @@ class DeploymentReconciler(Reconciler[Deployment]):
         return await self._sync_revision(new)
 
     async def _existing(
-        self, deployment: Deployment, candidate: ReplicaSet, error: AlreadyExists
+        self, deployment: Deployment, candidate: ReplicaSet, error: errors.AlreadyExists
     ) -> ReplicaSet:
         # If it cannot be the new one, the next attempt gets another name.
         metadata = candidate.metadata
@@ -289,7 +281,7 @@ class DeploymentReconciler(Reconciler[Deployment]):
             return
         try:
             await self._write_status(draft)
-        except (APIError, TransportError) as failed:
+        except (errors.APIError, errors.TransportError) as failed:
             # The error of the creation is more important, and is raised.
             self.logger.v(2).info(
                 "The condition of the deployment was not written", err=str(failed)
@@ -318,11 +310,11 @@ class DeploymentReconciler(Reconciler[Deployment]):
             tried = await self.client.try_create(
                 REPLICASETS, replace(candidate, metadata=unnamed)
             )
-        except BadRequest:
+        except errors.BadRequest:
             # A webhook allows no dry runs, so that only a creation can tell.
             return None
-        except (APIError, TransportError) as error:
-            if is_namespace_terminating(error):
+        except (errors.APIError, errors.TransportError) as error:
+            if errors.is_namespace_terminating(error):
                 return await self._report_end_of_namespace(rollout)
             failed = mutations.not_told(deployment, replace(known, name=name), error)
             return await self._hold(rollout, failed, is_news=True)
@@ -500,7 +492,7 @@ class DeploymentReconciler(Reconciler[Deployment]):
                 and is_same(known.status, reported.status)
             ):
                 return
-            with suppress(NotFound):
+            with suppress(errors.NotFound):
                 await self._write_status(reported)
 
         failed = await failure_of(write(), requeue_after)
@@ -530,7 +522,7 @@ class DeploymentReconciler(Reconciler[Deployment]):
         options = DeleteOptions(
             uid=metadata.uid, resource_version=metadata.resource_version
         )
-        with suppress(NotFound):
+        with suppress(errors.NotFound):
             await self.client.delete(
                 REPLICASETS, metadata.namespace, metadata.name, options
             )

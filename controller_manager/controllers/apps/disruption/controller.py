@@ -28,14 +28,7 @@ from controller_manager.api.scalars import IntOrStringError
 from controller_manager.api.selectors import SelectorError, compile_selector
 from controller_manager.client.discovery.resource_mapper import KindNotServed
 from controller_manager.client.events.recorder import NORMAL, WARNING
-from controller_manager.client.rest.errors import (
-    APIError,
-    Conflict,
-    NotFound,
-    ProtocolError,
-    TransportError,
-    is_about,
-)
+from controller_manager.client.rest import errors
 from controller_manager.control.scales import NoScale
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import (
@@ -70,7 +63,7 @@ _CONFIGURATION_ERRORS: Final = (
 )
 """Errors that stay until the budget, the pods, or the served kinds change."""
 
-_REQUEST_ERRORS: Final = (APIError, TransportError, ProtocolError)
+_REQUEST_ERRORS: Final = (errors.APIError, errors.TransportError, errors.ProtocolError)
 
 UNMANAGED_PODS: Final = (
     "Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be "
@@ -236,7 +229,9 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
         try:
             is_gone = not await self._write(budget, status)
         except _REQUEST_ERRORS as error:
-            if isinstance(error, APIError) and not isinstance(error, Conflict):
+            if isinstance(error, errors.APIError) and not isinstance(
+                error, errors.Conflict
+            ):
                 await self._fail_safe(budget, str(error))
             return Failed(error, counted.requeue_after)
         return DONE if is_gone else Done(counted.requeue_after)
@@ -313,8 +308,8 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
             await self.client.update_for_metadata(
                 BUDGETS, replace(budget, status=status), "status"
             )
-        except NotFound as error:
-            if is_about(error, name):
+        except errors.NotFound as error:
+            if errors.is_about(error, name):
                 return False
             raise
         return True

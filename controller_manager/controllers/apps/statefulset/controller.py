@@ -34,15 +34,7 @@ from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.errors import (
     is_namespace_terminating,
 )
-from controller_manager.control.controller_history import (
-    HASH_LABEL,
-    History,
-    data_hash,
-    find_equal,
-    is_equal_with_defaults,
-    next_number,
-    template_data,
-)
+from controller_manager.control import controller_history
 from controller_manager.control.controller_ref_manager import Claimer
 from controller_manager.control.expectations import StaleSyncs
 from controller_manager.control.mutations import REVISION_MUTATED, Mutation, Mutations
@@ -163,7 +155,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         self._by_claim = context.lister(STATEFUL_SETS, PODS_BY_CLAIM)
         revisions = self.lister(CONTROLLER_REVISIONS)
         self._mutations = Mutations(context.clock)
-        self._history = History(
+        self._history = controller_history.History(
             context.client,
             STATEFUL_SETS,
             revisions,
@@ -310,15 +302,19 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         self, stateful_set: StatefulSet, stored: Sequence[ControllerRevision]
     ) -> Revisions:
         """Create or renumber the template's revision (getStatefulSetRevisions)."""
-        data = template_data(stateful_set.spec.template)
+        data = controller_history.template_data(stateful_set.spec.template)
         collisions = stateful_set.status.collision_count or 0
         found = self._find_update_revision(stored, data)
         if found is None:
-            hash_text = data_hash(data, collisions)
+            hash_text = controller_history.data_hash(data, collisions)
             template_labels = stateful_set.spec.template.metadata.labels or {}
-            labels = {**template_labels, HASH_LABEL: hash_text}
+            labels = {**template_labels, controller_history.HASH_LABEL: hash_text}
             new = self._history.new(
-                stateful_set, data, next_number(stored), hash_text, labels
+                stateful_set,
+                data,
+                controller_history.next_number(stored),
+                hash_text,
+                labels,
             )
             created = await self._history.create_renamed(new, stateful_set, collisions)
             update, collisions = created.revision, created.collision_count
@@ -326,7 +322,9 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             self._history.has_current(stateful_set)
             update = found
             if update is not stored[-1]:  # its template is in use again
-                update = await self._history.renumber(update, next_number(stored))
+                update = await self._history.renumber(
+                    update, controller_history.next_number(stored)
+                )
         current = stateful_set.status.current_revision
         if current not in {each.metadata.name for each in stored}:
             current = update.metadata.name
@@ -337,10 +335,12 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
     ) -> ControllerRevision | None:
         # By the feature gate, the newest revision also matches a template that differs
         # from it only by defaults. Older revisions must be equal to it, as upstream.
-        if stored and find_equal(stored[-1:], data) is None:
-            if self._adds_defaults and is_equal_with_defaults(stored[-1].data, data):
+        if stored and controller_history.find_equal(stored[-1:], data) is None:
+            if self._adds_defaults and controller_history.is_equal_with_defaults(
+                stored[-1].data, data
+            ):
                 return stored[-1]
-            return find_equal(stored[:-1], data)
+            return controller_history.find_equal(stored[:-1], data)
         return stored[-1] if stored else None
 
     def _foreign_pods(

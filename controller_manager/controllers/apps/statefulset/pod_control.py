@@ -22,17 +22,8 @@ from controller_manager.api.meta import (
     split_key,
 )
 from controller_manager.client.events.recorder import NORMAL, WARNING, EventRecorder
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client, DeleteOptions, PatchType
-from controller_manager.client.rest.errors import (
-    AlreadyExists,
-    APIError,
-    Conflict,
-    NotFound,
-    TransportError,
-    gravest,
-    is_about,
-    is_namespace_terminating,
-)
 from controller_manager.control.controller_history import POD_REVISION_LABEL
 from controller_manager.runtime.outcome import SyncError
 
@@ -131,11 +122,11 @@ class StatefulPodControl:
             template = self._revisions.template(self._set, work.revision)
             body = pod_body(self._set, template, work.revision, slot.ordinal)
             await self._client.create_json(metadata_of(PODS), namespace, body)
-        except AlreadyExists:
+        except errors.AlreadyExists:
             # The cache will show the pod, which this set or another owner controls.
             raise
-        except (APIError, TransportError, ClaimProblem) as error:
-            if not is_namespace_terminating(error):
+        except (errors.APIError, errors.TransportError, ClaimProblem) as error:
+            if not errors.is_namespace_terminating(error):
                 self._pod_event("Create", slot.name, error)
             raise
         self._report_conflicts(work.claims)
@@ -169,7 +160,7 @@ class StatefulPodControl:
                     {"metadata": {"uid": metadata.uid, "labels": labels}},
                     PatchType.STRATEGIC,
                 )
-        except (APIError, TransportError, ClaimProblem) as error:
+        except (errors.APIError, errors.TransportError, ClaimProblem) as error:
             self._pod_event("Update", metadata.name, error)
             raise
         self._pod_event("Update", metadata.name)
@@ -189,11 +180,13 @@ class StatefulPodControl:
         try:
             options = DeleteOptions(uid=metadata.uid)
             await self._client.delete(PODS, metadata.namespace, metadata.name, options)
-        except (APIError, TransportError) as error:
-            if isinstance(error, NotFound) and is_about(error, metadata.name):
+        except (errors.APIError, errors.TransportError) as error:
+            if isinstance(error, errors.NotFound) and errors.is_about(
+                error, metadata.name
+            ):
                 return
             self._deletions.failed(key, pod)
-            if not isinstance(error, Conflict):  # another pod has the name
+            if not isinstance(error, errors.Conflict):  # another pod has the name
                 self._pod_event("Delete", metadata.name, error)
             raise
         self._pod_event("Delete", metadata.name)
@@ -215,20 +208,20 @@ class StatefulPodControl:
         if problems:
             text = ", ".join(map(str, problems))
             text = text if len(problems) == 1 else f"[{text}]"
-            raise ClaimProblem(text) from gravest(problems)
+            raise ClaimProblem(text) from errors.gravest(problems)
 
     async def _create_claim(self, pod: str, claim: PersistentVolumeClaim) -> None:
         name, namespace = claim.metadata.name, self._set.metadata.namespace
         about = f"Pod {pod} in StatefulSet {self._set.metadata.name}"
         try:
             await self._client.create_for_metadata(CLAIMS, claim)
-        except AlreadyExists:
+        except errors.AlreadyExists:
             # The cache does not show the claim yet.
             existing = await self._client.get(CLAIMS, namespace, name)
             if is_deleting(existing):
                 raise _being_deleted(name) from None
-        except (APIError, TransportError) as error:
-            if is_namespace_terminating(error):
+        except (errors.APIError, errors.TransportError) as error:
+            if errors.is_namespace_terminating(error):
                 raise
             message = f"Create Claim {name} for {about} failed error: {error}"
             self._event(WARNING, "FailedCreate", message)
@@ -248,7 +241,7 @@ class StatefulPodControl:
         for name in work.owners:
             try:
                 await self._correct_owner(pod, name)
-            except (APIError, TransportError) as error:
+            except (errors.APIError, errors.TransportError) as error:
                 msg = f"could not update claim {name} for delete policy ownerRefs: "
                 raise ClaimProblem(msg + str(error)) from error
 
@@ -256,8 +249,8 @@ class StatefulPodControl:
         namespace = self._set.metadata.namespace
         try:
             claim = await self._client.get(CLAIMS, namespace, name)
-        except NotFound as error:
-            if not is_about(error, name):
+        except errors.NotFound as error:
+            if not errors.is_about(error, name):
                 raise
             return
         owners = identity.corrected_owners(claim, self._set, pod)
@@ -275,8 +268,8 @@ class StatefulPodControl:
             return True
         try:
             fresh = await self._client.get(PODS, metadata.namespace, metadata.name)
-        except NotFound as error:
-            if not is_about(error, metadata.name):
+        except errors.NotFound as error:
+            if not errors.is_about(error, metadata.name):
                 raise
             return False
         return fresh.metadata.uid == metadata.uid

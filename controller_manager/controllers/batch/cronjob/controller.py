@@ -39,7 +39,7 @@ from controller_manager.runtime.watches import For, Owns
 from controller_manager.schedules.fields import ScheduleError
 from controller_manager.schedules.zones import local_zone
 
-from . import CronJobOptions
+from . import CronJobOptions, schedule
 from .jobs import (
     ActiveJobs,
     Known,
@@ -52,19 +52,10 @@ from .jobs import (
     surplus,
     unlisted,
 )
-from .schedule import (
-    CronJobEvent,
-    normal,
-    plan_runs,
-    recent_runs,
-    seconds_until_next,
-    warning,
-    zone_problem,
-)
 
 _FORBID: Final = "Forbid"
 _REPLACE: Final = "Replace"
-_ALREADY_ACTIVE: Final = normal(
+_ALREADY_ACTIVE: Final = schedule.normal(
     "JobAlreadyActive",
     "Not starting job because prior execution is running and concurrency policy is "
     "Forbid",
@@ -119,8 +110,10 @@ class CronJobReconciler(Reconciler[CronJob]):
         ):
             return 0.0
         try:
-            seconds = seconds_until_next(new, self._local, self.clock.now()) or 0.0
-            return 0.0 if zone_problem(new) is not None else seconds
+            seconds = (
+                schedule.seconds_until_next(new, self._local, self.clock.now()) or 0.0
+            )
+            return 0.0 if schedule.zone_problem(new) is not None else seconds
         except ScheduleError:
             message = f"unparseable schedule for cronjob: {new.spec.schedule}"
             reason = "UnParseableCronJobSchedule"
@@ -170,12 +163,12 @@ class CronJobReconciler(Reconciler[CronJob]):
         cron_job, found = known.cron_job, active_jobs(known)
         if is_deleting(cron_job):
             return await self._finish(known, found)
-        if (problem := zone_problem(cron_job)) is not None:
+        if (problem := schedule.zone_problem(cron_job)) is not None:
             return await self._finish(known, found, problem)
         if cron_job.spec.suspend:
             return await self._finish(known, found)
         now = self.clock.now()
-        plan = plan_runs(cron_job, self._local, now)
+        plan = schedule.plan_runs(cron_job, self._local, now)
         seen = replace(found, events=(*found.events, *plan.events))
         wait = plan.requeue_after
         if plan.due is None:
@@ -227,7 +220,7 @@ class CronJobReconciler(Reconciler[CronJob]):
         cron_job = known.cron_job
         found = []
         if cron_job.spec.concurrency_policy in (_FORBID, _REPLACE):
-            runs = recent_runs(cron_job, self._local, now)
+            runs = schedule.recent_runs(cron_job, self._local, now)
             names = dict.fromkeys(job_name(cron_job, run) for run in runs)
             cached = {job.metadata.name for job in known.jobs}
             found = [
@@ -274,7 +267,7 @@ class CronJobReconciler(Reconciler[CronJob]):
                 late = parse_time(created) - scheduled
                 self._metrics.skew.observe(late.total_seconds())
             message = f"Created job {job.metadata.name}"
-            self._record(cron_job, normal("SuccessfulCreate", message))
+            self._record(cron_job, schedule.normal("SuccessfulCreate", message))
         is_listed = any(each.uid == job.metadata.uid for each in found.active)
         if end_of(job) is None and not is_listed:
             found = replace(found, active=(*found.active, reference_to_job(job)))
@@ -287,7 +280,7 @@ class CronJobReconciler(Reconciler[CronJob]):
         wait = self._next_run(known.cron_job)
         if is_namespace_terminating(error):
             return await self._finish(known, found, requeue_after=wait)
-        event = warning("FailedCreate", f"Error creating job: {error}")
+        event = schedule.warning("FailedCreate", f"Error creating job: {error}")
         return await self._finish(
             known, found, event, requeue_after=wait, failure=error
         )
@@ -297,7 +290,7 @@ class CronJobReconciler(Reconciler[CronJob]):
             f'Error creating job: jobs.batch "{job.metadata.name}" already exists, '
             "and this cron job does not control it"
         )
-        event = warning("FailedCreate", message)
+        event = schedule.warning("FailedCreate", message)
         wait = self._next_run(known.cron_job)
         return await self._finish(known, found, event, requeue_after=wait)
 
@@ -305,7 +298,7 @@ class CronJobReconciler(Reconciler[CronJob]):
         self,
         known: Known,
         found: ActiveJobs,
-        *events: CronJobEvent,
+        *events: schedule.CronJobEvent,
         requeue_after: float | None = None,
         last: datetime | None = None,
         failure: Exception | None = None,
@@ -337,7 +330,7 @@ class CronJobReconciler(Reconciler[CronJob]):
             status = replace(cron_job.status, last_schedule_time=format_time(last))
             cron_job = replace(cron_job, status=status)
         try:
-            return seconds_until_next(cron_job, self._local, self.clock.now())
+            return schedule.seconds_until_next(cron_job, self._local, self.clock.now())
         except ScheduleError:
             return None
 
@@ -405,9 +398,13 @@ class CronJobReconciler(Reconciler[CronJob]):
             if isinstance(error, NotFound) and is_about(error, job.name):
                 return None
             self._show_again(key, job.uid)
-            self._record(cron_job, warning("FailedDelete", f"Deleted job: {error}"))
+            self._record(
+                cron_job, schedule.warning("FailedDelete", f"Deleted job: {error}")
+            )
             return error
-        self._record(cron_job, normal("SuccessfulDelete", f"Deleted job {job.name}"))
+        self._record(
+            cron_job, schedule.normal("SuccessfulDelete", f"Deleted job {job.name}")
+        )
         return None
 
     async def _write_status(self, known: CronJob, status: CronJobStatus) -> None:
@@ -432,7 +429,7 @@ class CronJobReconciler(Reconciler[CronJob]):
         changed = replace(cron_job, status=status)
         await self.client.update_for_metadata(CRON_JOBS, changed, "status")
 
-    def _record(self, cron_job: CronJob, event: CronJobEvent) -> None:
+    def _record(self, cron_job: CronJob, event: schedule.CronJobEvent) -> None:
         self.recorder.event(
             CRON_JOBS, cron_job, event.type, event.reason, event.message
         )

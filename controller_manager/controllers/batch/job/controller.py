@@ -12,11 +12,7 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.events.recorder import NORMAL, WARNING
-from controller_manager.client.rest.errors import (
-    Conflict,
-    NotFound,
-    is_about,
-)
+from controller_manager.client.rest import errors
 from controller_manager.control.controller_ref_manager import Claimer
 from controller_manager.control.expectations import State
 from controller_manager.control.owner_reads import StoredPods
@@ -251,9 +247,9 @@ class JobReconciler(PodOwnerReconciler[Job]):
 
     async def _see_change(self, job: Job, error: Exception) -> None:
         """Wait for the cache after a refusal that shows that the job has changed."""
-        if not isinstance(error, (Conflict, NotFound)):
+        if not isinstance(error, (errors.Conflict, errors.NotFound)):
             return
-        if is_about(error, job.metadata.name):
+        if errors.is_about(error, job.metadata.name):
             await self._reads.wait_for_cache(job)
 
     # The number of pods.
@@ -315,8 +311,8 @@ class JobReconciler(PodOwnerReconciler[Job]):
     async def _delete_pod(self, job: Job, pod: Pod) -> None:
         try:
             await self._pod_control.delete(job, pod)
-        except NotFound as error:
-            if not is_about(error, pod.metadata.name):
+        except errors.NotFound as error:
+            if not errors.is_about(error, pod.metadata.name):
                 raise
             self._expectations.deletion_settled(key_of(job), pod.metadata.uid)
 

@@ -9,18 +9,7 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.pods import is_terminal
 from controller_manager.control.expectations import StaleSyncs
 
-from .pods import (
-    INDEXED,
-    NON_INDEXED,
-    PodPlan,
-    ReadIndexes,
-    Tally,
-    completion_mode,
-    has_finalizer,
-    has_limit_per_index,
-    index_count,
-    is_indexed,
-)
+from . import pods
 
 _SYNC_SECONDS: Final = tuple(0.004 * 2**power for power in range(15))
 
@@ -30,7 +19,7 @@ PODS_CREATED: Final = "pods_created"
 PODS_DELETED: Final = "pods_deleted"
 
 
-def action_of(plan: PodPlan) -> str:
+def action_of(plan: pods.PodPlan) -> str:
     """Return the name of what a sync does about the number of pods."""
     if plan.delete:
         return PODS_DELETED
@@ -91,7 +80,7 @@ class JobMetrics:
             "The number of Pods created, by the reason for their creation",
             *("reason", "status"),
         )
-        for mode in (INDEXED, NON_INDEXED):
+        for mode in (pods.INDEXED, pods.NON_INDEXED):
             for result in ("succeeded", "failed"):
                 self._pods_finished.labels(mode, result)
         for event in ("add", "delete"):
@@ -99,20 +88,20 @@ class JobMetrics:
 
     def synced(self, job: Job, action: str, seconds: float, *, failed: bool) -> None:
         """Observe a sync of a job that has not finished."""
-        labels = (completion_mode(job), "error" if failed else "success", action)
+        labels = (pods.completion_mode(job), "error" if failed else "success", action)
         self._duration.labels(*labels).observe(seconds)
         self._syncs.labels(*labels).inc()
 
     def counted(
-        self, job: Job, old: JobStatus, new: JobStatus, read: ReadIndexes
+        self, job: Job, old: JobStatus, new: JobStatus, read: pods.ReadIndexes
     ) -> None:
         """Count the pods and indexes by which two statuses differ."""
-        mode = completion_mode(job)
+        mode = pods.completion_mode(job)
         succeeded = new.succeeded - old.succeeded
-        if is_indexed(job):
-            count = index_count(job)
+        if pods.is_indexed(job):
+            count = pods.index_count(job)
             succeeded = _more(old.completed_indexes, new.completed_indexes, count, read)
-            limit = "perIndex" if has_limit_per_index(job) else "global"
+            limit = "perIndex" if pods.has_limit_per_index(job) else "global"
             self._indexes.labels("succeeded", limit).inc(succeeded)
             failed = _more(
                 old.failed_indexes or "", new.failed_indexes or "", count, read
@@ -128,7 +117,7 @@ class JobMetrics:
         if before != after:
             self._finalizers.labels("add" if after else "delete").inc()
 
-    def pods_created(self, tally: Tally, created: int, failed: int) -> None:
+    def pods_created(self, tally: pods.Tally, created: int, failed: int) -> None:
         """Count pods that were created, and those that could not be."""
         reason = _reason_of_creation(tally)
         if created:
@@ -137,17 +126,17 @@ class JobMetrics:
             self._creations.labels(reason, "failed").inc(failed)
 
 
-def _more(old: str, new: str, count: int, read: ReadIndexes) -> int:
+def _more(old: str, new: str, count: int, read: pods.ReadIndexes) -> int:
     if old == new:
         return 0
     return max(0, len(read(new, count)) - len(read(old, count)))
 
 
 def _is_ended_and_tracked(pod: Pod | None) -> bool:
-    return pod is not None and is_terminal(pod) and has_finalizer(pod)
+    return pod is not None and is_terminal(pod) and pods.has_finalizer(pod)
 
 
-def _reason_of_creation(tally: Tally) -> str:
+def _reason_of_creation(tally: pods.Tally) -> str:
     if tally.failed:
         policy = tally.job.spec.pod_replacement_policy
         if policy == "Failed":

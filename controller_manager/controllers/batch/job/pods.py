@@ -35,14 +35,7 @@ from controller_manager.api.scalars import parse_time
 from controller_manager.control.pod_control import pod_from_template
 from controller_manager.control.replicas.ranking import most_restarts
 
-from .failures import (
-    BackoffRecord,
-    annotations_of_replacement,
-    counts,
-    ends_index,
-    may_start,
-    pods_to_replace,
-)
+from . import failures
 from .indexes import IndexSet, completion_index, first_pending, indexes_of
 
 INDEXED: Final = "Indexed"
@@ -144,7 +137,7 @@ class Tally(Struct, frozen=True, kw_only=True):
     """The numbers of succeeded and failed pods, with the uncounted ones. For an indexed
     job, `succeeded` is the number of indexes."""
 
-    backoff: BackoffRecord
+    backoff: failures.BackoffRecord
     """The backoff after the newly ended pods."""
 
     spares_terminating: bool
@@ -205,7 +198,7 @@ def tally_of(
     pods: Sequence[Pod],
     *,
     released: AbstractSet[str] = frozenset(),
-    backoff: BackoffRecord | None = None,
+    backoff: failures.BackoffRecord | None = None,
     spare_terminating: bool = False,
     read: ReadIndexes = IndexSet.parse,
 ) -> Tally:
@@ -244,7 +237,7 @@ def tally_of(
         + len(succeeded),
         failed=job.status.failed
         + len(mentioned.failed or ())
-        + sum(counts(policy, pod) for pod in failed),
+        + sum(failures.counts(policy, pod) for pod in failed),
         backoff=(
             _backoff_of(pods, failed)
             if backoff is None
@@ -286,18 +279,21 @@ def _with_indexes(
         indexes_of(
             pod
             for pod in failed
-            if completion_index(pod) not in completed and ends_index(policy, pod, limit)
+            if completion_index(pod) not in completed
+            and failures.ends_index(policy, pod, limit)
         )
     )
     settled = (completed, failed_indexes, indexes_of(tally.active))
     return replace(
         tally,
         failed_indexes=failed_indexes,
-        to_replace=pods_to_replace(failed, settled),
+        to_replace=failures.pods_to_replace(failed, settled),
     )
 
 
-def _backoff_of(pods: Iterable[Pod], newly_failed: Iterable[Pod]) -> BackoffRecord:
+def _backoff_of(
+    pods: Iterable[Pod], newly_failed: Iterable[Pod]
+) -> failures.BackoffRecord:
     # Pods that are being deleted and were counted before may have been surplus pods,
     # which did not fail.
     pods = list(pods)
@@ -308,7 +304,7 @@ def _backoff_of(pods: Iterable[Pod], newly_failed: Iterable[Pod]) -> BackoffReco
         if pod.status.phase == "Failed" and not is_deleting(pod)
     }
     succeeded = [pod for pod in pods if pod.status.phase == "Succeeded"]
-    return BackoffRecord().after(succeeded, failed.values())
+    return failures.BackoffRecord().after(succeeded, failed.values())
 
 
 def _fails(pod: Pod, job: Job, *, spare: bool) -> bool:
@@ -386,7 +382,7 @@ def _creation(tally: Tally, missing: int, now: datetime) -> PodPlan:
     if has_limit_per_index(job):
         # Only the lowest indexes are considered, as upstream: an index that must
         # wait holds back the indexes after it.
-        indexes, wait = may_start(indexes, tally.to_replace, now)
+        indexes, wait = failures.may_start(indexes, tally.to_replace, now)
         if wait > 0:
             return PodPlan(wait=wait)
     return PodPlan(create=len(indexes), indexes=tuple(indexes))
@@ -528,7 +524,7 @@ def _with_index(
     annotations = {**(metadata.annotations or {}), **mark}
     if has_limit_per_index(job):
         policy = job.spec.pod_failure_policy
-        annotations |= annotations_of_replacement(policy, replaced)
+        annotations |= failures.annotations_of_replacement(policy, replaced)
     labels = {**(metadata.labels or {}), **mark}
     hostname = raw_json(f"{job.metadata.name}-{index}")
     return replace(

@@ -43,14 +43,7 @@ from controller_manager.api.meta import find_condition, is_deleting, true_condit
 from controller_manager.api.pods import is_ready
 from controller_manager.api.scalars import format_time, parse_time, seconds_after
 
-from .failures import (
-    FAIL_JOB,
-    IGNORE,
-    BackoffRecord,
-    exceeds_backoff_limit,
-    fails_job,
-    match,
-)
+from . import failures
 from .indexes import IndexSet, completion_index
 from .pods import (
     FINALIZER,
@@ -110,7 +103,7 @@ def evaluate(
     *,
     released: AbstractSet[str] = frozenset(),
     deleted_surplus: AbstractSet[str] = frozenset(),
-    backoff: BackoffRecord | None = None,
+    backoff: failures.BackoffRecord | None = None,
     read: ReadIndexes = IndexSet.parse,
 ) -> tuple[Tally, FinishedCondition | None]:
     """Count the pods of a job that has not finished; return why it ends, if it does.
@@ -193,15 +186,15 @@ def _failed_by_policy(tally: Tally) -> FinishedCondition | None:
     for pod in tally.pods if policy is not None else ():
         if not tally.fails(pod):
             continue
-        matched = match(policy, pod)
-        if matched is not None and matched.action == FAIL_JOB:
+        matched = failures.match(policy, pod)
+        if matched is not None and matched.action == failures.FAIL_JOB:
             return _failure("PodFailurePolicy", matched.message)
     return None
 
 
 def _failed_by_limit(tally: Tally, now: datetime) -> FinishedCondition | None:
     job = tally.job
-    if exceeds_backoff_limit(job, tally.pods, tally.failed):
+    if failures.exceeds_backoff_limit(job, tally.pods, tally.failed):
         return _failure(
             "BackoffLimitExceeded", "Job has reached the specified backoff limit"
         )
@@ -416,10 +409,10 @@ def _mention_one(
     fails = tally.fails(pod) or (finished is not None and finished.is_failure)
     if not fails or not valid:
         return
-    matched = match(job.spec.pod_failure_policy, pod)
+    matched = failures.match(job.spec.pod_failure_policy, pod)
     if matched is not None:
         mentions.actions[matched.action] += 1
-    if matched is None or matched.action != IGNORE:
+    if matched is None or matched.action != failures.IGNORE:
         mentions.failed.append(pod.metadata.uid)
 
 
@@ -428,7 +421,7 @@ def _may_release(tally: Tally, pod: Pod, finished: FinishedCondition | None) -> 
     job = tally.job
     if is_deleting(job) or finished is not None or pod.status.phase == "Succeeded":
         return True
-    if not tally.fails(pod) or fails_job(job.spec.pod_failure_policy, pod):
+    if not tally.fails(pod) or failures.fails_job(job.spec.pod_failure_policy, pod):
         # Until the status has the condition, only this pod shows that the job fails.
         return False
     index = completion_index(pod) if tally.to_replace else None
