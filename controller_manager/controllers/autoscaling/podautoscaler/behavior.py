@@ -4,7 +4,7 @@ Recent recommendations hold a change back (stabilization), then minimum, maximum
 rates limit it. Upstream: pkg/controller/podautoscaler/horizontal.go.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -19,9 +19,6 @@ from controller_manager.api.autoscaling.v2 import (
 )
 
 from .replica_calculator import rounded_up
-
-_OBJECT: Final = "Object"
-_EXTERNAL: Final = "External"
 
 ABOVE_MAXIMUM: Final = "Current number of replicas above Spec.MaxReplicas"
 BELOW_MINIMUM: Final = "Current number of replicas below Spec.MinReplicas"
@@ -48,7 +45,7 @@ def minimum_of(spec: HorizontalPodAutoscalerSpec) -> int:
 
 def can_leave_zero(spec: HorizontalPodAutoscalerSpec) -> bool:
     """Tell whether a metric has a value also while there are no pods."""
-    return any(each.type in (_OBJECT, _EXTERNAL) for each in spec.metrics or ())
+    return any(each.type in ("Object", "External") for each in spec.metrics or ())
 
 
 def first_decision(
@@ -167,20 +164,15 @@ def stabilized_both_ways(
     return min(max(current, lowest), highest)
 
 
-PODS: Final = "Pods"
 PERCENT: Final = "Percent"
-
-MAX: Final = "Max"
-MIN: Final = "Min"
-DISABLED: Final = "Disabled"
 
 _UP: Final = HPAScalingRules(
     stabilization_window_seconds=0,
-    select_policy=MAX,
-    policies=(HPAScalingPolicy(PODS, 4, 15), HPAScalingPolicy(PERCENT, 100, 15)),
+    select_policy="Max",
+    policies=(HPAScalingPolicy("Pods", 4, 15), HPAScalingPolicy(PERCENT, 100, 15)),
 )
 _DOWN: Final = HPAScalingRules(
-    select_policy=MAX, policies=(HPAScalingPolicy(PERCENT, 100, 15),)
+    select_policy="Max", policies=(HPAScalingPolicy(PERCENT, 100, 15),)
 )
 
 
@@ -189,11 +181,6 @@ class ScalingRules(Struct, frozen=True):
 
     up: HPAScalingRules
     down: HPAScalingRules
-
-    @property
-    def longest_window(self) -> timedelta:
-        """The longer of the two stabilization windows."""
-        return max(self.windows)
 
     @property
     def windows(self) -> tuple[timedelta, timedelta]:
@@ -239,9 +226,6 @@ def _completed(
     return replace(defaults, **given)
 
 
-_FACTOR: Final = 2.0
-_AT_LEAST: Final = 4.0
-
 WITHIN_RANGE: Final = "DesiredWithinRange"
 TOO_FEW: Final = "TooFewReplicas"
 TOO_MANY: Final = "TooManyReplicas"
@@ -282,7 +266,7 @@ def limited(current: int, desired: int, minimum: int, maximum: int) -> Limited:
     # workload (convertDesiredReplicasWithRules).
     if desired < minimum:
         return Limited(minimum, TOO_FEW)
-    reachable = rounded_up(max(_FACTOR * current, _AT_LEAST))
+    reachable = rounded_up(max(2.0 * current, 4.0))
     if desired > min(maximum, reachable):
         return _most(reachable, maximum)
     return Limited(desired, WITHIN_RANGE)
@@ -306,11 +290,11 @@ def limited_by_rate(
     # Upstream: convertDesiredReplicasWithBehaviorRate.
     minimum, maximum = bounds
     if desired > current:
-        reachable = max(_highest(current, rules.up, history, now), current)
+        reachable = max(_reachable(current, rules.up, history, now, way=1), current)
         if desired > min(maximum, reachable):
             return _most(reachable, maximum)
     elif desired < current:
-        reachable = min(_lowest(current, rules.down, history, now), current)
+        reachable = min(_reachable(current, rules.down, history, now, way=-1), current)
         if desired < max(minimum, reachable):
             if minimum < reachable:
                 return Limited(reachable, DOWN_LIMIT)
@@ -318,46 +302,25 @@ def limited_by_rate(
     return Limited(desired, WITHIN_RANGE)
 
 
-def _highest(
-    current: int, rules: HPAScalingRules, history: History, now: datetime
+def _reachable(
+    current: int, rules: HPAScalingRules, history: History, now: datetime, *, way: int
 ) -> int:
-    # A percentage is rounded up: 10 % of one replica would never be a change.
-    if rules.select_policy == DISABLED:
+    """Return how far the policies of one way, 1 for up and -1 for down, let it go."""
+    if rules.select_policy == "Disabled":
         return current
-    reachable = (
-        rounded_up(start * (1 + policy.value / 100))
-        if policy.type == PERCENT
-        else start + policy.value
-        for policy, start in _starts(current, rules, history, now)
-    )
-    choose = min if rules.select_policy == MIN else max
-    return choose(reachable, default=current)
-
-
-def _lowest(
-    current: int, rules: HPAScalingRules, history: History, now: datetime
-) -> int:
-    if rules.select_policy == DISABLED:
-        return current
-    reachable = (
-        int(start * (1 - policy.value / 100))
-        if policy.type == PERCENT
-        else start - policy.value
-        for policy, start in _starts(current, rules, history, now)
-    )
-    choose = max if rules.select_policy == MIN else min
-    return choose(reachable, default=current)
-
-
-def _starts(
-    current: int, rules: HPAScalingRules, history: History, now: datetime
-) -> Iterator[tuple[HPAScalingPolicy, int]]:
-    """Yield each policy with the number of replicas when its period began."""
+    reachable = []
     for policy in rules.policies or ():
         begin = now - timedelta(seconds=policy.period_seconds)
         added = _changed_after(begin, history.scale_ups)
-        removed = _changed_after(begin, history.scale_downs)
-        yield policy, current - added + removed
+        start = current - added + _changed_after(begin, history.scale_downs)
+        if policy.type == PERCENT:
+            # Upwards it is rounded up: 10 % of one replica would never be a change.
+            share = start * (1 + way * policy.value / 100)
+            reachable.append(rounded_up(share) if way > 0 else int(share))
+        else:
+            reachable.append(start + way * policy.value)
+    furthest = way if rules.select_policy != "Min" else -way
+    return max(reachable, key=lambda each: furthest * each, default=current)
 
 
 def _changed_after(begin: datetime, events: Iterable[ScaleEvent]) -> int:
@@ -400,7 +363,7 @@ def normalized(
     else:
         seconds = int(downscale_stabilization.total_seconds())
         rules = complete_rules(spec.behavior, seconds)
-        window = rules.longest_window
+        window = max(rules.windows)
         stable = stabilized_both_ways(history, current, desired, now, rules.windows)
         bounds = minimum, maximum
         result = limited_by_rate(current, stable, bounds, rules, history, now)

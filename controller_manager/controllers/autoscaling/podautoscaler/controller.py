@@ -22,7 +22,6 @@ from controller_manager.api.meta import key_of
 from controller_manager.api.selectors import Selector, SelectorError, parse_selector
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.control.gates import POD_LEVEL_RESOURCES
-from controller_manager.control.scales import Scales
 from controller_manager.informers.indexes import BY_LABEL, BY_NAMESPACE
 from controller_manager.options.config import Config
 from controller_manager.runtime.context import ControllerContext
@@ -106,7 +105,6 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
     watches = (For(HORIZONTAL_POD_AUTOSCALERS, delay_from=_sync_period),)
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; index the pods by their labels."""
         super().__init__(context)
         self._options = options = context.config.of(AutoscalerOptions)
         self._period = _sync_period(context.config)
@@ -118,12 +116,7 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         self._pod_level = features.is_enabled(POD_LEVEL_RESOURCES)
         self._histories: dict[str, behavior.History] = {}
         self._metrics = context.metrics.of(AutoscalerMetrics)
-        self._scales = TargetScales(
-            Scales(context.client, context.resources),
-            context.resources,
-            context.rng,
-            context.logger,
-        )
+        self._scales = TargetScales(context)
         self._pods = context.lister(PODS, BY_LABEL, BY_NAMESPACE)
         self._autoscalers = context.lister(HORIZONTAL_POD_AUTOSCALERS, BY_TARGET)
         self._overlaps = Overlaps()
@@ -158,13 +151,13 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         if api is not None:
             return Requeue(_REQUEUE_AFTER, str(APIStuck(api.group)))
         self._metrics.count(len(self.objects))
-        now, began = self.clock.now(), self.clock.monotonic()
+        now, began, key = self.clock.now(), self.clock.monotonic(), key_of(autoscaler)
         sync = _Sync(
             autoscaler,
             now,
             _ORIGIN + timedelta(seconds=began),
             Draft(autoscaler, now),
-            self._histories.get(key_of(autoscaler), behavior.History()),
+            self._histories.get(key, behavior.History()),
         )
         error = NONE
         try:
@@ -175,18 +168,11 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         except APIStuck as stuck:
             return Requeue(_REQUEUE_AFTER, str(stuck))
         finally:
-            self._remember(autoscaler, sync.history)
+            known = self.objects.by_key(key)
+            if known is not None and known.metadata.uid == autoscaler.metadata.uid:
+                self._histories[key] = sync.history
         self._metrics.synced(sync.action, error, self.clock.monotonic() - began)
         return Done(self._period)
-
-    def _remember(
-        self, autoscaler: HorizontalPodAutoscaler, history: behavior.History
-    ) -> None:
-        """Keep the history of an autoscaler, unless it was deleted meanwhile."""
-        key = key_of(autoscaler)
-        known = self.objects.by_key(key)
-        if known is not None and known.metadata.uid == autoscaler.metadata.uid:
-            self._histories[key] = history
 
     async def _sync_autoscaler(self, sync: _Sync) -> None:
         """Scale the target and write the status (reconcileAutoscaler)."""
@@ -242,13 +228,7 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
             await self._update_status_anyway(sync)
             msg = f"failed to rescale {_reference(sync.autoscaler)}: {error}"
             raise SyncFailed(msg) from error
-        self.recorder.event(
-            HORIZONTAL_POD_AUTOSCALERS,
-            sync.autoscaler,
-            NORMAL,
-            "SuccessfulRescale",
-            told,
-        )
+        self._record(sync, NORMAL, "SuccessfulRescale", told)
         message = (
             f"the HPA controller was able to update the target scale to {replicas}"
         )
@@ -273,7 +253,12 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
             sync.draft.remove(SCALED_TO_ZERO)
             return
         may_be_zero = behavior.minimum_of(spec) == 0 and behavior.can_leave_zero(spec)
-        sync.draft.note_zero(is_ours=before > 0 and after == 0 and may_be_zero)
+        if before > 0 and after == 0 and may_be_zero:
+            message = "the HPA controller scaled the workload to zero"
+            sync.draft.set(SCALED_TO_ZERO, TRUE, "ScaledToZero", message)
+        else:
+            message = "the HPA controller did not scale the workload to zero"
+            sync.draft.set(SCALED_TO_ZERO, FALSE, "NotScaledToZero", message)
 
     # The number of replicas.
 
@@ -357,12 +342,11 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
 
     def _selector_of(self, sync: _Sync, text: str) -> Selector:
         """Return the selector of a scale, or give up (validateAndParseSelector)."""
-        autoscaler, draft = sync.autoscaler, sync.draft
         if not text:
             message = "selector is required"
             self._warn(sync, "SelectorRequired", message)
             shown = "the HPA target's scale is missing a selector"
-            draft.set(SCALING_ACTIVE, FALSE, "InvalidSelector", shown)
+            sync.draft.set(SCALING_ACTIVE, FALSE, "InvalidSelector", shown)
             raise SyncFailed(message)
         try:
             selector = parse_selector(text)
@@ -371,13 +355,11 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
                 "couldn't convert selector into a corresponding internal selector "
                 f"object: {error}"
             )
-            self._warn(sync, "InvalidSelector", message)
-            draft.set(SCALING_ACTIVE, FALSE, "InvalidSelector", message)
-            raise SyncFailed(message) from error
-        namespace = autoscaler.metadata.namespace
-        self._overlaps.put(key_of(autoscaler), selector)
+            raise self._unusable(sync, "InvalidSelector", message) from error
+        namespace = sync.autoscaler.metadata.namespace
+        self._overlaps.put(key_of(sync.autoscaler), selector)
         # Other autoscalers of this target may not have been synced yet.
-        for other in self._autoscalers.by_index(BY_TARGET, target_of(autoscaler)):
+        for other in self._autoscalers.by_index(BY_TARGET, target_of(sync.autoscaler)):
             self._overlaps.put(key_of(other), selector)
         pods = self._pods.matching(namespace, selector)
         selecting = self._overlaps.selecting(namespace, pods)
@@ -386,10 +368,13 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
                 f"pods by selector {text} are controlled by multiple HPAs: "
                 f"[{' '.join(selecting)}]"
             )
-            self._warn(sync, "AmbiguousSelector", message)
-            draft.set(SCALING_ACTIVE, FALSE, "AmbiguousSelector", message)
-            raise SyncFailed(message)
+            raise self._unusable(sync, "AmbiguousSelector", message)
         return selector
+
+    def _unusable(self, sync: _Sync, reason: str, message: str) -> SyncFailed:
+        self._warn(sync, reason, message)
+        sync.draft.set(SCALING_ACTIVE, FALSE, reason, message)
+        return SyncFailed(message)
 
     async def _evaluate(
         self, sources: MetricSources, spec: MetricSpec, current: int
@@ -469,9 +454,11 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
             self.logger.error("Status not written", err=str(failure))
 
     def _warn(self, sync: _Sync, reason: str, message: str) -> None:
-        self.recorder.event(
-            HORIZONTAL_POD_AUTOSCALERS, sync.autoscaler, WARNING, reason, message
-        )
+        self._record(sync, WARNING, reason, message)
+
+    def _record(self, sync: _Sync, kind: str, reason: str, message: str) -> None:
+        about = HORIZONTAL_POD_AUTOSCALERS, sync.autoscaler
+        self.recorder.event(*about, kind, reason, message)
 
 
 def _reference(autoscaler: HorizontalPodAutoscaler) -> str:

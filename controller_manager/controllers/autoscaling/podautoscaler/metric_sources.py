@@ -24,13 +24,7 @@ from controller_manager.schedules.quoting import quoted
 
 from . import replica_calculator
 from .metrics_client import MetricsClient
-from .pods import (
-    ComputationError,
-    PodSample,
-    Thresholds,
-    milli_value,
-    requested,
-)
+from .pods import ComputationError, PodSample, Thresholds, milli_value, requested
 from .replica_calculator import Proposal
 
 
@@ -97,36 +91,26 @@ class MetricSources(Struct, frozen=True):
     # The usage of resources.
 
     async def _of_resource(self, source: v2.ResourceMetricSource) -> Evaluation:
-        name = source.name
-        with _failing(
-            "FailedGetResourceMetric", f"failed to get {name} resource metric value"
-        ):
-            proposal = await self._usage(source.target, name, "")
-        current = _average_of(proposal, name)
-        status = v2.MetricStatus(
-            type="Resource",
-            resource=v2.ResourceMetricStatus(name=name, current=current),
-        )
-        named = _named(source.target, name, "resource")
-        return Evaluation(proposal.replicas, named, status)
+        name, target = source.name, source.target
+        before = f"failed to get {name} resource metric value"
+        with _failing("FailedGetResourceMetric", before):
+            proposal = await self._usage(target, name, "")
+        shown = v2.ResourceMetricStatus(name, _average_of(proposal, name))
+        status = v2.MetricStatus(type="Resource", resource=shown)
+        return Evaluation(proposal.replicas, _named(target, name, "resource"), status)
 
     async def _of_containers(
         self, source: v2.ContainerResourceMetricSource
     ) -> Evaluation:
-        name, container = source.name, source.container
-        with _failing(
-            "FailedGetContainerResourceMetric",
-            f"failed to get {container} container metric value",
-        ):
-            proposal = await self._usage(source.target, name, container)
-        current = _average_of(proposal, name)
-        status = v2.MetricStatus(
-            type="ContainerResource",
-            container_resource=v2.ContainerResourceMetricStatus(
-                name=name, container=container, current=current
-            ),
+        name, target, container = source.name, source.target, source.container
+        before = f"failed to get {container} container metric value"
+        with _failing("FailedGetContainerResourceMetric", before):
+            proposal = await self._usage(target, name, container)
+        shown = v2.ContainerResourceMetricStatus(
+            name, _average_of(proposal, name), container
         )
-        named = _named(source.target, name, "container resource")
+        status = v2.MetricStatus(type="ContainerResource", container_resource=shown)
+        named = _named(target, name, "container resource")
         return Evaluation(proposal.replicas, named, status)
 
     async def _usage(
@@ -170,11 +154,9 @@ class MetricSources(Struct, frozen=True):
                 raise ComputationError(msg)
             compile_selector(metric.selector)
             with _about(f"unable to get metric {metric.name}"):
+                query = _query_of(metric.selector)
                 metrics = await self.client.raw_metric(
-                    self.namespace,
-                    self.selector,
-                    metric.name,
-                    _query_of(metric.selector),
+                    self.namespace, self.selector, metric.name, query
                 )
             proposal = replica_calculator.replicas_for_average(
                 PodSample(self.find_pods(), metrics, self.now),
@@ -182,10 +164,8 @@ class MetricSources(Struct, frozen=True):
                 milli_value(wanted),
                 self.thresholds,
             )
-        current = _average_of(proposal)
-        status = v2.MetricStatus(
-            type="Pods", pods=v2.PodsMetricStatus(metric=metric, current=current)
-        )
+        shown = v2.PodsMetricStatus(metric, _average_of(proposal))
+        status = v2.MetricStatus(type="Pods", pods=shown)
         return Evaluation(proposal.replicas, f"pods metric {metric.name}", status)
 
     async def _of_object(self, source: v2.ObjectMetricSource) -> Evaluation:
@@ -202,12 +182,8 @@ class MetricSources(Struct, frozen=True):
         with _failing("FailedGetObjectMetric", before):
             read = partial(self._read_object, source)
             proposal, current = await self._of_total(read, average, value, "object")
-        status = v2.MetricStatus(
-            type="Object",
-            object=v2.ObjectMetricStatus(
-                described_object=reference, metric=metric, current=current
-            ),
-        )
+        shown = v2.ObjectMetricStatus(metric, current, reference)
+        status = v2.MetricStatus(type="Object", object=shown)
         named = f"{reference.kind} metric {metric.name}"
         return Evaluation(proposal.replicas, named, status)
 
@@ -219,16 +195,12 @@ class MetricSources(Struct, frozen=True):
         elif target.value is not None:
             before += f": failed to get external metric {metric.name}"
         with _failing("FailedGetExternalMetric", before):
+            read = partial(self._read_external, source)
             proposal, current = await self._of_total(
-                partial(self._read_external, source),
-                target.average_value,
-                target.value,
-                "external",
+                read, target.average_value, target.value, "external"
             )
-        status = v2.MetricStatus(
-            type="External",
-            external=v2.ExternalMetricStatus(metric=metric, current=current),
-        )
+        shown = v2.ExternalMetricStatus(metric, current)
+        status = v2.MetricStatus(type="External", external=shown)
         named = f"external metric {metric.name}({_as_go(metric.selector)})"
         return Evaluation(proposal.replicas, named, status)
 

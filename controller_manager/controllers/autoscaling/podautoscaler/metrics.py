@@ -8,8 +8,6 @@ _BUCKETS: Final = tuple(0.001 * 2**power for power in range(15))
 
 _PREFIX: Final = "horizontal_pod_autoscaler_controller_"
 
-SCALE_UP: Final = "scale_up"
-SCALE_DOWN: Final = "scale_down"
 NONE: Final = "none"
 
 SPEC: Final = "spec"
@@ -20,7 +18,7 @@ def action_of(before: int, after: int) -> str:
     """Return the label of a change of the number of replicas."""
     if after == before:
         return NONE
-    return SCALE_UP if after > before else SCALE_DOWN
+    return "scale_up" if after > before else "scale_down"
 
 
 class AutoscalerMetrics:
@@ -28,32 +26,33 @@ class AutoscalerMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
-        labels = ("action", "error")
-        self._syncs = Counter(
-            f"{_PREFIX}reconciliations_total",
+
+        def histogram(name: str, text: str, *labels: str) -> Histogram:
+            return Histogram(
+                _PREFIX + name, text, labels, buckets=_BUCKETS, registry=registry
+            )
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(_PREFIX + name, text, labels, registry=registry)
+
+        of_sync, of_metric = ("action", "error"), ("action", "error", "metric_type")
+        self._syncs = counter(
+            "reconciliations_total",
             "Number of reconciliations of HPA controller.",
-            labels,
-            registry=registry,
+            *of_sync,
         )
-        self._sync_seconds = Histogram(
-            f"{_PREFIX}reconciliation_duration_seconds",
+        self._sync_seconds = histogram(
+            "reconciliation_duration_seconds",
             "The time(seconds) that the HPA controller takes to reconcile once.",
-            labels,
-            buckets=_BUCKETS,
-            registry=registry,
+            *of_sync,
         )
-        self._computations = Counter(
-            f"{_PREFIX}metric_computation_total",
-            "Number of metric computations.",
-            (*labels, "metric_type"),
-            registry=registry,
+        self._computations = counter(
+            "metric_computation_total", "Number of metric computations.", *of_metric
         )
-        self._computation_seconds = Histogram(
-            f"{_PREFIX}metric_computation_duration_seconds",
+        self._computation_seconds = histogram(
+            "metric_computation_duration_seconds",
             "The time(seconds) that the HPA controller takes to calculate one metric.",
-            (*labels, "metric_type"),
-            buckets=_BUCKETS,
-            registry=registry,
+            *of_metric,
         )
         self._autoscalers = Gauge(
             f"{_PREFIX}num_horizontal_pod_autoscalers",

@@ -50,7 +50,6 @@ class MetricsAPI:
     """
 
     def __init__(self, client: Client, clock: Clock, group: str, slots: int) -> None:
-        """Take the controller's client, and the most requests that may be in flight."""
         self.group = group
         self._client = client
         self._clock = clock
@@ -157,37 +156,40 @@ def _no_answer(subject: str) -> str:
     return _generic(HTTPStatus.GATEWAY_TIMEOUT, "", subject)
 
 
+_IN_WORDS: Final[dict[int, str]] = {
+    HTTPStatus.NOT_FOUND: "the server could not find the requested resource",
+    HTTPStatus.UNAUTHORIZED: (
+        "the server has asked for the client to provide credentials"
+    ),
+    HTTPStatus.TOO_MANY_REQUESTS: (
+        "the server has received too many requests and has asked us to try again later"
+    ),
+    HTTPStatus.SERVICE_UNAVAILABLE: (
+        "the server is currently unable to handle the request"
+    ),
+    HTTPStatus.GATEWAY_TIMEOUT: (
+        "the server was unable to return a response in the time allotted, but may "
+        "still be processing the request"
+    ),
+}
+
+
 def _generic(code: int, text: str, subject: str) -> str:
-    match code:
-        case HTTPStatus.NOT_FOUND:
-            what = "the server could not find the requested resource"
-        case HTTPStatus.UNAUTHORIZED:
-            what = "the server has asked for the client to provide credentials"
-        case HTTPStatus.FORBIDDEN:
-            return text
-        case HTTPStatus.TOO_MANY_REQUESTS:
-            what = (
-                "the server has received too many requests and has asked us to try "
-                "again later"
-            )
-        case HTTPStatus.SERVICE_UNAVAILABLE:
-            what = "the server is currently unable to handle the request"
-        case HTTPStatus.GATEWAY_TIMEOUT:
-            what = (
-                "the server was unable to return a response in the time allotted, but "
-                "may still be processing the request"
-            )
-        case _ if code >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            quoted = text.replace('"', '\\"')
-            what = (
-                f'an error on the server ("{quoted}") has prevented the request from '
-                "succeeding"
-            )
-        case _:
-            what = (
-                f"the server responded with the status code {code} but did not return "
-                "more information"
-            )
+    if code == HTTPStatus.FORBIDDEN:
+        return text
+    if (what := _IN_WORDS.get(code)) is not None:
+        return f"{what} (get {subject})"
+    if code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        quoted = text.replace('"', '\\"')
+        what = (
+            f'an error on the server ("{quoted}") has prevented the request from '
+            "succeeding"
+        )
+    else:
+        what = (
+            f"the server responded with the status code {code} but did not return "
+            "more information"
+        )
     return f"{what} (get {subject})"
 
 

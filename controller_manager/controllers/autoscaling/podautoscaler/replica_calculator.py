@@ -202,17 +202,11 @@ def _replicas(calculation: _Calculation, current: int, tolerances: Tolerances) -
 MAX_INT32: Final = 2**31 - 1
 MIN_INT32: Final = -(2**31)
 MAX_INT64: Final = 2**63 - 1
-MIN_INT64: Final = -(2**63)
 
 
 def as_int32(number: int) -> int:
     """Return the 32-bit number nearest to `number`."""
     return min(max(number, MIN_INT32), MAX_INT32)
-
-
-def as_int64(number: int) -> int:
-    """Return the 64-bit number nearest to `number`."""
-    return min(max(number, MIN_INT64), MAX_INT64)
 
 
 def rounded_up(number: float) -> int:
@@ -239,4 +233,4 @@ def ratio(amount: float, target: float) -> float:
 
 def total(amounts: Iterable[int]) -> int:
     """Return the sum of amounts, as the nearest number of 64 bits."""
-    return as_int64(sum(amounts))
+    return min(max(sum(amounts), -(2**63)), MAX_INT64)

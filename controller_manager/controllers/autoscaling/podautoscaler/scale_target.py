@@ -1,7 +1,6 @@
 """The scale of an autoscaler's target: found by its kind, read, and set."""
 
 import asyncio
-import random
 from typing import Final
 
 from msgspec import Struct
@@ -9,10 +8,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.autoscaling.v1 import Scale
 from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
-from controller_manager.client.discovery.resource_mapper import (
-    KindNotServed,
-    ResourceMapper,
-)
+from controller_manager.client.discovery.resource_mapper import KindNotServed
 from controller_manager.client.discovery.resources import ServedResource
 from controller_manager.client.rest.errors import (
     APIError,
@@ -21,7 +17,7 @@ from controller_manager.client.rest.errors import (
     TransportError,
 )
 from controller_manager.control.scales import NoScale, Scales
-from controller_manager.observability.logs import Logger
+from controller_manager.runtime.context import ControllerContext
 
 from .status import SyncFailed
 
@@ -43,17 +39,11 @@ class TargetScale(Struct, frozen=True):
 class TargetScales:
     """Reads and sets the scales of targets (scaleForResourceMappings)."""
 
-    def __init__(
-        self,
-        scales: Scales,
-        resources: ResourceMapper,
-        rng: random.Random,
-        logger: Logger,
-    ) -> None:
-        self._scales = scales
-        self._resources = resources
-        self._rng = rng
-        self._logger = logger
+    def __init__(self, context: ControllerContext) -> None:
+        self._scales = Scales(context.client, context.resources)
+        self._resources = context.resources
+        self._rng = context.rng
+        self._logger = context.logger
 
     async def get(self, autoscaler: HorizontalPodAutoscaler) -> TargetScale:
         """Return the scale of a target; raises SyncFailed in upstream's words."""
@@ -81,12 +71,12 @@ class TargetScales:
         """
         resource, scale = target.resource, target.scale
         before = scale.spec.replicas
-        for last in (*[False] * (_TRIES - 1), True):
+        for tries_left in reversed(range(_TRIES)):
             wanted = replace(scale, spec=replace(scale.spec, replicas=replicas))
             try:
                 await self._scales.update(resource, wanted)
             except Conflict:
-                if last:
+                if not tries_left:
                     raise
                 scale = await self._latest(resource, scale)
                 if scale.spec.replicas != before:

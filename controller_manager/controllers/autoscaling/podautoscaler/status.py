@@ -60,15 +60,6 @@ class Draft:
             message=message,
         )
 
-    def note_zero(self, *, is_ours: bool) -> None:
-        """Set the condition ScaledToZero; `is_ours` if this autoscaler did it."""
-        if is_ours:
-            message = "the HPA controller scaled the workload to zero"
-            self.set(SCALED_TO_ZERO, TRUE, "ScaledToZero", message)
-        else:
-            message = "the HPA controller did not scale the workload to zero"
-            self.set(SCALED_TO_ZERO, FALSE, "NotScaledToZero", message)
-
     def remove(self, condition: str) -> None:
         """Remove a condition, if there is one."""
         self._conditions.pop(condition, None)

@@ -203,7 +203,7 @@ def test_the_history_has_an_end(
             history = scaled(history, current, wanted, now, keep)
         current = wanted
     rules = complete_rules(behavior, 300) if behavior else None
-    window = rules.longest_window if rules else WINDOW
+    window = max(rules.windows) if rules else WINDOW
     period = rules.longest_period if rules else timedelta()
     assert all(each.at >= now - window for each in history.recommendations)
     changes = (*history.scale_ups, *history.scale_downs)
