@@ -25,6 +25,7 @@ from controller_manager.client.rest.errors import (
     is_namespace_terminating,
 )
 from controller_manager.control.expectations import Takeover
+from controller_manager.control.owner_reads import live
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import (
     DONE,
@@ -104,10 +105,8 @@ class CronJobReconciler(Reconciler[CronJob]):
         # A changed schedule starts no run at once, even if a run of the past now looks
         # missed (updateCronJob). With a time zone that does not exist no run can start,
         # and the sync that reports it does not wait.
-        if (old.spec.schedule, old.spec.time_zone) == (
-            new.spec.schedule,
-            new.spec.time_zone,
-        ):
+        before, after = old.spec, new.spec
+        if (before.schedule, before.time_zone) == (after.schedule, after.time_zone):
             return 0.0
         try:
             seconds = (
@@ -223,21 +222,18 @@ class CronJobReconciler(Reconciler[CronJob]):
             runs = schedule.recent_runs(cron_job, self._local, now)
             names = dict.fromkeys(job_name(cron_job, run) for run in runs)
             cached = {job.metadata.name for job in known.jobs}
-            found = [
-                await self._find(cron_job, each) for each in names if each not in cached
-            ]
+            unknown = (each for each in names if each not in cached)
+            found = [await self._find(cron_job, each) for each in unknown]
         self._takeover.rechecked(key_of(cron_job))
         own = (job for job in found if job and is_controlled_by(job, cron_job))
-        return await self._sync_cron_job(
-            replace(known, jobs=(*known.jobs, *own), may_be_behind=False)
-        )
+        known = replace(known, jobs=(*known.jobs, *own), may_be_behind=False)
+        return await self._sync_cron_job(known)
 
     async def _replace_active(self, known: Known, found: ActiveJobs) -> Outcome:
         """Delete the active jobs; the run starts once all of them are deleted."""
         if any(each.uid not in known.deletions for each in found.active):
-            return await self._sync_cron_job(
-                await self._delete_jobs(known, found.active)
-            )
+            known = await self._delete_jobs(known, found.active)
+            return await self._sync_cron_job(known)
         left = found.active[0]
         error = SyncError(f"could not replace job {left.namespace}/{left.name}")
         failures = (known.deletions[each.uid] for each in found.active)
@@ -309,9 +305,7 @@ class CronJobReconciler(Reconciler[CronJob]):
         old = known.cron_job.status
         status = CronJobStatus(
             active=found.active or None,
-            last_schedule_time=old.last_schedule_time
-            if last is None
-            else format_time(last),
+            last_schedule_time=format_time(last) if last else old.last_schedule_time,
             last_successful_time=found.last_successful_time,
         )
         writes = self._write_status(known.cron_job, status)
@@ -351,22 +345,13 @@ class CronJobReconciler(Reconciler[CronJob]):
             self._deleted_jobs.pop(key, None)
 
     async def _read(self, cron_job: CronJob) -> CronJob | None:
-        metadata = cron_job.metadata
-        try:
-            fresh = await self.client.get(CRON_JOBS, metadata.namespace, metadata.name)
-        except NotFound as error:
-            if not is_about(error, metadata.name):
-                raise
-            return None
-        return fresh if fresh.metadata.uid == metadata.uid else None
+        namespace, name = cron_job.metadata.namespace, cron_job.metadata.name
+        fresh = await live(self.client, CRON_JOBS, namespace, name)
+        is_same = fresh is not None and fresh.metadata.uid == cron_job.metadata.uid
+        return fresh if is_same else None
 
     async def _find(self, cron_job: CronJob, name: str) -> Job | None:
-        try:
-            return await self.client.get(JOBS, cron_job.metadata.namespace, name)
-        except NotFound as error:
-            if not is_about(error, name):
-                raise
-            return None
+        return await live(self.client, JOBS, cron_job.metadata.namespace, name)
 
     async def _delete_jobs(
         self, known: Known, jobs: Iterable[ObjectReference]
@@ -398,13 +383,11 @@ class CronJobReconciler(Reconciler[CronJob]):
             if isinstance(error, NotFound) and is_about(error, job.name):
                 return None
             self._show_again(key, job.uid)
-            self._record(
-                cron_job, schedule.warning("FailedDelete", f"Deleted job: {error}")
-            )
+            event = schedule.warning("FailedDelete", f"Deleted job: {error}")
+            self._record(cron_job, event)
             return error
-        self._record(
-            cron_job, schedule.normal("SuccessfulDelete", f"Deleted job {job.name}")
-        )
+        event = schedule.normal("SuccessfulDelete", f"Deleted job {job.name}")
+        self._record(cron_job, event)
         return None
 
     async def _write_status(self, known: CronJob, status: CronJobStatus) -> None:
@@ -430,9 +413,7 @@ class CronJobReconciler(Reconciler[CronJob]):
         await self.client.update_for_metadata(CRON_JOBS, changed, "status")
 
     def _record(self, cron_job: CronJob, event: schedule.CronJobEvent) -> None:
-        self.recorder.event(
-            CRON_JOBS, cron_job, event.type, event.reason, event.message
-        )
+        self.recorder.event(CRON_JOBS, cron_job, *event)
 
 
 def _as_written(status: CronJobStatus) -> CronJobStatus:

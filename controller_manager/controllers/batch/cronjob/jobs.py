@@ -183,10 +183,8 @@ def active_jobs(known: Known) -> ActiveJobs:
     for job in unlisted(known):
         if not known.still_there.get(job.metadata.uid, True):
             continue  # the cache will show its deletion
-        message = (
-            "Saw a job that the controller did not create or forgot: "
-            f"{job.metadata.name}"
-        )
+        name = job.metadata.name
+        message = f"Saw a job that the controller did not create or forgot: {name}"
         events.append(warning("UnexpectedJob", message))
         if is_of_a_run(job):
             active[job.metadata.uid] = reference_to_job(job)

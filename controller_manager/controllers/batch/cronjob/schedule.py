@@ -1,7 +1,7 @@
 """The run of a cron job that is due, and the time of the next run."""
 
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -31,7 +31,7 @@ _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The earliest run that can be missed, also if a status has an earlier time."""
 
 
-class CronJobEvent(Struct, frozen=True):
+class CronJobEvent(NamedTuple):
     """An event about the cron job."""
 
     type: str

@@ -140,7 +140,6 @@ _ENOUGH_DOUBLINGS: Final = 6
 """10 s doubled six times are 640 s, more than the longest delay."""
 
 _DEFAULT_BACKOFF_LIMIT: Final = 6
-_RUNNING: Final = ("Running", "Pending")
 _EPOCH: Final = "1970-01-01T00:00:00Z"
 
 
@@ -224,7 +223,7 @@ def exceeds_backoff_limit(job: Job, pods: Iterable[Pod], failed: int) -> bool:
     restarts = sum(
         status.restart_count
         for pod in pods
-        if pod.status.phase in _RUNNING
+        if pod.status.phase in ("Running", "Pending")
         for status in (
             *(pod.status.init_container_statuses or ()),
             *(pod.status.container_statuses or ()),
@@ -265,19 +264,14 @@ def _containers_ended_at(pod: Pod) -> datetime | None:
         if container.restart_policy == "Always"
     }
     ends = _ends(pod.status.container_statuses or ())
-    of_sidecars = _ends(
-        [
-            status
-            for status in pod.status.init_container_statuses or ()
-            if status.name in sidecars
-        ]
-    )
+    init_statuses = pod.status.init_container_statuses or ()
+    of_sidecars = _ends(each for each in init_statuses if each.name in sidecars)
     if of_sidecars is None:
         return None
     return max((*(ends or ()), *of_sidecars), default=None)
 
 
-def _ends(statuses: Sequence[ContainerStatus]) -> list[datetime] | None:
+def _ends(statuses: Iterable[ContainerStatus]) -> list[datetime] | None:
     """Return when the containers ended; `None` if one has not ended."""
     ends = []
     for status in statuses:

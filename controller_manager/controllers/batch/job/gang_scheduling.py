@@ -86,7 +86,7 @@ def is_new(job: Job, pods: Sequence[Pod]) -> bool:
 # The caches.
 
 
-def _job_key(workload: Workload) -> Iterable[str]:
+def _job_key(workload: Workload) -> tuple[str, ...]:
     reference = workload.spec.controller_ref
     if reference is None or not reference.name:
         return ()
@@ -104,18 +104,14 @@ def _workload_key(group: PodGroup) -> Iterable[str]:
     return (f"{group.metadata.namespace}/{origin.workload_name}",)
 
 
-def _has_same_job(old: Workload, new: Workload) -> bool:
-    return list(_job_key(old)) == list(_job_key(new))
-
-
-def _has_same_spec(old: PodGroup, new: PodGroup) -> bool:
-    return old.spec == new.spec
-
-
-WORKLOADS_BY_JOB: Final = Index("job", _job_key, _has_same_job)
+WORKLOADS_BY_JOB: Final = Index(
+    "job", _job_key, lambda old, new: _job_key(old) == _job_key(new)
+)
 """Workloads by the key of the job in their controllerRef."""
 
-GROUPS_BY_WORKLOAD: Final = Index("workload", _workload_key, _has_same_spec)
+GROUPS_BY_WORKLOAD: Final = Index(
+    "workload", _workload_key, lambda old, new: old.spec == new.spec
+)
 """Groups by the key of the workload whose template they are made from."""
 
 
@@ -124,10 +120,9 @@ GROUPS_BY_WORKLOAD: Final = Index("workload", _workload_key, _has_same_spec)
 
 def workload_body(job: Job) -> JSON:
     """Return the workload to create for a job, with one template for all its pods."""
-    name = job.metadata.name
-    policy = PodGroupSchedulingPolicy(
-        gang=GangSchedulingPolicy(min_count=parallelism(job))
-    )
+    name, gang = job.metadata.name, GangSchedulingPolicy(min_count=parallelism(job))
+    policy = PodGroupSchedulingPolicy(gang=gang)
+    template = {"name": f"{name}-pgt-0", "schedulingPolicy": policy}
     return {
         "apiVersion": WORKLOADS.api_version,
         "kind": WORKLOADS.kind,
@@ -238,11 +233,8 @@ class GangScheduling:
     async def _workload(
         self, workloads: Lister[Workload], job: Job, pods: Sequence[Pod]
     ) -> Workload | None:
-        found = [
-            each
-            for each in workloads.by_index(WORKLOADS_BY_JOB, key_of(job))
-            if not _is_of_earlier_job(each, job)
-        ]
+        cached = workloads.by_index(WORKLOADS_BY_JOB, key_of(job))
+        found = [each for each in cached if not _is_of_earlier_job(each, job)]
         if found:
             workload = self._only(WORKLOADS, job, found)
         elif is_new(job, pods):
@@ -317,8 +309,7 @@ def _is_of_earlier_job(workload: Workload, job: Job) -> bool:
     # The garbage collector will delete the workload. Upstream does not make a gang of
     # the new job then.
     reference = controller_of(workload)
-    return reference is not None and (
-        (reference.api_version, reference.kind, reference.name)
-        == (JOBS.api_version, JOBS.kind, job.metadata.name)
-        and reference.uid != job.metadata.uid
-    )
+    if reference is None or reference.uid == job.metadata.uid:
+        return False
+    named = reference.api_version, reference.kind, reference.name
+    return named == (JOBS.api_version, JOBS.kind, job.metadata.name)

@@ -3,6 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from operator import itemgetter
 from typing import Final
 
 from msgspec import Struct
@@ -14,6 +15,8 @@ Interval = tuple[int, int]
 """The first and the last of consecutive indexes."""
 
 _DIGITS: Final = 18
+
+_first, _last = itemgetter(0), itemgetter(1)
 
 _FEW: Final = 16
 """The ratio of sizes from which a small set is inserted into a large set."""
@@ -182,14 +185,6 @@ def _text(first: int, last: int) -> str:
     if first == last:
         return str(first)
     return f"{first}{',' if last == first + 1 else '-'}{last}"
-
-
-def _first(interval: Interval) -> int:
-    return interval[0]
-
-
-def _last(interval: Interval) -> int:
-    return interval[1]
 
 
 _LONG: Final = 1000

@@ -1,7 +1,8 @@
 """Removes the finalizer from pods that no job counts any more (syncOrphanPod)."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -11,6 +12,7 @@ from controller_manager.api.meta import controller_of, is_deleting, key_of, meta
 from controller_manager.api.selectors import SelectorError, compile_selector
 from controller_manager.client.rest.client import Client, PatchType
 from controller_manager.client.rest.errors import Conflict, NotFound, is_about
+from controller_manager.control.owner_reads import live
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.indexes import (
@@ -130,22 +132,17 @@ class OrphanPods:
         if (controller_of(pod) is None or is_deleting(pod)) and self._is_orphan(pod):
             self._queue.add(key_of(pod))
 
-    def _job_updated(self, old: Job, new: Job) -> None:
-        del old
+    def _job_updated(self, _: Job, new: Job) -> None:
         if is_finished(new):
             self._job_ended(new)
 
     def _job_ended(self, job: Job) -> None:
-        for pod in (*self._pods.controlled_by(job), *self._selected_by(job)):
+        pods = self._pods.controlled_by(job)
+        with suppress(SelectorError):
+            pods = self._pods.candidates(job, compile_selector(job.spec.selector))
+        for pod in pods:
             if has_finalizer(pod):
                 self._queue.add(key_of(pod))
-
-    def _selected_by(self, job: Job) -> Sequence[Pod]:
-        try:
-            selector = compile_selector(job.spec.selector)
-        except SelectorError:
-            return ()
-        return self._pods.orphans(job.metadata.namespace, selector)
 
     def _is_orphan(self, pod: Pod) -> bool:
         reference = controller_of(pod)
@@ -208,21 +205,13 @@ class GoneJobs:
         async with lock:
             if uid in self._uids:
                 return True
-            if await self._exists(namespace, name, uid):
+            job = await live(self._client, JOBS, namespace, name)
+            if job is not None and job.metadata.uid == uid:
                 return False
             self._uids[uid] = None
             if len(self._uids) > KEPT:
                 del self._uids[next(iter(self._uids))]
             return True
-
-    async def _exists(self, namespace: str, name: str, uid: str) -> bool:
-        try:
-            job = await self._client.get(JOBS, namespace, name)
-        except NotFound as error:
-            if not is_about(error, name):
-                raise
-            return False
-        return job.metadata.uid == uid
 
 
 def _adopts(job: Job) -> bool:

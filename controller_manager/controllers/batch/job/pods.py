@@ -15,7 +15,12 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from controller_manager.api.batch.v1 import JOBS, Job, UncountedTerminatedPods
+from controller_manager.api.batch.v1 import (
+    JOBS,
+    Job,
+    JobStatus,
+    UncountedTerminatedPods,
+)
 from controller_manager.api.core.v1 import JOB_COMPLETION_INDEX, Pod, PodTemplateSpec
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import (
@@ -52,8 +57,6 @@ MOST_PODS: Final = 500
 
 The pods of a job that ends or is suspended are deleted together.
 """
-
-NO_PODS: Final = UncountedTerminatedPods()
 
 ReadIndexes = Callable[[str, int], IndexSet]
 """Returns the indexes of a text that are below a number of completions."""
@@ -163,13 +166,14 @@ class Tally(Struct, frozen=True, kw_only=True):
     @property
     def has_ended_pods(self) -> bool:
         """True if there are pods that must be counted."""
-        mentioned = self.job.status.uncounted_terminated_pods or NO_PODS
-        return bool(
-            self.newly_succeeded
-            or self.newly_failed
-            or mentioned.succeeded
-            or mentioned.failed
-        )
+        mentioned = any(mentioned_in(self.job.status))
+        return bool(mentioned or self.newly_succeeded or self.newly_failed)
+
+
+def mentioned_in(status: JobStatus) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the uids of the succeeded and of the failed pods that are not counted."""
+    mentioned = status.uncounted_terminated_pods or UncountedTerminatedPods()
+    return mentioned.succeeded or (), mentioned.failed or ()
 
 
 def has_finalizer(pod: Pod) -> bool:
@@ -206,48 +210,53 @@ def tally_of(
 
     `released` are the uids of pods whose finalizer was removed, though the cache may
     still show it. `backoff` is the backoff after the pods that were counted before;
-    without it, the backoff follows from the pods that are left.
-    With `spare_terminating` no pod that is being deleted counts as failed. `read`
-    returns the indexes of a text in the status.
+    without it, the backoff follows from the pods that are left. With
+    `spare_terminating` no pod that is being deleted counts as failed. `read` returns
+    the indexes of a text in the status.
     """
-    tracked = [
-        pod for pod in pods if has_finalizer(pod) and pod.metadata.uid not in released
-    ]
-    if is_indexed(job):
-        tracked.sort(key=_index_order)
+    tracked = _tracked_pods(job, pods, released)
     valid = [pod for pod in tracked if has_valid_index(pod, job)]
     all_succeeded = [pod for pod in valid if pod.status.phase == "Succeeded"]
     all_failed = [pod for pod in valid if _fails(pod, job, spare=spare_terminating)]
     # A pod that was mentioned as failed may have succeeded since; it counts once.
-    mentioned = job.status.uncounted_terminated_pods or NO_PODS
-    known = frozenset((*(mentioned.succeeded or ()), *(mentioned.failed or ())))
+    status = job.status
+    before, failed_before = mentioned_in(status)
+    known = frozenset((*before, *failed_before))
     succeeded = [pod for pod in all_succeeded if pod.metadata.uid not in known]
     failed = [pod for pod in all_failed if pod.metadata.uid not in known]
-    policy = job.spec.pod_failure_policy
+    if backoff is None:
+        backoff = _backoff_of(pods, failed)
+    else:
+        backoff = backoff.after(succeeded, failed)
     tally = Tally(
         job=job,
         pods=tuple(pods),
-        active=tuple(pod for pod in pods if is_active(pod)),
-        terminating=tuple(pod for pod in pods if is_terminating(pod)),
+        active=tuple(filter(is_active, pods)),
+        terminating=tuple(filter(is_terminating, pods)),
         tracked=tuple(tracked),
         newly_succeeded=tuple(succeeded),
         newly_failed=tuple(failed),
-        succeeded=job.status.succeeded
-        + len(mentioned.succeeded or ())
-        + len(succeeded),
-        failed=job.status.failed
-        + len(mentioned.failed or ())
-        + sum(failures.counts(policy, pod) for pod in failed),
-        backoff=(
-            _backoff_of(pods, failed)
-            if backoff is None
-            else backoff.after(succeeded, failed)
-        ),
+        succeeded=status.succeeded + len(before) + len(succeeded),
+        failed=status.failed + len(failed_before) + _counted(job, failed),
+        backoff=backoff,
         spares_terminating=spare_terminating,
     )
     if not is_indexed(job):
         return tally
     return _with_indexes(tally, all_succeeded, all_failed, read)
+
+
+def _tracked_pods(
+    job: Job, pods: Iterable[Pod], released: AbstractSet[str]
+) -> list[Pod]:
+    found = (pod for pod in pods if pod.metadata.uid not in released)
+    tracked = list(filter(has_finalizer, found))
+    return sorted(tracked, key=_index_order) if is_indexed(job) else tracked
+
+
+def _counted(job: Job, failed: Iterable[Pod]) -> int:
+    policy = job.spec.pod_failure_policy
+    return sum(failures.counts(policy, pod) for pod in failed)
 
 
 def _with_indexes(
@@ -314,9 +323,9 @@ def _fails(pod: Pod, job: Job, *, spare: bool) -> bool:
         return False
     if pod.status.phase == "Failed":
         return True
-    if replaces_only_failed(job):
+    if replaces_only_failed(job) or pod.status.phase == "Succeeded":
         return False
-    return is_deleting(pod) and pod.status.phase != "Succeeded"
+    return is_deleting(pod)
 
 
 def _index_order(pod: Pod) -> int:

@@ -18,7 +18,7 @@ it (trackJobStatusAndRemoveFinalizers, job_controller.go).
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -48,7 +48,6 @@ from .indexes import IndexSet, completion_index
 from .pods import (
     FINALIZER,
     NO_CHANGE,
-    NO_PODS,
     PodPlan,
     ReadIndexes,
     Tally,
@@ -56,6 +55,7 @@ from .pods import (
     index_count,
     is_indexed,
     is_suspended,
+    mentioned_in,
     tally_of,
 )
 
@@ -86,6 +86,10 @@ class FinishedCondition(Struct, frozen=True):
     def is_failure(self) -> bool:
         """True if the job fails."""
         return self.type == FAILURE_TARGET
+
+    def as_true(self, now: datetime) -> JobCondition:
+        """Return the true condition with this reason."""
+        return condition(self.type, "True", self.reason, self.message, now)
 
 
 def _failure(reason: str, message: str) -> FinishedCondition:
@@ -208,8 +212,8 @@ def _failed_by_indexes(tally: Tally) -> FinishedCondition | None:
     failed = tally.failed_indexes
     if not failed:
         return None
-    spec = tally.job.spec
-    if spec.max_failed_indexes is not None and len(failed) > spec.max_failed_indexes:
+    limit = tally.job.spec.max_failed_indexes
+    if limit is not None and len(failed) > limit:
         return _failure(
             "MaxFailedIndexesExceeded",
             "Job has exceeded the specified maximal number of failed indexes",
@@ -346,17 +350,14 @@ def first_status(
     job = tally.job
     tracked = {pod.metadata.uid for pod in tally.tracked}
     status = count_released(job.status, tracked)
-    mentions = _mention(tally, status.uncounted_terminated_pods or NO_PODS, finished)
+    mentions = _mention(tally, status, finished)
     ready = sum(map(is_ready, tally.active)) - sum(map(is_ready, writes.deleted))
     status = replace(
         status,
         active=active_after(tally, writes),
         ready=ready,
         terminating=len(tally.terminating) + len(writes.deleted),
-        uncounted_terminated_pods=UncountedTerminatedPods(
-            succeeded=tuple(mentions.succeeded) or None,
-            failed=tuple(mentions.failed) or None,
-        ),
+        uncounted_terminated_pods=_uncounted(mentions.succeeded, mentions.failed),
     )
     if is_indexed(job):
         failed = tally.failed_indexes
@@ -367,20 +368,19 @@ def first_status(
             failed_indexes=None if failed is None else failed.format(),
         )
     if finished is not None:
-        standing = condition(
-            finished.type, "True", finished.reason, finished.message, now
-        )
-        status = replace(status, conditions=with_condition(status.conditions, standing))
+        conditions = with_condition(status.conditions, finished.as_true(now))
+        status = replace(status, conditions=conditions)
     elif writes.decided:
         status = _with_suspension(job, status, now, keeps_start=keeps_start)
     return status, mentions
 
 
 def _mention(
-    tally: Tally, known: UncountedTerminatedPods, finished: FinishedCondition | None
+    tally: Tally, status: JobStatus, finished: FinishedCondition | None
 ) -> Mentions:
-    mentions = Mentions(list(known.succeeded or ()), list(known.failed or ()))
-    mentioned = frozenset((*mentions.succeeded, *mentions.failed))
+    succeeded, failed = mentioned_in(status)
+    mentions = Mentions(list(succeeded), list(failed))
+    mentioned = frozenset((*succeeded, *failed))
     for pod in tally.tracked:
         if not _may_release(tally, pod, finished):
             continue
@@ -431,17 +431,21 @@ def _may_release(tally: Tally, pod: Pod, finished: FinishedCondition | None) -> 
 
 def count_released(status: JobStatus, tracked: AbstractSet[str]) -> JobStatus:
     """Count the mentioned pods whose uids are not `tracked` any more."""
-    mentioned = status.uncounted_terminated_pods or NO_PODS
-    succeeded = [uid for uid in mentioned.succeeded or () if uid in tracked]
-    failed = [uid for uid in mentioned.failed or () if uid in tracked]
+    before, failed_before = mentioned_in(status)
+    succeeded = [uid for uid in before if uid in tracked]
+    failed = [uid for uid in failed_before if uid in tracked]
     return replace(
         status,
-        succeeded=status.succeeded + len(mentioned.succeeded or ()) - len(succeeded),
-        failed=status.failed + len(mentioned.failed or ()) - len(failed),
-        uncounted_terminated_pods=UncountedTerminatedPods(
-            succeeded=tuple(succeeded) or None, failed=tuple(failed) or None
-        ),
+        succeeded=status.succeeded + len(before) - len(succeeded),
+        failed=status.failed + len(failed_before) - len(failed),
+        uncounted_terminated_pods=_uncounted(succeeded, failed),
     )
+
+
+def _uncounted(
+    succeeded: Iterable[str], failed: Iterable[str]
+) -> UncountedTerminatedPods:
+    return UncountedTerminatedPods(tuple(succeeded) or None, tuple(failed) or None)
 
 
 def with_final_condition(
@@ -452,26 +456,18 @@ def with_final_condition(
     # time, and then the API server refuses the condition until the job is resumed,
     # unless it wants no completions. It also refuses a completion before the start,
     # which a clock that was set back would cause.
-    uncounted = status.uncounted_terminated_pods or NO_PODS
-    if (
-        finished is None
-        or uncounted.succeeded
-        or uncounted.failed
-        or status.terminating
-    ):
+    if finished is None or any(mentioned_in(status)) or status.terminating:
         return status
     needs_start = not is_suspended(job) or job.spec.completions != 0
     if status.start_time is None and needs_start:
         return status
     end = FAILED if finished.is_failure else COMPLETE
-    final = condition(end, "True", finished.reason, finished.message, now)
-    return replace(
-        status,
-        conditions=with_condition(status.conditions, final),
-        completion_time=status.completion_time
-        if finished.is_failure
-        else max(format_time(now), status.start_time or ""),
-    )
+    final = replace(finished, type=end).as_true(now)
+    status = replace(status, conditions=with_condition(status.conditions, final))
+    if finished.is_failure:
+        return status
+    completion_time = max(format_time(now), status.start_time or "")
+    return replace(status, completion_time=completion_time)
 
 
 # Conditions.
@@ -501,11 +497,8 @@ def with_condition(
     present = find_condition(conditions, new.type)
     if present is None:
         return conditions if new.status == "False" else (*(conditions or ()), new)
-    if (present.status, present.reason, present.message) == (
-        new.status,
-        new.reason,
-        new.message,
-    ):
+    told = (new.status, new.reason, new.message)
+    if (present.status, present.reason, present.message) == told:
         return conditions
     return tuple(new if each is present else each for each in conditions or ())
 
