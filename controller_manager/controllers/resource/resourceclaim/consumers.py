@@ -10,34 +10,28 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from controller_manager.api.core.v1 import Pod, PodResourceClaim, PodResourceClaimStatus
-from controller_manager.api.dynamicresources.v1 import ClaimConsumer, ResourceClaim
-from controller_manager.api.meta import (
-    APIStruct,
-    KubeObject,
-    Metadata,
-    controller_of,
-    is_deleting,
+from controller_manager.api import meta
+from controller_manager.api.core.v1 import (
+    PODS,
+    Pod,
+    PodResourceClaim,
+    PodResourceClaimStatus,
 )
+from controller_manager.api.dynamicresources.v1 import ClaimConsumer, ResourceClaim
 from controller_manager.api.pods import is_terminal
+from controller_manager.api.resource import AnyResource
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.indexes import Index
 
-POD: Final = ("", "pods")
-"""The group and the resource by which a claim is reserved for a pod."""
 
-POD_GROUP: Final = (POD_GROUPS.group, POD_GROUPS.plural)
-"""The group and the resource by which a claim is reserved for a group of pods."""
-
-
-class _GroupSpec(APIStruct, frozen=True):
+class _GroupSpec(meta.APIStruct, frozen=True):
     """The claims that the pods of a group share."""
 
     resource_claims: tuple[PodResourceClaim, ...] | None = None
 
 
-class _GroupStatus(APIStruct, frozen=True):
+class _GroupStatus(meta.APIStruct, frozen=True):
     """The names of the claims that were created for a group."""
 
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
@@ -50,8 +44,8 @@ class Consumer(Struct, frozen=True):
     that was created for an entry of `wanted`, or `None` if the entry needs no claim.
     """
 
-    resource: tuple[str, str]
-    metadata: Metadata
+    resource: AnyResource
+    metadata: meta.Metadata
     wanted: tuple[PodResourceClaim, ...]
     status_names: Mapping[str, str | None]
 
@@ -73,16 +67,15 @@ class Consumer(Struct, frozen=True):
     @property
     def reference(self) -> ClaimConsumer:
         """Return the entry by which a claim is reserved for this consumer."""
-        group, resource = self.resource
+        group, plural = self.resource.group, self.resource.plural
         return ClaimConsumer(
-            api_group=group, resource=resource, name=self.name, uid=self.uid
+            api_group=group, resource=plural, name=self.name, uid=self.uid
         )
 
     def is_known(self, wanted: PodResourceClaim) -> bool:
         """Tell whether the claim of an entry is known."""
-        return (
-            wanted.resource_claim_name is not None or wanted.name in self.status_names
-        )
+        is_named = wanted.resource_claim_name is not None
+        return is_named or wanted.name in self.status_names
 
     def name_of(self, wanted: PodResourceClaim) -> str | None:
         """Return the name of the claim of an entry, `None` if it is not known."""
@@ -92,29 +85,26 @@ class Consumer(Struct, frozen=True):
 
     def names(self) -> Iterator[str]:
         """Yield the names of all claims that are known."""
-        for each in self.wanted:
-            if name := self.name_of(each):
-                yield name
+        return filter(None, map(self.name_of, self.wanted))
 
 
 def of_pod(pod: Pod) -> Consumer:
     """Return a pod as a consumer of claims."""
     statuses = pod.status.resource_claim_statuses
-    return _consumer(POD, pod, pod.spec.resource_claims, statuses)
+    return _consumer(PODS, pod, pod.spec.resource_claims, statuses)
 
 
 def of_group(group: PodGroup) -> Consumer:
     """Return a group of pods as a consumer of claims."""
     spec = msgspec.json.decode(group.spec, type=_GroupSpec)
     status = msgspec.json.decode(group.status, type=_GroupStatus)
-    return _consumer(
-        POD_GROUP, group, spec.resource_claims, status.resource_claim_statuses
-    )
+    statuses = status.resource_claim_statuses
+    return _consumer(POD_GROUPS, group, spec.resource_claims, statuses)
 
 
 def _consumer(
-    resource: tuple[str, str],
-    obj: KubeObject,
+    resource: AnyResource,
+    obj: meta.KubeObject,
     wanted: tuple[PodResourceClaim, ...] | None,
     statuses: tuple[PodResourceClaimStatus, ...] | None,
 ) -> Consumer:
@@ -148,7 +138,7 @@ def _extended_claim(pod: Pod) -> str:
 
 def is_done(pod: Pod) -> bool:
     """Tell whether a pod does not need its claims: it has ended, or never starts."""
-    return is_terminal(pod) or (is_deleting(pod) and not pod.spec.node_name)
+    return is_terminal(pod) or (meta.is_deleting(pod) and not pod.spec.node_name)
 
 
 def group_name(pod: Pod) -> str:
@@ -173,7 +163,7 @@ def pod_claim_name(claim: ResourceClaim) -> str | None:
 
 def owner_uid(claim: ResourceClaim) -> str:
     """Return the uid of the pod or the group that a claim was created for, or ""."""
-    owner = controller_of(claim)
+    owner = meta.controller_of(claim)
     return "" if owner is None else owner.uid
 
 
@@ -181,12 +171,17 @@ def _claim_keys(pod: Pod) -> Iterable[str]:
     return {f"{pod.metadata.namespace}/{name}" for name in claim_names(pod)}
 
 
-def _template_keys(pod: Pod) -> Iterable[str]:
-    return {
-        f"{pod.metadata.namespace}/{each.resource_claim_template_name}"
-        for each in pod.spec.resource_claims or ()
-        if each.resource_claim_template_name is not None
-    }
+def _template_keys(namespace: str, wanted: Iterable[PodResourceClaim]) -> Iterable[str]:
+    names = {each.resource_claim_template_name for each in wanted}
+    return {f"{namespace}/{name}" for name in names if name is not None}
+
+
+def _templates_of_pod(pod: Pod) -> Iterable[str]:
+    return _template_keys(pod.metadata.namespace, pod.spec.resource_claims or ())
+
+
+def _templates_of_group(group: PodGroup) -> Iterable[str]:
+    return _template_keys(group.metadata.namespace, of_group(group).wanted)
 
 
 def _group_key(pod: Pod) -> Iterable[str]:
@@ -196,18 +191,6 @@ def _group_key(pod: Pod) -> Iterable[str]:
 
 def _owner_uid(claim: ResourceClaim) -> Iterable[str]:
     return (uid,) if (uid := owner_uid(claim)) else ()
-
-
-def _templates_of_group(group: PodGroup) -> Iterable[str]:
-    return {
-        f"{group.metadata.namespace}/{each.resource_claim_template_name}"
-        for each in of_group(group).wanted
-        if each.resource_claim_template_name is not None
-    }
-
-
-def _is_same_group(old: PodGroup, new: PodGroup) -> bool:
-    return old.metadata.uid == new.metadata.uid
 
 
 PODS_BY_CLAIM: Final = Index(
@@ -223,7 +206,7 @@ PODS_BY_CLAIM: Final = Index(
 
 PODS_BY_TEMPLATE: Final = Index(
     "claim template",
-    _template_keys,
+    _templates_of_pod,
     depends_on=DependsOn(reading=("spec.resourceClaims",)),
 )
 """Pods by the keys of the templates that their claims come from."""
@@ -240,5 +223,9 @@ CLAIMS_BY_OWNER: Final = Index(
 )
 """Claims by the uid of their owner."""
 
-GROUPS_BY_TEMPLATE: Final = Index("claim template", _templates_of_group, _is_same_group)
+GROUPS_BY_TEMPLATE: Final = Index(
+    "claim template",
+    _templates_of_group,
+    lambda old, new: old.metadata.uid == new.metadata.uid,
+)
 """PodGroups by the keys of the templates that their claims come from."""

@@ -18,15 +18,9 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.meta import AnyResource, controller_of, is_deleting, key_of
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
-from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.client import DeleteOptions
-from controller_manager.client.rest.errors import (
-    APIError,
-    NotFound,
-    ProtocolError,
-    TransportError,
-    is_about,
-)
+from controller_manager.client.rest.errors import NotFound
+from controller_manager.control.owner_reads import live
 from controller_manager.control.recent_set import RecentSet
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.controller_informers import ControllerInformers
@@ -38,16 +32,13 @@ from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 
 from . import WORKLOAD_CLAIMS, ResourceClaimOptions, consumers, reservations
-from .creation import ClaimCreator, ClaimNotCreated, event_text
+from .creation import ClaimCreator
 from .metrics import CLAIMS_BY_KIND, ResourceClaimMetrics
 
 _Sync = Callable[[str], Awaitable[Outcome]]
 
-_REASON: Final = "FailedResourceClaimCreation"
-
 _PATIENCE: Final = 10.0
-"""Seconds after which no scheduler is still allocating a claim that has the finalizer.
-"""
+"""Seconds after which no scheduler still allocates a claim that has the finalizer."""
 
 _SHORTEST_WAIT: Final = 0.001
 
@@ -74,7 +65,6 @@ class ResourceClaimController:
         self._client = context.client
         self._clock = context.clock
         self._logger = context.logger
-        self._recorder = context.recorder
         self._one_by_one = context.one_by_one
         self._consistency = context.consistency
         self._consistency.records_writes = True
@@ -82,23 +72,17 @@ class ResourceClaimController:
         """The uids of deleted pods. A claim that is reserved for one of them is
         released without a request to the API server."""
         self._left_over: dict[str, tuple[str, float]] = {}
-        """The version of each claim with a superfluous finalizer, and the time it was
-        seen.
-        """
+        """Versions of claims with a superfluous finalizer, and when each was seen."""
         self._creator = ClaimCreator(context)
-        self._has_groups = context.config.features.is_enabled(WORKLOAD_CLAIMS)
-        self._groups: Lister[PodGroup] | None = (
-            context.lister(POD_GROUPS, consumers.GROUPS_BY_TEMPLATE)
-            if self._has_groups
-            else None
-        )
         self._reserver = reservations.Reserver(context)
         self._claims = context.lister(RESOURCE_CLAIMS, CLAIMS_BY_KIND)
         context.metrics.of(ResourceClaimMetrics).count(self._claims)
-        by_group = (consumers.PODS_BY_GROUP,) if self._has_groups else ()
-        self._pods = context.lister(
-            PODS, consumers.PODS_BY_CLAIM, consumers.PODS_BY_TEMPLATE, *by_group
-        )
+        self._groups: Lister[PodGroup] | None = None
+        indexes = [consumers.PODS_BY_CLAIM, consumers.PODS_BY_TEMPLATE]
+        if context.config.features.is_enabled(WORKLOAD_CLAIMS):
+            indexes.append(consumers.PODS_BY_GROUP)
+            self._groups = context.lister(POD_GROUPS, consumers.GROUPS_BY_TEMPLATE)
+        self._pods = context.lister(PODS, *indexes)
         self._syncs: Mapping[str, tuple[Lister[Any] | None, _Sync]] = {
             "pod": (self._pods, self._sync_pod),
             "podgroup": (self._groups, self._sync_group),
@@ -129,7 +113,7 @@ class ResourceClaimController:
         informers.informer(RESOURCE_CLAIM_TEMPLATES).add_handler(
             Handler(self._template_added)
         )
-        if self._has_groups:
+        if self._groups is not None:
             informers.informer(POD_GROUPS).add_handler(
                 Handler(self._group_added, self._group_updated, self._group_deleted)
             )
@@ -192,9 +176,8 @@ class ResourceClaimController:
         for pod in self._pods.by_index(consumers.PODS_BY_TEMPLATE, key_of(template)):
             self._pod_changed(pod)
         if self._groups is not None:
-            for group in self._groups.by_index(
-                consumers.GROUPS_BY_TEMPLATE, key_of(template)
-            ):
+            index = consumers.GROUPS_BY_TEMPLATE
+            for group in self._groups.by_index(index, key_of(template)):
                 self._group_changed(group)
 
     def _group_added(self, group: PodGroup) -> None:
@@ -215,9 +198,8 @@ class ResourceClaimController:
     def _group_deleted(self, group: PodGroup) -> None:
         self._creator.forget(group.metadata.uid)
         self.queue.add("podgroup:" + key_of(group))
-        self._enqueue_claims(
-            group.metadata.namespace, consumers.of_group(group).names()
-        )
+        names = consumers.of_group(group).names()
+        self._enqueue_claims(group.metadata.namespace, names)
 
     def _enqueue_pods(self, group: PodGroup) -> None:
         for pod in self._pods.by_index(consumers.PODS_BY_GROUP, key_of(group)):
@@ -317,18 +299,10 @@ class ResourceClaimController:
         the names of claims that were created already.
         """
         metadata = cached.metadata
-        try:
-            pod = await self._client.get(PODS, metadata.namespace, metadata.name)
-        except NotFound as error:
-            if not is_about(error, metadata.name):
-                raise
+        pod = await live(self._client, PODS, metadata.namespace, metadata.name)
+        if pod is None or pod.metadata.uid != metadata.uid:
             return None
-        is_same = pod.metadata.uid == metadata.uid
-        return (
-            pod
-            if is_same and not is_deleting(pod) and not consumers.is_done(pod)
-            else None
-        )
+        return None if is_deleting(pod) or consumers.is_done(pod) else pod
 
     async def _claim_for(
         self, pod: Pod, consumer: consumers.Consumer, entry: PodResourceClaim
@@ -336,19 +310,11 @@ class ResourceClaimController:
         """Return the name of an entry's claim, `None` if it has none (yet)."""
         if entry.resource_claim_name is not None:
             return entry.resource_claim_name
-        if (
-            entry.name in consumer.status_names
-            and consumer.status_names[entry.name] is None
-        ):
+        if consumer.status_names.get(entry.name, "") is None:
             return None
         if self._is_shared(pod, entry):
             return self._shared_claim(pod, entry) or consumer.name_of(entry)
-        try:
-            return await self._creator.make(consumer, entry)
-        except (ClaimNotCreated, APIError, ProtocolError, TransportError) as error:
-            message = f"PodResourceClaim {entry.name}: {event_text(error)}"
-            self._recorder.event(PODS, pod, WARNING, _REASON, message)
-            raise
+        return await self._creator.make(consumer, entry)
 
     async def _reserve(self, pod: Pod, names: dict[str, str | None]) -> None:
         async def needs_it() -> bool:
@@ -357,10 +323,9 @@ class ResourceClaimController:
         for entry in pod.spec.resource_claims or ():
             name = entry.resource_claim_name or names.get(entry.name)
             claim = self._claims.get(pod.metadata.namespace, name) if name else None
-            consumer = None
-            if claim is not None:
-                consumer = self._reservation(pod, entry, claim)
-            if claim is not None and consumer is not None:
+            if claim is None:
+                continue
+            if (consumer := self._reservation(pod, entry, claim)) is not None:
                 await self._reserver.reserve(claim, consumer, needs_it)
 
     def _reservation(
@@ -370,22 +335,18 @@ class ResourceClaimController:
 
         A claim that was created for another consumer is not reserved.
         """
+        if not pod.spec.node_name:
+            return None
         group = self._group_of(pod)
         consumer = consumers.of_pod(pod)
         uids = {consumer.uid} if group is None else {consumer.uid, group.uid}
         is_made = entry.resource_claim_template_name is not None
-        if not pod.spec.node_name or (
-            is_made and consumers.owner_uid(claim) not in uids
-        ):
+        if is_made and consumers.owner_uid(claim) not in uids:
             return None
-        user = (
-            group if group is not None and consumers.shares(group, entry) else consumer
-        )
-        return (
-            None
-            if reservations.reserve(claim, user.reference) is None
-            else user.reference
-        )
+        if group is not None and consumers.shares(group, entry):
+            consumer = group
+        fields = reservations.reserve(claim, consumer.reference)
+        return None if fields is None else consumer.reference
 
     def _is_shared(self, pod: Pod, entry: PodResourceClaim) -> bool:
         """Tell whether a claim belongs to the pod's group instead of to the pod.
@@ -393,7 +354,7 @@ class ResourceClaimController:
         While the group is not cached, the claim counts as one of the group, so that no
         claim is created.
         """
-        if not self._has_groups or not consumers.group_name(pod):
+        if self._groups is None or not consumers.group_name(pod):
             return False
         group = self._group_of(pod)
         return group is None or consumers.shares(group, entry)
@@ -431,12 +392,7 @@ class ResourceClaimController:
         for each in consumer.wanted:
             if not self._group_lacks(consumer, each):
                 continue
-            try:
-                name = await self._creator.make(consumer, each)
-            except (ClaimNotCreated, APIError, ProtocolError, TransportError) as error:
-                message = f"PodGroupResourceClaim {each.name}: {event_text(error)}"
-                self._recorder.event(POD_GROUPS, group, WARNING, _REASON, message)
-                raise
+            name = await self._creator.make(consumer, each)
             if name != consumer.name_of(each):
                 names[each.name] = name
         if names:
@@ -468,13 +424,9 @@ class ResourceClaimController:
             if loss.drops_finalizer:
                 await self._drop_finalizer(changed)
             if len(gone) == len(reserved) and await self._is_superfluous(claim):
-                metadata = claim.metadata
-                await self._client.delete(
-                    RESOURCE_CLAIMS,
-                    metadata.namespace,
-                    metadata.name,
-                    DeleteOptions(uid=metadata.uid),
-                )
+                where = (claim.metadata.namespace, claim.metadata.name)
+                options = DeleteOptions(uid=claim.metadata.uid)
+                await self._client.delete(RESOURCE_CLAIMS, *where, options)
                 self._logger.v(5).info("Deleted unused generated claim", claim=key)
         return DONE
 
@@ -505,22 +457,20 @@ class ResourceClaimController:
         controller does not know its kind.
         """
         kind = (consumer.api_group, consumer.resource)
-        namespace = claim.metadata.namespace
-        if kind == consumers.POD_GROUP and self._has_groups:
-            group = self._find_group(namespace, consumer.name)
-            if group is not None and group.metadata.uid == consumer.uid:
+        namespace, name, uid = claim.metadata.namespace, consumer.name, consumer.uid
+        if kind == (POD_GROUPS.group, POD_GROUPS.plural) and self._groups is not None:
+            group = self._groups.get(namespace, name)
+            if group is not None and group.metadata.uid == uid:
                 return False
-            return not await self._is_stored(
-                POD_GROUPS, namespace, consumer.name, consumer.uid
-            )
-        if kind != consumers.POD:
+            return not await self._is_stored(POD_GROUPS, namespace, name, uid)
+        if kind != (PODS.group, PODS.plural):
             return False
-        if consumer.uid in self._gone:
+        if uid in self._gone:
             return True
-        pod = self._pods.get(namespace, consumer.name)
-        if pod is not None and pod.metadata.uid == consumer.uid:
+        pod = self._pods.get(namespace, name)
+        if pod is not None and pod.metadata.uid == uid:
             return consumers.is_done(pod)
-        return not await self._is_stored(PODS, namespace, consumer.name, consumer.uid)
+        return not await self._is_stored(PODS, namespace, name, uid)
 
     async def _is_stored(
         self, resource: AnyResource, namespace: str, name: str, uid: str
@@ -531,13 +481,8 @@ class ResourceClaimController:
         even if the cache shows an older pod of the same name. Upstream takes the claim
         from such a pod.
         """
-        try:
-            found = await self._client.get(resource, namespace, name)
-        except NotFound as error:
-            if not is_about(error, name):
-                raise
-            return False
-        return bool(found.metadata.uid == uid)
+        found = await live(self._client, resource, namespace, name)
+        return found is not None and bool(found.metadata.uid == uid)
 
     async def _is_superfluous(self, claim: ResourceClaim) -> bool:
         """Tell whether a claim was created for a pod that was replaced or is done.

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from controller_manager.api.core.v1 import PODS, PodResourceClaim
+from controller_manager.api.core.v1 import PodResourceClaim
 from controller_manager.api.dynamicresources.v1 import (
     POD_CLAIM_NAME,
     RESOURCE_CLAIM_TEMPLATES,
@@ -16,21 +16,15 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import key_of
-from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
-from controller_manager.client.rest.errors import (
-    APIError,
-    NotFound,
-    ProtocolError,
-    TransportError,
-    is_about,
-    may_be_applied,
-)
+from controller_manager.client.events.recorder import WARNING
+from controller_manager.client.rest import errors
 from controller_manager.control.expectations import Takeover
+from controller_manager.control.owner_reads import live
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
 
-from .consumers import CLAIMS_BY_OWNER, POD, Consumer, owner_uid, pod_claim_name
-from .metrics import ResourceClaimMetrics, has_admin_access, label_value
+from .consumers import CLAIMS_BY_OWNER, Consumer, owner_uid, pod_claim_name
+from .metrics import ResourceClaimMetrics, has_admin_access
 
 _LONGEST_BASE: Final = 57
 """The API server appends 5 random characters, and a label holds 63 with a hyphen."""
@@ -46,23 +40,28 @@ def generate_name(consumer: str, entry: str) -> str:
     whole = f"{consumer}-{entry}-"
     if len(whole) <= _LONGEST_BASE:
         return whole
-    kept = [
-        each[: len(each) * _LONGEST_BASE // len(whole)] for each in (consumer, entry)
-    ]
-    return "-".join((kept[0].rstrip("."), kept[1]))
+    consumer = consumer[: len(consumer) * _LONGEST_BASE // len(whole)].rstrip(".")
+    return f"{consumer}-{entry[: len(entry) * _LONGEST_BASE // len(whole)]}"
 
 
 def claim_body(
     consumer: Consumer, entry: PodResourceClaim, template: ResourceClaimTemplate
 ) -> bytes:
     """Return the JSON of the claim from a template for an entry of a consumer."""
+    owner = {
+        "apiVersion": consumer.resource.api_version,
+        "kind": consumer.resource.kind,
+        "name": consumer.name,
+        "uid": consumer.uid,
+        "controller": True,
+    }
     metadata: JSON = {
         "generateName": generate_name(consumer.name, entry.name),
         "annotations": {
             **(template.spec.metadata.annotations or {}),
             POD_CLAIM_NAME: entry.name,
         },
-        "ownerReferences": [_owner(consumer)],
+        "ownerReferences": [owner],
     }
     if template.spec.metadata.labels:
         metadata["labels"] = template.spec.metadata.labels
@@ -74,17 +73,6 @@ def claim_body(
             "spec": template.spec.spec,
         }
     )
-
-
-def _owner(consumer: Consumer) -> JSON:
-    resource = PODS if consumer.resource == POD else POD_GROUPS
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "name": consumer.name,
-        "uid": consumer.uid,
-        "controller": True,
-    }
 
 
 def statuses_of(consumer: Consumer, names: dict[str, str | None]) -> list[JSON]:
@@ -110,12 +98,19 @@ class ClaimNotCreated(SyncError):
     """A claim cannot be created yet; the message is that of the event."""
 
 
+_ERRORS: Final = (
+    *(ClaimNotCreated, errors.APIError),
+    *(errors.ProtocolError, errors.TransportError),
+)
+
+
 class ClaimCreator:
     """Creates the claims of pods and of groups of pods, each claim once."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._client = context.client
         self._logger = context.logger
+        self._recorder = context.recorder
         self._claims = context.lister(RESOURCE_CLAIMS, CLAIMS_BY_OWNER)
         self._templates = context.lister(RESOURCE_CLAIM_TEMPLATES)
         self._metrics = context.metrics.of(ResourceClaimMetrics)
@@ -154,8 +149,25 @@ class ClaimCreator:
         """Return the name of the claim for an entry; create the claim if it is missing.
 
         A claim that was created, but whose name was not written because the process
-        died, is found by its owner. Raises ClaimNotCreated, or an error of the client.
+        died, is found by its owner. Raises ClaimNotCreated, or an error of the client,
+        after an event with the reason.
         """
+        try:
+            return await self._make(consumer, entry)
+        except _ERRORS as error:
+            is_ours = isinstance(error, ClaimNotCreated)
+            text = str(error) if is_ours else f"create ResourceClaim : {error}"
+            message = f"{consumer.resource.kind}ResourceClaim {entry.name}: {text}"
+            self._recorder.event(
+                consumer.resource,
+                consumer,
+                WARNING,
+                "FailedResourceClaimCreation",
+                message,
+            )
+            raise
+
+    async def _make(self, consumer: Consumer, entry: PodResourceClaim) -> str:
         known_name = consumer.name_of(entry)
         if known_name and await self._exists(consumer, known_name):
             return known_name
@@ -177,15 +189,9 @@ class ClaimCreator:
         """
         claim = self._claims.get(consumer.namespace, name)
         if claim is None:
-            try:
-                claim = await self._client.get(
-                    RESOURCE_CLAIMS, consumer.namespace, name
-                )
-            except NotFound as error:
-                if not is_about(error, name):
-                    raise
-                return False
-        return owner_uid(claim) == consumer.uid
+            where = (RESOURCE_CLAIMS, consumer.namespace, name)
+            claim = await live(self._client, *where)
+        return claim is not None and owner_uid(claim) == consumer.uid
 
     async def _find_uncached(
         self, consumer: Consumer, entry: PodResourceClaim
@@ -222,13 +228,13 @@ class ClaimCreator:
             raise ClaimNotCreated(msg)
         body = claim_body(consumer, entry, template)
         wanted = msgspec.json.decode(template.spec.spec, type=ResourceClaimSpec)
-        admin_access = label_value(has_admin_access(ResourceClaim(spec=wanted)))
+        admin_access = str(has_admin_access(ResourceClaim(spec=wanted))).lower()
         try:
             claim = await self._client.create_json(
                 RESOURCE_CLAIMS, consumer.namespace, body
             )
-        except (APIError, ProtocolError, TransportError) as error:
-            if may_be_applied(error):
+        except (errors.APIError, errors.ProtocolError, errors.TransportError) as error:
+            if errors.may_be_applied(error):
                 self._maybe_created.add(consumer.uid)
             self._metrics.created(failed=True, admin_access=admin_access)
             raise
@@ -247,17 +253,7 @@ class ClaimCreator:
             "status": {"resourceClaimStatuses": statuses_of(consumer, names)},
         }
         where = (consumer.name, config, FIELD_MANAGER, "status", consumer.namespace)
-        if consumer.resource == POD:
-            await self._client.apply(PODS, *where)
-        else:
-            await self._client.apply(POD_GROUPS, *where)
-
-
-def event_text(error: Exception) -> str:
-    """Return the text of the event about a claim that was not created."""
-    if isinstance(error, ClaimNotCreated):
-        return str(error)
-    return f"create ResourceClaim : {error}"
+        await self._client.apply(consumer.resource, *where)
 
 
 def _oldest(
@@ -268,10 +264,7 @@ def _oldest(
         for each in owned
         if owner_uid(each) == consumer.uid and pod_claim_name(each) == entry.name
     ]
-    oldest = min(found, key=_age, default=None)
-    return None if oldest is None else oldest.metadata.name
-
-
-def _age(claim: ResourceClaim) -> tuple[str, str]:
-    metadata = claim.metadata
-    return (metadata.creation_timestamp or "", metadata.name)
+    ages = (
+        (each.metadata.creation_timestamp or "", each.metadata.name) for each in found
+    )
+    return min(ages, default=("", None))[1]

@@ -29,11 +29,6 @@ def has_admin_access(claim: ResourceClaim) -> bool:
     )
 
 
-def label_value(value: bool) -> str:  # noqa: FBT001 - the value itself, not a switch
-    """Return the value of a label of a metric."""
-    return "true" if value else "false"
-
-
 def source_of(claim: ResourceClaim) -> str:
     """Return the source of a claim, "" for a claim that a user has created."""
     annotations = claim.metadata.annotations
@@ -47,22 +42,15 @@ def source_of(claim: ResourceClaim) -> str:
 def kind_of(claim: ResourceClaim) -> tuple[str, str, str]:
     """Return the values of the labels by which claims are counted."""
     is_allocated = claim.status.allocation is not None
-    return (
-        label_value(is_allocated),
-        label_value(has_admin_access(claim)),
-        source_of(claim),
-    )
+    is_admin = has_admin_access(claim)
+    return str(is_allocated).lower(), str(is_admin).lower(), source_of(claim)
 
 
-def _kind(claim: ResourceClaim) -> Iterable[str]:
-    return ("|".join(kind_of(claim)),)
-
-
-def _is_same_kind(old: ResourceClaim, new: ResourceClaim) -> bool:
-    return kind_of(old) == kind_of(new)
-
-
-CLAIMS_BY_KIND: Final = Index("kind", _kind, _is_same_kind)
+CLAIMS_BY_KIND: Final = Index(
+    "kind",
+    lambda claim: ("|".join(kind_of(claim)),),
+    lambda old, new: kind_of(old) == kind_of(new),
+)
 """Claims by the labels by which they are counted."""
 
 
@@ -103,11 +91,9 @@ class ResourceClaimMetrics(Collector):
             labels=("allocated", "admin_access", "source"),
         )
         for kind in _KINDS:
-            if number := self._number(kind):
+            value = "|".join(kind)
+            if self._claims is not None and (
+                number := self._claims.count(CLAIMS_BY_KIND, value)
+            ):
                 family.add_metric(kind, number)
         yield family
-
-    def _number(self, kind: Iterable[str]) -> int:
-        if self._claims is None:
-            return 0
-        return self._claims.count(CLAIMS_BY_KIND, "|".join(kind))

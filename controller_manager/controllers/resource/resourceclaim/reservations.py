@@ -80,11 +80,8 @@ def reserve(claim: ResourceClaim, consumer: ClaimConsumer) -> JSON | None:
     more.
     """
     reserved = reserved_for(claim)
-    if (
-        claim.status.allocation is None
-        or is_deleting(claim)
-        or len(reserved) >= MOST_CONSUMERS
-    ):
+    is_full = len(reserved) >= MOST_CONSUMERS
+    if claim.status.allocation is None or is_deleting(claim) or is_full:
         return None
     if any(each.uid == consumer.uid for each in reserved):
         return None
@@ -93,12 +90,9 @@ def reserve(claim: ResourceClaim, consumer: ClaimConsumer) -> JSON | None:
 
 def as_json(consumer: ClaimConsumer) -> JSON:
     """Return a consumer as an entry of a claim's status."""
-    entry: JSON = {
-        "resource": consumer.resource,
-        "name": consumer.name,
-        "uid": consumer.uid,
-    }
-    return {"apiGroup": consumer.api_group, **entry} if consumer.api_group else entry
+    group = {"apiGroup": consumer.api_group} if consumer.api_group else {}
+    about = {"resource": consumer.resource, "name": consumer.name, "uid": consumer.uid}
+    return {**group, **about}
 
 
 def other_finalizers(claim: ResourceClaim) -> list[str] | None:
@@ -193,8 +187,6 @@ def _newest(
     if cached is None or written is None:
         return cached
     is_same = cached.metadata.uid == written.metadata.uid
-    return written if is_same and _version(written) > _version(cached) else cached
-
-
-def _version(claim: ResourceClaim) -> int:
-    return resource_version_number(claim.metadata.resource_version)
+    stored, ours = cached.metadata.resource_version, written.metadata.resource_version
+    is_newer = resource_version_number(ours) > resource_version_number(stored)
+    return written if is_same and is_newer else cached
