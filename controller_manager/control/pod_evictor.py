@@ -1,10 +1,11 @@
 """Evicts pods because of a taint: sets their condition, then deletes them."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from controller_manager.api.conditions import true_condition
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.scalars import format_time
@@ -14,7 +15,6 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
 
 _TYPE: Final = "DisruptionTarget"
-_TRUE: Final = "True"
 _SECONDS: Final = (0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240)
 
 
@@ -49,10 +49,8 @@ class PodEvictor:
         return is_deleting(pod) and self._has_marked(pod)
 
     def _has_marked(self, pod: Pod) -> bool:
-        return any(
-            each.type == _TYPE and each.status == _TRUE and each.reason == self._reason
-            for each in pod.status.conditions or ()
-        )
+        marked = true_condition(pod.status.conditions, _TYPE)
+        return marked is not None and marked.reason == self._reason
 
     async def evict(self, pod: Pod, is_same: Callable[[Pod], bool]) -> bool:
         """Evict a pod; tell whether this call deleted it: it may be gone already.
@@ -78,11 +76,12 @@ class PodEvictor:
         metadata = pod.metadata
         condition: dict[str, Any] = {
             "type": _TYPE,
-            "status": _TRUE,
+            "status": "True",
             "reason": self._reason,
             "message": self._message,
         }
-        if not _is_disrupted(pod):
+        if true_condition(pod.status.conditions, _TYPE) is None:
+            # Otherwise it is true for another reason, and its time stays.
             condition["lastTransitionTime"] = format_time(self._clock.now())
         if self._observes_generation and metadata.generation:
             condition["observedGeneration"] = metadata.generation
@@ -93,25 +92,22 @@ class PodEvictor:
         )
 
 
-def _is_disrupted(pod: Pod) -> bool:
-    """Tell whether the condition is true for another reason: its time stays."""
-    return any(
-        each.type == _TYPE and each.status == _TRUE
-        for each in pod.status.conditions or ()
-    )
-
-
 class EvictionMetrics:
-    """The metrics of a controller that evicts pods because of taints."""
+    """The metrics of a controller that evicts pods because of taints.
 
-    def __init__(self, registry: CollectorRegistry, prefix: str) -> None:
+    A subclass for each controller has the beginning of their names.
+    """
+
+    prefix: ClassVar[str]
+
+    def __init__(self, registry: CollectorRegistry) -> None:
         self._deletions = Counter(
-            f"{prefix}_pod_deletions_total",
+            f"{self.prefix}_pod_deletions_total",
             "Number of pods that were deleted since this process started",
             registry=registry,
         )
         self._seconds = Histogram(
-            f"{prefix}_pod_deletion_duration_seconds",
+            f"{self.prefix}_pod_deletion_duration_seconds",
             "Seconds between the time when a pod was to be evicted and its deletion",
             buckets=_SECONDS,
             registry=registry,

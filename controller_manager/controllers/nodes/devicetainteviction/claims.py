@@ -174,17 +174,9 @@ def _device_names(claim: ResourceClaim) -> Iterable[str]:
     return {str(name_of(each)) for each in devices_of(claim)}
 
 
-def _has_same_allocation(old: ResourceClaim, new: ResourceClaim) -> bool:
-    return old.status.allocation == new.status.allocation
-
-
 def pool_of(resource_slice: ResourceSlice) -> str:
     """Return the pool of a slice; pools of several drivers may have one name."""
     return f"{resource_slice.spec.driver}/{resource_slice.spec.pool.name}"
-
-
-def _pool_names(resource_slice: ResourceSlice) -> Iterable[str]:
-    return (pool_of(resource_slice),)
 
 
 def _has_same_pool(old: ResourceSlice, new: ResourceSlice) -> bool:
@@ -200,30 +192,34 @@ def _generations(resource_slice: ResourceSlice) -> Iterable[str]:
     return (_generation_of(pool_of(resource_slice), generation),)
 
 
-def _has_same_generation(old: ResourceSlice, new: ResourceSlice) -> bool:
-    return old.spec.pool == new.spec.pool and old.spec.driver == new.spec.driver
-
-
 def _published_names(resource_slice: ResourceSlice) -> Iterable[str]:
     driver, pool = resource_slice.spec.driver, resource_slice.spec.pool.name
     devices = resource_slice.spec.devices or ()
     return {str(DeviceName(driver, pool, each.name)) for each in devices}
 
 
-def _has_same_devices(old: ResourceSlice, new: ResourceSlice) -> bool:
-    return _has_same_pool(old, new) and old.spec.devices == new.spec.devices
-
-
-CLAIMS_BY_DEVICE: Final = Index("device", _device_names, _has_same_allocation)
+CLAIMS_BY_DEVICE: Final = Index(
+    "device",
+    _device_names,
+    lambda old, new: old.status.allocation == new.status.allocation,
+)
 """Claims by each device that is allocated for them."""
 
-SLICES_BY_POOL: Final = Index("pool", _pool_names, _has_same_pool)
+SLICES_BY_POOL: Final = Index("pool", lambda each: (pool_of(each),), _has_same_pool)
 """Slices by their driver and their pool."""
 
-SLICES_BY_GENERATION: Final = Index("generation", _generations, _has_same_generation)
+SLICES_BY_GENERATION: Final = Index(
+    "generation",
+    _generations,
+    lambda old, new: _has_same_pool(old, new) and old.spec.pool == new.spec.pool,
+)
 """Slices by their pool and its generation."""
 
-SLICES_BY_DEVICE: Final = Index("device", _published_names, _has_same_devices)
+SLICES_BY_DEVICE: Final = Index(
+    "device",
+    _published_names,
+    lambda old, new: _has_same_pool(old, new) and old.spec.devices == new.spec.devices,
+)
 """Slices by each device that they publish."""
 
 

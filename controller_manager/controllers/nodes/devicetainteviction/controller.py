@@ -1,13 +1,12 @@
 """Evicts pods because of taints of their devices (device_taint_eviction.go)."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from datetime import datetime
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
-from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.scheduling import NO_EXECUTE
 from controller_manager.api.core.v1 import PODS, Pod, PodMeta
@@ -27,7 +26,8 @@ from controller_manager.api.dynamicresources.v1beta2 import (
 from controller_manager.api.meta import Condition, find_condition, is_deleting, key_of
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.client.events.recorder import NORMAL
-from controller_manager.client.rest.errors import Conflict, NotFound, is_about
+from controller_manager.client.rest.errors import Conflict, NotFound
+from controller_manager.control.owner_reads import live
 from controller_manager.control.pod_evictor import EvictionMetrics, PodEvictor
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.controller_informers import ControllerInformers
@@ -39,6 +39,8 @@ from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome, Requ
 from . import TAINT_RULES, DeviceTaintEvictionOptions, claims
 from .status import IN_PROGRESS, NO_EFFECT, Counts, condition_of, counts_pods
 
+ItemT = TypeVar("ItemT")
+
 Taints = dict[str, tuple[DeviceTaint, ...]]
 """The NoExecute taints of devices, by the name of the device."""
 
@@ -46,8 +48,7 @@ Taints = dict[str, tuple[DeviceTaint, ...]]
 class DeviceTaintEvictionMetrics(EvictionMetrics):
     """The ``device_taint_eviction_controller_*`` metrics."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        super().__init__(registry, "device_taint_eviction_controller")
+    prefix = "device_taint_eviction_controller"
 
 
 _MESSAGE: Final = "Device Taint manager: deleting due to NoExecute taint"
@@ -97,12 +98,8 @@ class DeviceTaintEviction:
         self._clock = context.server_clock
         self._field_manager = context.name
         self._recorder = context.recorder
-        self._evictor = PodEvictor(
-            context,
-            "DeletionByDeviceTaintManager",
-            _MESSAGE,
-            observes_generation=False,
-        )
+        reason = "DeletionByDeviceTaintManager"
+        self._evictor = PodEvictor(context, reason, _MESSAGE, observes_generation=False)
         self._metrics = context.metrics.of(DeviceTaintEvictionMetrics)
         has_rules = context.config.features.is_enabled(TAINT_RULES)
         self._claims = claims.Claims(context, with_rules=has_rules)
@@ -131,26 +128,14 @@ class DeviceTaintEviction:
             )
         )
         informers.informer(RESOURCE_CLAIMS).add_handler(
-            Handler(
-                on_add=self._claim_changed,
-                on_update=self._claim_updated,
-                on_delete=self._claim_changed,
-            )
+            Handler(self._claim_changed, self._claim_updated, self._claim_changed)
         )
         informers.informer(RESOURCE_SLICES).add_handler(
-            Handler(
-                on_add=self._pool_changed,
-                on_update=self._slice_updated,
-                on_delete=self._pool_changed,
-            )
+            Handler(self._pool_changed, self._slice_updated, self._pool_changed)
         )
         if with_rules:
             informers.informer(DEVICE_TAINT_RULES).add_handler(
-                Handler(
-                    on_add=self._rule_changed,
-                    on_update=self._rule_updated,
-                    on_delete=self._rule_deleted,
-                )
+                Handler(self._rule_changed, self._rule_updated, self._rule_deleted)
             )
 
     # Changes that concern pods and rules.
@@ -166,20 +151,17 @@ class DeviceTaintEviction:
                 self.queue.add(key_of(pod))
             yield
 
-    def _enqueue_pod(self, pod: Pod) -> None:
-        self.queue.add(key_of(pod))
-
     def _pod_deleted(self, pod: Pod) -> None:
         if (key := key_of(pod)) in self._planned:
             self.queue.add(key)
 
     def _pod_added(self, pod: Pod) -> None:
         if pod.spec.node_name and pod.spec.resource_claims:
-            self._enqueue_pod(pod)
+            self.queue.add(key_of(pod))
 
     def _claim_changed(self, claim: ResourceClaim) -> None:
         for pod in self._claims.consumers(claim):
-            self._enqueue_pod(pod)
+            self.queue.add(key_of(pod))
 
     def _claim_updated(self, old: ResourceClaim, new: ResourceClaim) -> None:
         if old.status != new.status or old.metadata.uid != new.metadata.uid:
@@ -263,13 +245,10 @@ class DeviceTaintEviction:
     async def _enqueue_selected(self, selectors: list[DeviceTaintSelector]) -> None:
         if not selectors:
             return
-        for number, claim in enumerate(list(self._claims.allocated())):
+        async for claim in _in_turns(self._claims.allocated()):
             names = [claims.name_of(each) for each in claims.devices_of(claim)]
             if any(claims.selects(each, name) for each in selectors for name in names):
-                for pod in self._claims.consumers(claim):
-                    self._enqueue_pod(pod)
-            if number % _TURN == _TURN - 1:
-                await asyncio.sleep(0)
+                self._claim_changed(claim)
 
     async def _update_status(self, rule: DeviceTaintRule) -> float | None:
         """Write the condition of a rule; if it is too early, return seconds to wait.
@@ -281,9 +260,11 @@ class DeviceTaintEviction:
         known = find_condition(rule.status.conditions, IN_PROGRESS)
         now = self._clock.now()
         if known is not None and known.observed_generation == rule.metadata.generation:
-            requeue_after = _PERIOD - _age(known, now)
-            if requeue_after > 0:
-                return min(requeue_after, _PERIOD)
+            since = known.last_transition_time
+            if since is not None:
+                age = (now - parse_time(since)).total_seconds()
+                if age < _PERIOD:
+                    return min(_PERIOD - age, _PERIOD)
         condition = condition_of(rule, await self._counts_of(rule, now))
         if known is None or condition != replace(known, last_transition_time=None):
             await self._apply_condition(rule, condition)
@@ -292,7 +273,7 @@ class DeviceTaintEviction:
     async def _apply_condition(
         self, rule: DeviceTaintRule, condition: Condition
     ) -> None:
-        fields: dict[str, Any] = {
+        fields = {
             "type": condition.type,
             "status": condition.status,
             "reason": condition.reason,
@@ -304,14 +285,9 @@ class DeviceTaintEviction:
             "metadata": {"uid": rule.metadata.uid},
             "status": {"conditions": [fields]},
         }
+        where = (rule.metadata.name, config, self._field_manager, "status")
         try:
-            await self._client.apply(
-                DEVICE_TAINT_RULES,
-                rule.metadata.name,
-                config,
-                self._field_manager,
-                "status",
-            )
+            await self._client.apply(DEVICE_TAINT_RULES, *where)
         except (Conflict, NotFound):
             return  # the rule is gone, or another rule has its name now
 
@@ -334,9 +310,7 @@ class DeviceTaintEviction:
         """Return the pods that a rule evicts, and the number of allocated devices."""
         pods: dict[str, Pod] = {}
         selector, allocated = rule.spec.device_selector, 0
-        for number, claim in enumerate(list(self._claims.allocated())):
-            if number % _TURN == _TURN - 1:
-                await asyncio.sleep(0)
+        async for claim in _in_turns(self._claims.allocated()):
             names = map(claims.name_of, claims.devices_of(claim))
             selected = sum(claims.selects(selector, each) for each in names)
             allocated += selected
@@ -353,10 +327,8 @@ class DeviceTaintEviction:
 
     async def _published(self, rule: DeviceTaintRule) -> int:
         count = 0
-        for number, name in enumerate(list(self._claims.published())):
+        async for name in _in_turns(self._claims.published()):
             count += claims.selects(rule.spec.device_selector, name)
-            if number % _TURN == _TURN - 1:
-                await asyncio.sleep(0)
         return count
 
     # Evictions.
@@ -440,20 +412,16 @@ class DeviceTaintEviction:
 
     async def _is_there(self, reason: claims.Reason) -> bool:
         origin = reason.origin
-        try:
-            if origin.is_rule:
-                rule = await self._client.get(DEVICE_TAINT_RULES, "", origin.name)
-                cached = self._claims.rule(origin.name)
-                is_same = rule.metadata.uid == origin.uid
-                return is_same and cached is not None and rule.spec == cached.spec
-            resource_slice = await self._client.get(RESOURCE_SLICES, "", origin.name)
-        except NotFound as error:
-            if not is_about(error, origin.name):
-                raise
-            return False
-        return any(
+        if origin.is_rule:
+            rule = await live(self._client, DEVICE_TAINT_RULES, "", origin.name)
+            cached = self._claims.rule(origin.name)
+            if rule is None or cached is None or rule.metadata.uid != origin.uid:
+                return False
+            return rule.spec == cached.spec
+        found = await live(self._client, RESOURCE_SLICES, "", origin.name)
+        return found is not None and any(
             each.name == origin.device and reason.taint in (each.taints or ())
-            for each in resource_slice.spec.devices or ()
+            for each in found.spec.devices or ()
         )
 
     def _cancel(self, key: str) -> None:
@@ -481,13 +449,13 @@ def _evicting(device: Device) -> tuple[DeviceTaint, ...]:
 
 
 def _differences(before: Taints, after: Taints) -> list[str]:
-    return [
-        name
-        for name in {**before, **after}
-        if before.get(name, ()) != after.get(name, ())
-    ]
+    names = {**before, **after}
+    return [name for name in names if before.get(name) != after.get(name)]
 
 
-def _age(condition: Condition, now: datetime) -> float:
-    since = condition.last_transition_time
-    return _PERIOD if since is None else (now - parse_time(since)).total_seconds()
+async def _in_turns(found: Iterable[ItemT]) -> AsyncIterator[ItemT]:
+    """Yield items; other tasks run after a number of them."""
+    for number, each in enumerate(list(found), 1):
+        yield each
+        if number % _TURN == 0:
+            await asyncio.sleep(0)

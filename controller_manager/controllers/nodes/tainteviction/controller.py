@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from msgspec.structs import replace
-from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod, PodMeta
 from controller_manager.api.meta import key_of
 from controller_manager.client.events.recorder import NORMAL
-from controller_manager.client.rest.errors import NotFound, is_about
 from controller_manager.control.gates import COMPARISON_OPERATORS
+from controller_manager.control.owner_reads import live
 from controller_manager.control.pod_evictor import EvictionMetrics, PodEvictor
 from controller_manager.control.pod_indexes import PODS_BY_NODE
 from controller_manager.informers.changes import DependsOn
@@ -25,8 +24,7 @@ from .evictions import Eviction, is_back, no_execute, plan, used_tolerations
 class TaintEvictionMetrics(EvictionMetrics):
     """The ``taint_eviction_controller_*`` metrics."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        super().__init__(registry, "taint_eviction_controller")
+    prefix = "taint_eviction_controller"
 
 
 _MESSAGE: Final = "Taint manager: deleting due to NoExecute taint"
@@ -187,12 +185,13 @@ class TaintEviction:
             self._announce(pod.metadata.uid, key, "Marking for deletion Pod")
             eviction = replace(eviction, is_announced=True)
             self._evictions[key] = eviction
-        tolerations = pod.spec.tolerations
-        if await self._evictor.evict(
-            pod, lambda it: it.spec.tolerations == tolerations
-        ):
+        wanted = pod.spec.tolerations
+        if await self._evictor.evict(pod, lambda it: it.spec.tolerations == wanted):
             self._metrics.deleted(self._clock.monotonic() - eviction.due)
-        self._close(key, eviction)
+        if self._pods.by_key(key) is None:
+            self._evictions.pop(key, None)
+        else:  # until the cache shows the deletion
+            self._evictions[key] = replace(eviction, is_done=True)
         return DONE
 
     async def _must_wait(self, node: Node, due: float) -> Requeue | None:
@@ -202,25 +201,14 @@ class TaintEviction:
         of a node that has been ready for long. A node that is ready again has some time
         to lose its taints.
         """
-        name = node.metadata.name
-        try:
-            stored = await self._client.get(NODES, "", name)
-        except NotFound as error:
-            if not is_about(error, name):
-                raise
+        stored = await live(self._client, NODES, "", node.metadata.name)
+        if stored is None:
             return None
         if is_back(stored) and self._clock.monotonic() - due < _RECOVERY:
             return Requeue(_LOSES_TAINTS, "the node is ready again")
         if no_execute(stored.spec.taints) != no_execute(node.spec.taints):
             return Requeue(_STALE, "the cache shows old taints of the node")
         return None
-
-    def _close(self, key: str, eviction: Eviction) -> None:
-        """Keep an evicted pod until the cache shows its deletion."""
-        if self._pods.by_key(key) is None:
-            self._evictions.pop(key, None)
-        else:
-            self._evictions[key] = replace(eviction, is_done=True)
 
     def _cancel(self, key: str) -> None:
         """Forget an eviction; record an event that cancels it, unless it was done.

@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from controller_manager.api.conditions import true_condition
 from controller_manager.api.core.scheduling import NO_EXECUTE, Taint, Toleration
 from controller_manager.api.core.v1 import Node
 from controller_manager.control.scheduling import tolerates
@@ -18,7 +19,6 @@ Taints = tuple[Taint, ...]
 _HEALTH: Final = frozenset(
     ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 )
-_NONE: Final[tuple[Toleration, ...]] = ()
 
 
 class Eviction(Struct, frozen=True):
@@ -56,7 +56,7 @@ def used_tolerations(
     """
     used = []
     for taint in taints:
-        for each in tolerations or _NONE:
+        for each in tolerations or ():
             if tolerates(each, taint, compares_numbers=compares_numbers):
                 used.append(each)
                 break
@@ -70,12 +70,8 @@ def tolerated_seconds(used: Iterable[Toleration]) -> int | None:
 
     A negative time counts as 0 (getMinTolerationTime).
     """
-    limits = [
-        max(0, each.toleration_seconds)
-        for each in used
-        if each.toleration_seconds is not None
-    ]
-    return min(limits, default=None)
+    limits = [each.toleration_seconds for each in used]
+    return min((max(0, each) for each in limits if each is not None), default=None)
 
 
 def plan(
@@ -120,10 +116,8 @@ def is_back(node: Node) -> bool:
     The node lifecycle controller has not removed them yet.
     """
     keys = {each.key for each in no_execute(node.spec.taints)}
-    return keys <= _HEALTH and any(
-        each.type == "Ready" and each.status == "True"
-        for each in node.status.conditions or ()
-    )
+    is_ready = true_condition(node.status.conditions, "Ready") is not None
+    return keys <= _HEALTH and is_ready
 
 
 def _identities(taints: Taints) -> set[tuple[str, str]]:
