@@ -5,9 +5,8 @@ from typing import Any, ClassVar, Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from controller_manager.api.conditions import true_condition
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import is_deleting
+from controller_manager.api.meta import is_deleting, true_condition
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import NotFound, is_about

@@ -1,13 +1,13 @@
 """node-ipam-controller: gives every node a range of addresses for its pods."""
 
-from controller_manager.api.core.v1 import NODES, PODS
+from controller_manager.api.core.v1 import NODES
+from controller_manager.control.node_controller import PERMISSIONS, SERVICE_ACCOUNT
 from controller_manager.informers.reads import Reads
 from controller_manager.options.checks import at_most_two
 from controller_manager.options.config import Config
 from controller_manager.options.controller_options import ControllerOptions, option
 from controller_manager.options.flag import Flag
 from controller_manager.runtime.descriptor import Descriptor
-from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
 
 class NodeIPAMOptions(ControllerOptions):
@@ -66,14 +66,7 @@ CONTROLLER = Descriptor(
     reads=(Reads(NODES, "spec.podCIDR", "spec.podCIDRs"),),
     options=NodeIPAMOptions,
     lacks=_lacks,
-    # The role that it shares with the node lifecycle controller.
-    permissions=(
-        allow(NODES, "delete", "get", "list", "patch", "update", "watch"),
-        allow(NODES, "patch", "update", subresource="status"),
-        allow(PODS, "patch", "update", subresource="status"),
-        allow(PODS, "delete", "get", "list", "watch"),
-        *RECORD_EVENTS,
-    ),
+    permissions=PERMISSIONS,
     metrics=(
         "node_ipam_controller_cidrset_allocation_tries_per_request",
         "node_ipam_controller_cidrset_cidrs_allocations_total",
@@ -83,5 +76,5 @@ CONTROLLER = Descriptor(
         "running_managed_controllers",
     ),
     component="cidrAllocator",
-    service_account="node-controller",
+    service_account=SERVICE_ACCOUNT,
 )

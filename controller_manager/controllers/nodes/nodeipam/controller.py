@@ -6,38 +6,24 @@ from typing import Final, NoReturn
 from controller_manager.api.core.v1 import NODES, Node
 from controller_manager.api.meta import is_deleting, metadata_of
 from controller_manager.client.events.recorder import NORMAL
-from controller_manager.client.rest.errors import (
-    APIError,
-    Conflict,
-    Invalid,
-    NotFound,
-    ProtocolError,
-    TransportError,
-)
+from controller_manager.client.rest import errors
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 from controller_manager.runtime.worker import Workers
 
-from . import NodeIPAMOptions
-from .ranges import (
-    NodeIPAMMetrics,
-    NodeRanges,
-    RangeAllocator,
-    parse_network,
-    read_settings,
-)
+from . import NodeIPAMOptions, ranges
 
+_ERRORS: Final = (errors.APIError, errors.TransportError, errors.ProtocolError)
 _RETRY: Final = 1.0
 """Seconds until the nodes are listed again, or a key is reconciled again."""
 
 
 def _may_need_ranges(old: Node, new: Node) -> bool:
     """Tell whether a node has other ranges or another uid; False for a heartbeat."""
-    return old.spec.pod_cidrs != new.spec.pod_cidrs or (
-        old.metadata.uid != new.metadata.uid
-    )
+    is_same = old.metadata.uid == new.metadata.uid
+    return not is_same or old.spec.pod_cidrs != new.spec.pod_cidrs
 
 
 class NodeIPAMReconciler(Reconciler[Node]):
@@ -57,29 +43,25 @@ class NodeIPAMReconciler(Reconciler[Node]):
         """Read the flags; raises InvalidConfiguration, which names one of them."""
         super().__init__(context)
         config = context.config
-        settings = read_settings(config.pod_ranges, config.of(NodeIPAMOptions))
+        settings = ranges.read_settings(config.pod_ranges, config.of(NodeIPAMOptions))
         for text in settings.unread:
             self.logger.warning(
                 "Ignored an entry that is not a range of addresses",
                 flag="--service-cluster-ip-range",
                 entry=text,
             )
-        self._metrics = context.metrics.of(NodeIPAMMetrics)
-        self._allocator = RangeAllocator(settings, self._metrics)
+        self._metrics = context.metrics.of(ranges.NodeIPAMMetrics)
+        self._allocator = ranges.RangeAllocator(settings, self._metrics)
         self._waiting: dict[str, None] = {}
-        """The names of the nodes that wait for a free range, in the order of waiting.
-        """
+        """The names of the nodes that wait for a free range, the first one first."""
         self._reported: dict[str, str] = {}
         """The uids of the nodes whose invalid ranges were reported, by name."""
 
     def make_workers(self) -> Workers:
         """Return the workers; they start after all nodes were read."""
+        start, ready = self.enqueue_all, self._list_nodes
         return self.context.workers(
-            self.queue,
-            self._sync,
-            self.workers,
-            on_start=self.enqueue_all,
-            ready=self._list_nodes,
+            self.queue, self._sync, self.workers, on_start=start, ready=ready
         )
 
     async def reconcile(self, node: Node) -> Outcome:
@@ -139,7 +121,7 @@ class NodeIPAMReconciler(Reconciler[Node]):
                     for node in page.items:
                         self._store_ranges(node)
                 break
-            except (APIError, TransportError, ProtocolError) as error:
+            except _ERRORS as error:
                 self.logger.warning("Nodes not listed, trying again", err=str(error))
             await asyncio.sleep(_RETRY)
         for name in self._allocator.names:
@@ -150,24 +132,25 @@ class NodeIPAMReconciler(Reconciler[Node]):
         """Store the ranges that a node has; report invalid ones, once."""
         metadata = node.metadata
         texts = _texts_of(node)
-        ranges, wrong = [], []
-        for text in texts:
-            try:
-                ranges.append(parse_network(text))
-            except ValueError:
-                wrong.append(text)
         if not texts:
             return
-        wrong += [str(each) for each in ranges if self._allocator.is_outside(each)]
+        networks, wrong = [], []
+        for text in texts:
+            try:
+                networks.append(ranges.parse_network(text))
+            except ValueError:
+                wrong.append(text)
+        wrong += [str(each) for each in networks if self._allocator.is_outside(each)]
         self._report(node, "Ranges of a node are outside of --cluster-cidr", wrong)
-        if self._allocator.hold(metadata.name, NodeRanges(metadata.uid, tuple(ranges))):
+        assigned = ranges.NodeRanges(metadata.uid, tuple(networks))
+        if self._allocator.hold(metadata.name, assigned):
             self._report(node, "Ranges of a node are in use elsewhere, too", texts)
 
-    def _report(self, node: Node, message: str, ranges: list[str]) -> None:
+    def _report(self, node: Node, message: str, texts: list[str]) -> None:
         name, uid = node.metadata.name, node.metadata.uid
-        if ranges and self._reported.get(name) != uid:
+        if texts and self._reported.get(name) != uid:
             self._reported[name] = uid
-            self.logger.warning(message, node=name, podCIDRs=",".join(ranges))
+            self.logger.warning(message, node=name, podCIDRs=",".join(texts))
 
     def _report_exhausted(self, node: Node) -> NoReturn:
         name = node.metadata.name
@@ -180,7 +163,7 @@ class NodeIPAMReconciler(Reconciler[Node]):
         if self._waiting and not self._allocator.is_exhausted:
             self.queue.add(next(iter(self._waiting)))
 
-    async def _assign(self, node: Node, assigned: NodeRanges) -> None:
+    async def _assign(self, node: Node, assigned: ranges.NodeRanges) -> None:
         """Write the ranges into the node; after a failure they stay reserved for it."""
         metadata = node.metadata
         texts = [str(each) for each in assigned.ranges]
@@ -190,15 +173,14 @@ class NodeIPAMReconciler(Reconciler[Node]):
         }
         try:
             await self.client.patch(metadata_of(NODES), "", metadata.name, patch)
-        except (NotFound, Conflict, Invalid) as error:
-            # The node is gone, another node has its name, or another client gave it a
-            # range.
+        except (errors.NotFound, errors.Conflict, errors.Invalid) as error:
+            # The node is gone or another one, or another client gave it a range.
             live = await self._read(metadata.name)
             if live is None or live.metadata.uid != metadata.uid or _texts_of(live):
                 return
             self._event(node, "CIDRAssignmentFailed")
             raise SyncError(str(error)) from error
-        except APIError:
+        except errors.APIError:
             self._event(node, "CIDRAssignmentFailed")
             raise
 
@@ -206,7 +188,7 @@ class NodeIPAMReconciler(Reconciler[Node]):
         """Read a node from the API server; store its ranges, or free them if gone."""
         try:
             live = await self.client.get(NODES, "", name)
-        except NotFound:
+        except errors.NotFound:
             self._allocator.release(name)
             return None
         assigned = self._allocator.ranges_of(name)

@@ -36,11 +36,8 @@ _PREFIX: Final = "node_ipam_controller"
 _LABELS: Final = ("clusterCIDR",)
 _TRIES: Final = (1, 5, 25, 125, 625)
 
-_MANY: Final = 255
-_ONE_MORE: Final = bytes(min(count + 1, _MANY) for count in range(256))
-_ONE_LESS: Final = bytes(
-    count - 1 if 0 < count < _MANY else count for count in range(256)
-)
+_ONE_MORE: Final = bytes((*range(1, 256), 255))
+_ONE_LESS: Final = bytes((0, *range(254), 255))
 """The next number of holders for each number. A range with 255 holders stays taken."""
 
 
@@ -182,16 +179,12 @@ class CIDRSet:
         self.network = network
         self.size = 1 << (mask_size - network.prefixlen)
         """The number of parts."""
-
         self.taken = 0
         """The number of parts that have a holder."""
-
         self._mask_size = mask_size
+        self._shift = network.max_prefixlen - mask_size
         self._holders = bytearray()
-        """The number of holders of each part, up to the last part that ever had a
-        holder.
-        """
-
+        """The number of holders of each part, up to the last one that ever had one."""
         self._next = 0
 
     @property
@@ -252,10 +245,6 @@ class CIDRSet:
             self._index(min(int(network[-1]), int(self.network[-1]))) + 1,
         )
 
-    @property
-    def _shift(self) -> int:
-        return self.network.max_prefixlen - self._mask_size
-
     def _index(self, address: int) -> int:
         return (address - int(self.network[0])) >> self._shift
 
@@ -269,30 +258,27 @@ class NodeIPAMMetrics:
     """The ``node_ipam_controller_*`` metrics, and whether the controller runs."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._allocations = Counter(
-            f"{_PREFIX}_cidrset_cidrs_allocations_total",
+
+        def counter(name: str, text: str) -> Counter:
+            return Counter(f"{_PREFIX}_{name}", text, _LABELS, registry=registry)
+
+        def gauge(name: str, text: str) -> Gauge:
+            return Gauge(f"{_PREFIX}_{name}", text, _LABELS, registry=registry)
+
+        self._allocations = counter(
+            "cidrset_cidrs_allocations_total",
             "Counter measuring total number of CIDR allocations.",
-            _LABELS,
-            registry=registry,
         )
-        self._releases = Counter(
-            f"{_PREFIX}_cidrset_cidrs_releases_total",
+        self._releases = counter(
+            "cidrset_cidrs_releases_total",
             "Counter measuring total number of CIDR releases.",
-            _LABELS,
-            registry=registry,
         )
         # Upstream's name has the letters in this order.
-        self._most = Gauge(
-            f"{_PREFIX}_cirdset_max_cidrs",
-            "Maximum number of CIDRs that can be allocated.",
-            _LABELS,
-            registry=registry,
+        self._most = gauge(
+            "cirdset_max_cidrs", "Maximum number of CIDRs that can be allocated."
         )
-        self._usage = Gauge(
-            f"{_PREFIX}_cidrset_usage_cidrs",
-            "Gauge measuring percentage of allocated CIDRs.",
-            _LABELS,
-            registry=registry,
+        self._usage = gauge(
+            "cidrset_usage_cidrs", "Gauge measuring percentage of allocated CIDRs."
         )
         self._tries = Histogram(
             f"{_PREFIX}_cidrset_allocation_tries_per_request",
@@ -301,7 +287,6 @@ class NodeIPAMMetrics:
             buckets=_TRIES,
             registry=registry,
         )
-
         self._running = Gauge(
             "running_managed_controllers",
             "Indicates where instances of a controller are currently running",
@@ -352,9 +337,8 @@ class RangeAllocator:
 
     def __init__(self, settings: Settings, metrics: NodeIPAMMetrics) -> None:
         self._metrics = metrics
-        self._sets = [
-            CIDRSet(each.network, each.mask_size) for each in settings.cluster
-        ]
+        ranges = settings.cluster
+        self._sets = [CIDRSet(each.network, each.mask_size) for each in ranges]
         self._assigned: dict[str, NodeRanges] = {}
         for each in self._sets:
             metrics.made(each)

@@ -1,9 +1,4 @@
-"""Checks all pods, and deletes the chosen ones (gc_controller.go).
-
-Metrics of the pod garbage collector, with upstream's names.
-
-Chooses the pods that the pod garbage collector deletes (gc_controller.go).
-"""
+"""Chooses the pods that nothing else deletes, and deletes them (gc_controller.go)."""
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,19 +7,12 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry, Counter
 
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
-from controller_manager.api.meta import is_deleting, key_of, metadata_of
+from controller_manager.api.meta import is_deleting, key_of, metadata_of, true_condition
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.scalars import format_time
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import DeleteOptions
-from controller_manager.client.rest.errors import (
-    APIError,
-    Conflict,
-    NotFound,
-    ProtocolError,
-    TransportError,
-    gravest,
-    is_about,
-)
+from controller_manager.control.owner_reads import live
 from controller_manager.control.pod_indexes import PODS_BY_NODE
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
@@ -40,7 +28,6 @@ from . import PodGCOptions
 
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 _ALIVE: Final = frozenset(("Pending", "Running", "Unknown"))
-_EVICTED: Final = "Evicted"
 
 
 def may_be_collected(pod: Pod, nodes: Mapping[str, Node]) -> bool:
@@ -49,14 +36,6 @@ def may_be_collected(pod: Pod, nodes: Mapping[str, Node]) -> bool:
         pod.status.phase not in _ALIVE
         or is_deleting(pod)
         or bool(pod.spec.node_name and pod.spec.node_name not in nodes)
-    )
-
-
-def is_disrupted(pod: Pod) -> bool:
-    """Tell whether the condition DisruptionTarget is true; then its time is kept."""
-    return any(
-        each.type == "DisruptionTarget" and each.status == "True"
-        for each in pod.status.conditions or ()
     )
 
 
@@ -73,7 +52,7 @@ def terminated_above_threshold(pods: Iterable[Pod], threshold: int) -> list[Pod]
 
 
 def _order(pod: Pod) -> tuple[bool, str, str]:
-    evicted = pod.status.phase == "Failed" and pod.status.reason == _EVICTED
+    evicted = pod.status.phase == "Failed" and pod.status.reason == "Evicted"
     return not evicted, pod.metadata.creation_timestamp or "", pod.metadata.name
 
 
@@ -85,26 +64,15 @@ def terminating_out_of_service(
     Such a node is not ready, and it has the taint out-of-service, so its kubelet will
     not end its pods.
     """
-    return sorted(
-        (
-            pod
-            for pod in pods
-            if is_deleting(pod)
-            and (node := nodes.get(pod.spec.node_name)) is not None
-            and _is_out_of_service(node)
-        ),
-        key=_order,
-    )
+    terminating = [pod for pod in pods if is_deleting(pod)]
+    found = [pod for pod in terminating if _is_down(nodes.get(pod.spec.node_name))]
+    return sorted(found, key=_order)
 
 
-def _is_out_of_service(node: Node) -> bool:
-    ready = any(
-        each.type == "Ready" and each.status == "True"
-        for each in node.status.conditions or ()
-    )
-    return not ready and any(
-        each.key == _OUT_OF_SERVICE for each in node.spec.taints or ()
-    )
+def _is_down(node: Node | None) -> bool:
+    if node is None or true_condition(node.status.conditions, "Ready") is not None:
+        return False
+    return any(each.key == _OUT_OF_SERVICE for each in node.spec.taints or ())
 
 
 def unscheduled_terminating(pods: Sequence[Pod]) -> list[Pod]:
@@ -121,26 +89,19 @@ class PodGCMetrics:
     """The ``pod_gc_collector_*`` metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._deletions = Counter(
+        labels = ("namespace", "reason")
+        self.deletions = Counter(
             "pod_gc_collector_force_delete_pods_total",
             "Number of pods that were to be deleted by force",
-            ["namespace", "reason"],
+            labels,
             registry=registry,
         )
-        self._errors = Counter(
+        self.errors = Counter(
             "pod_gc_collector_force_delete_pod_errors_total",
             "Number of pods that could not be deleted by force",
-            ["namespace", "reason"],
+            labels,
             registry=registry,
         )
-
-    def deleting(self, namespace: str, reason: str) -> None:
-        """Count a pod that is about to be deleted."""
-        self._deletions.labels(namespace, reason).inc()
-
-    def failed(self, namespace: str, reason: str) -> None:
-        """Count a pod that could not be deleted."""
-        self._errors.labels(namespace, reason).inc()
 
 
 _PERIOD: Final = 20.0
@@ -193,15 +154,14 @@ class PodGarbageCollector:
         pods = await self._pods_to_check(nodes)
         for name in missing_nodes(pods, nodes):
             self.nodes.add_after(name, _QUARANTINE)
-        problems = [
-            *await self._delete_all(
-                terminated_above_threshold(pods, self._threshold), "terminated"
-            ),
-            *await self._delete_all(
-                terminating_out_of_service(pods, nodes), "out-of-service"
-            ),
-            *await self._delete_all(unscheduled_terminating(pods), "unscheduled"),
-        ]
+        chosen = (
+            ("terminated", terminated_above_threshold(pods, self._threshold)),
+            ("out-of-service", terminating_out_of_service(pods, nodes)),
+            ("unscheduled", unscheduled_terminating(pods)),
+        )
+        problems: list[SyncError] = []
+        for why, some in chosen:
+            problems += await self._delete_all(some, why)
         for problem in problems:
             self._logger.error("Pod not deleted", err=str(problem))
 
@@ -231,38 +191,25 @@ class PodGarbageCollector:
         }
         if problems := await self._delete_all(orphans, "orphaned", condition):
             text = "; ".join(map(str, problems))
-            raise SyncError(text) from gravest(problems)
+            raise SyncError(text) from errors.gravest(problems)
         return DONE
 
     async def _is_gone(self, name: str) -> bool:
         """Tell whether the API server has no node of this name.
 
-        Raises NotFound if the API server did not find the path: then the node may
-        exist.
+        Raises NotFound if the API server did not find the path: the node may exist.
         """
-        try:
-            await self._client.get(NODES, "", name)
-        except NotFound as error:
-            if not is_about(error, name):
-                raise
-            return True
-        return False
+        return await live(self._client, NODES, "", name) is None
 
     async def _delete_all(
-        self,
-        pods: Sequence[Pod],
-        why: str,
-        condition: dict[str, Any] | None = None,
+        self, pods: Sequence[Pod], why: str, condition: dict[str, Any] | None = None
     ) -> list[SyncError]:
         """Delete pods, some of them concurrently; return the errors."""
         problems: list[SyncError | None] = []
         for start in range(0, len(pods), _AT_ONCE):
-            problems += await asyncio.gather(
-                *(
-                    self._try(pod, why, condition)
-                    for pod in pods[start : start + _AT_ONCE]
-                )
-            )
+            batch = pods[start : start + _AT_ONCE]
+            tries = (self._try(pod, why, condition) for pod in batch)
+            problems += await asyncio.gather(*tries)
         return [problem for problem in problems if problem]
 
     async def _try(
@@ -283,38 +230,29 @@ class PodGarbageCollector:
         Without the mark, the status of a pod without a kubelet would stay Running.
         """
         metadata = pod.metadata
-        self._metrics.deleting(metadata.namespace, why)
+        self._metrics.deletions.labels(metadata.namespace, why).inc()
         self._logger.v(2).info("Deleting a pod", pod=key_of(pod), why=why)
         try:
             if not is_terminal(pod):
                 await self._mark_failed(pod, condition)
             options = DeleteOptions(grace_period_seconds=0, uid=metadata.uid)
             await self._client.delete(PODS, metadata.namespace, metadata.name, options)
-        except (NotFound, Conflict):
+        except (errors.NotFound, errors.Conflict):
             return  # the pod is gone, or another pod has its name now
-        except (APIError, TransportError, ProtocolError) as error:
-            self._metrics.failed(metadata.namespace, why)
+        except (errors.APIError, errors.TransportError, errors.ProtocolError) as error:
+            self._metrics.errors.labels(metadata.namespace, why).inc()
             msg = f"{key_of(pod)}: {error}"
             raise SyncError(msg) from error
 
     async def _mark_failed(self, pod: Pod, condition: dict[str, Any] | None) -> None:
-        status: dict[str, Any] = {"phase": "Failed"}
-        observed = (
-            {"observedGeneration": pod.metadata.generation}
-            if pod.metadata.generation
-            else {}
-        )
-        status |= observed
+        generation = pod.metadata.generation
+        observed = {"observedGeneration": generation} if generation else {}
+        status: dict[str, Any] = {"phase": "Failed", **observed}
         if condition is not None:
             stamped = {**condition, "lastProbeTime": None, **observed}
-            if not is_disrupted(pod):
+            if true_condition(pod.status.conditions, "DisruptionTarget") is None:
                 stamped["lastTransitionTime"] = format_time(self._clock.now())
             status["conditions"] = [stamped]
-        metadata = pod.metadata
-        await self._client.patch(
-            metadata_of(PODS),
-            metadata.namespace,
-            metadata.name,
-            {"metadata": {"uid": metadata.uid}, "status": status},
-            subresource="status",
-        )
+        where = (metadata_of(PODS), pod.metadata.namespace, pod.metadata.name)
+        patch = {"metadata": {"uid": pod.metadata.uid}, "status": status}
+        await self._client.patch(*where, patch, subresource="status")

@@ -9,9 +9,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller_manager.api.conditions import true_condition
 from controller_manager.api.core.scheduling import NO_EXECUTE, Taint, Toleration
 from controller_manager.api.core.v1 import Node
+from controller_manager.api.meta import true_condition
 from controller_manager.control.scheduling import tolerates
 
 Taints = tuple[Taint, ...]

@@ -18,8 +18,8 @@ from controller_manager.api.core.v1 import (
     PodResourceClaimStatus,
 )
 from controller_manager.api.dynamicresources.v1 import ClaimConsumer, ResourceClaim
+from controller_manager.api.meta import AnyResource
 from controller_manager.api.pods import is_terminal
-from controller_manager.api.resource import AnyResource
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.indexes import Index
