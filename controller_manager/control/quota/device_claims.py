@@ -42,10 +42,9 @@ def tracks(name: str, extended_resources: Mapping[str, str] | None) -> bool:
     if extended_resources is None:
         return True
     resource = name.removeprefix(resources.REQUESTS)
-    if resource.startswith(resources.DEVICE_CLASS_PREFIX):
-        return (
-            resource.removeprefix(resources.DEVICE_CLASS_PREFIX) in extended_resources
-        )
+    device_class = resource.removeprefix(resources.DEVICE_CLASS_PREFIX)
+    if device_class != resource:
+        return device_class in extended_resources
     return resource in extended_resources.values()
 
 
@@ -98,9 +97,8 @@ def _extended(
         device_class = name.removesuffix(_BY_CLASS)
         if device_class in ("", name):
             continue
-        charged[resources.REQUESTS + resources.DEVICE_CLASS_PREFIX + device_class] = (
-            number
-        )
+        own = resources.DEVICE_CLASS_PREFIX + device_class
+        charged[resources.REQUESTS + own] = number
         if resource := extended_resources.get(device_class):
             charged[resources.REQUESTS + resource] = number
     rest = {
@@ -111,16 +109,11 @@ def _extended(
 
 def pod_of(claim: ResourceClaim) -> tuple[str, str]:
     """Return name and uid of the pod for which a claim was made, "" and "" for none."""
-    annotations = claim.metadata.annotations
-    owner = controller_of(claim)
-    if (
-        annotations is None
-        or annotations.extended_resource_claim != "true"
-        or owner is None
-        or (owner.api_version, owner.kind) != ("v1", "Pod")
-    ):
-        return "", ""
-    return owner.name, owner.uid
+    annotations, owner = claim.metadata.annotations, controller_of(claim)
+    is_extended = annotations and annotations.extended_resource_claim == "true"
+    if is_extended and owner and (owner.api_version, owner.kind) == ("v1", "Pod"):
+        return owner.name, owner.uid
+    return "", ""
 
 
 def stands_for(claim: ResourceClaim, pod: Pod, claims: Iterable[ResourceClaim]) -> bool:

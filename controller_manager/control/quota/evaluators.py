@@ -23,22 +23,15 @@ from controller_manager.api.quantity import Quantity, parse_quantity
 
 from . import device_claims, pods, scopes
 from .pods import is_resize_infeasible, resized_statuses
-from .resources import Amounts, count_name, names_of_count
+from .resources import Amounts, names_of_count
 
-_SERVICES: Final = "services"
+_ONE: Final = Quantity.of(1)
+
 NODE_PORTS: Final = "services.nodeports"
 LOAD_BALANCERS: Final = "services.loadbalancers"
-
-_SERVICE_COUNT: Final = count_name("services", "")
-_ONE: Final = Quantity.of(1)
 _TRACKED_OF_SERVICE: Final = frozenset(
-    (_SERVICE_COUNT, _SERVICES, NODE_PORTS, LOAD_BALANCERS)
+    (*("count/services", "services"), NODE_PORTS, LOAD_BALANCERS)
 )
-
-
-def tracks_service(name: str) -> bool:
-    """Tell whether services are charged for a resource."""
-    return name in _TRACKED_OF_SERVICE
 
 
 def service_usage(service: Service) -> Amounts:
@@ -55,8 +48,8 @@ def service_usage(service: Service) -> Amounts:
     else:
         node_ports = len(ports) if is_balancer or spec.type == "NodePort" else 0
     return {
-        _SERVICE_COUNT: _ONE,
-        _SERVICES: _ONE,
+        "count/services": _ONE,
+        "services": _ONE,
         NODE_PORTS: Quantity.of(node_ports),
         LOAD_BALANCERS: Quantity.of(int(is_balancer)),
     }
@@ -66,7 +59,7 @@ _VOLUME_CLAIMS: Final = "persistentvolumeclaims"
 _STORAGE: Final = "requests.storage"
 _BY_CLASS: Final = ".storageclass.storage.k8s.io/"
 
-_CLAIM_COUNT: Final = count_name("persistentvolumeclaims", "")
+_CLAIM_COUNT: Final = "count/persistentvolumeclaims"
 _TRACKED_OF_CLAIM: Final = frozenset((_CLAIM_COUNT, _VOLUME_CLAIMS, _STORAGE))
 _SUFFIXES: Final = (_BY_CLASS + _VOLUME_CLAIMS, _BY_CLASS + _STORAGE)
 
@@ -87,11 +80,9 @@ def claim_usage(claim: PersistentVolumeClaim) -> Amounts:
         usage[_STORAGE] = size
     if storage_class := storage_class_of(claim):
         by_class = storage_class + _BY_CLASS
-        usage |= {
-            by_class + name: usage[name]
-            for name in (_VOLUME_CLAIMS, _STORAGE)
-            if name in usage
-        }
+        usage[by_class + _VOLUME_CLAIMS] = _ONE
+        if size is not None:
+            usage[by_class + _STORAGE] = size
     return usage
 
 
@@ -115,28 +106,8 @@ def _whole_bytes(amount: Quantity) -> Quantity:
     return amount if whole == amount else whole
 
 
-def _meets_none(_requirement: scopes.Requirement, _obj: object) -> bool:
-    return False
-
-
-def _nothing_is_missing(_obj: object, _limited: Iterable[str]) -> str:
-    return ""
-
-
-def _never(_old: object, _new: object) -> bool:
-    return False
-
-
 def _always(_old: object, _new: object) -> bool:
     return True
-
-
-def _changes_deadline(old: Pod, new: Pod) -> bool:
-    return scopes.has_deadline(old) != scopes.has_deadline(new)
-
-
-def _no_shape(_obj: object, _now: datetime) -> Hashable | None:
-    return None
 
 
 class Evaluator(Struct, frozen=True):
@@ -162,11 +133,11 @@ class Evaluator(Struct, frozen=True):
     tracks: Callable[[str], bool]
     usage: Callable[[Any, datetime], Amounts]
     footprint: Callable[[Any, datetime], Any]
-    meets: Callable[[scopes.Requirement, Any], bool] = _meets_none
-    missing: Callable[[Any, Iterable[str]], str] = _nothing_is_missing
-    charges_update: Callable[[Any, Any], bool] = _never
+    meets: Callable[[scopes.Requirement, Any], bool] = lambda _, __: False
+    missing: Callable[[Any, Iterable[str]], str] = lambda _, __: ""
+    charges_update: Callable[[Any, Any], bool] = lambda _, __: False
     charged_subresources: tuple[str, ...] = ()
-    shape: Callable[[Any, datetime], Hashable | None] = _no_shape
+    shape: Callable[[Any, datetime], Hashable | None] = lambda _, __: None
 
     @property
     def group_resource(self) -> str:
@@ -221,7 +192,9 @@ def pod_evaluator(*, pod_level: bool) -> Evaluator:
             requirement, pod, pod_level=pod_level
         ),
         lambda pod, limited: pods.missing_statements(pod, limited, pod_level=pod_level),
-        charges_update=_changes_deadline,
+        charges_update=lambda old, new: (
+            scopes.has_deadline(old) != scopes.has_deadline(new)
+        ),
         charged_subresources=("resize",),
         shape=_shape_of_pod,
     )
@@ -230,7 +203,7 @@ def pod_evaluator(*, pod_level: bool) -> Evaluator:
 SERVICE_EVALUATOR: Final = Evaluator(
     SERVICES.group,
     SERVICES.plural,
-    tracks_service,
+    _TRACKED_OF_SERVICE.__contains__,
     lambda service, _: service_usage(service),
     lambda service, _: service_usage(service),
     charges_update=_always,

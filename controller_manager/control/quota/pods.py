@@ -8,6 +8,8 @@ kubelet adds the overhead to them, so quotas would charge for it twice.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Final
 
 from controller_manager.api.core import v1
@@ -26,7 +28,7 @@ from . import resources
 from .scopes import has_deadline
 
 _ONE: Final = Quantity.of(1)
-_COUNT: Final = resources.count_name("pods", "")
+_COUNT: Final = "count/pods"
 _ENDED: Final = ("Failed", "Succeeded")
 _COMPUTE: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
@@ -130,9 +132,8 @@ def missing_statements(pod: v1.Pod, limited: Iterable[str], *, pod_level: bool) 
     if not required or (pod_level and has_pod_level_resources(pod)):
         return ""
     missing: dict[str, set[str]] = {}
-    containers: tuple[v1.Container | v1.InitContainer, ...] = (
-        *(pod.spec.containers or ()),
-        *(pod.spec.init_containers or ()),
+    containers: Iterable[_AnyContainer] = chain(
+        pod.spec.containers or (), pod.spec.init_containers or ()
     )
     for container in containers:
         asked = container.resources
@@ -141,27 +142,26 @@ def missing_statements(pod: v1.Pod, limited: Iterable[str], *, pod_level: bool) 
         )
         for name in required.difference(stated):
             missing.setdefault(name, set()).add(container.name)
-    each = (
+    each = [
         f"{name} for: {','.join(sorted(missing[name]))}" for name in sorted(missing)
-    )
-    return f"must specify {'; '.join(each)}" if missing else ""
+    ]
+    return f"must specify {'; '.join(each)}" if each else ""
 
-
-_INFEASIBLE: Final = "Infeasible"
-_ALWAYS: Final = "Always"
 
 _Texts = Mapping[str, str] | None
 _AnyContainer = v1.Container | v1.InitContainer
 _Of = Callable[[_AnyContainer], _Texts]
 """Returns the resources of a container that are added up."""
 
+_wanted_requests: Final[_Of] = attrgetter("resources.requests")
+_wanted_limits: Final[_Of] = attrgetter("resources.limits")
+
 
 def has_pod_level_resources(pod: v1.Pod) -> bool:
     """Tell whether a pod states cpu, memory or huge pages for itself as a whole."""
     asked = pod.spec.resources
-    return asked is not None and any(
-        map(_fits_a_pod, (*(asked.requests or ()), *(asked.limits or ())))
-    )
+    names = (*(asked.requests or ()), *(asked.limits or ())) if asked else ()
+    return any(map(_fits_a_pod, names))
 
 
 def _fits_a_pod(name: str) -> bool:
@@ -179,7 +179,8 @@ def pod_requests(pod: v1.Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
 
     Raises QuantityError for an invalid quantity.
     """
-    total = _most(pod, _Containers(pod).requests())
+    sums = (_together(pod, each) for each in _Containers(pod).requests())
+    total = resources.larger(sums)
     if pod_level and pod.spec.resources is not None:
         total |= _pod_level(pod.spec.resources.requests)
     return resources.added(total, resources.amounts(pod.spec.overhead))
@@ -191,7 +192,8 @@ def pod_limits(pod: v1.Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
     Overhead is added to existing limits only. `pod_level` is that of
     `pod_requests`. Raises QuantityError for an invalid quantity.
     """
-    total = _most(pod, _Containers(pod).limits())
+    sums = (_together(pod, each) for each in _Containers(pod).limits())
+    total = resources.larger(sums)
     if pod_level and pod.spec.resources is not None:
         total |= _pod_level(pod.spec.resources.limits)
     overhead = resources.amounts(pod.spec.overhead)
@@ -203,17 +205,14 @@ def pod_limits(pod: v1.Pod, *, pod_level: bool = True) -> dict[str, Quantity]:
 
 def _pod_level(stated: _Texts) -> dict[str, Quantity]:
     """Return those of a pod's own resources that may stand at the level of pods."""
-    return {
-        name: each
-        for name, each in resources.amounts(stated).items()
-        if _fits_a_pod(name)
-    }
+    amounts = resources.amounts(stated)
+    return {name: each for name, each in amounts.items() if _fits_a_pod(name)}
 
 
 def is_resize_infeasible(pod: v1.Pod) -> bool:
     """Tell whether the node has refused to resize the pod (IsPodResizeInfeasible)."""
     condition = find_condition(pod.status.conditions, v1.RESIZE_PENDING)
-    return condition is not None and condition.reason == _INFEASIBLE
+    return condition is not None and condition.reason == "Infeasible"
 
 
 def resized_statuses(pod: v1.Pod) -> Iterator[v1.ContainerStatus]:
@@ -253,9 +252,8 @@ class _Containers:
         """Return the same for limits, which are not allocated."""
         if self._is_infeasible:
             return [self._used_limits]
-        return (
-            [_wanted_limits, self._used_limits] if self._statuses else [_wanted_limits]
-        )
+        used = [self._used_limits] if self._statuses else []
+        return [_wanted_limits, *used]
 
     def _allocated(self, container: _AnyContainer) -> _Texts:
         status = self._statuses.get(container.name)
@@ -280,28 +278,16 @@ class _Containers:
         return None if status is None else status.resources
 
 
-def _wanted_requests(container: _AnyContainer) -> _Texts:
-    return container.resources.requests
-
-
-def _wanted_limits(container: _AnyContainer) -> _Texts:
-    return container.resources.limits
-
-
-def _most(pod: v1.Pod, counted: list[_Of]) -> dict[str, Quantity]:
-    return resources.larger(_together(pod, resources_of) for resources_of in counted)
-
-
 def _together(pod: v1.Pod, resources_of: _Of) -> dict[str, Quantity]:
     """Return the most that all containers of a pod need at one time."""
     total: dict[str, Quantity] = {}
     for container in pod.spec.containers or ():
         total = resources.added(total, resources.amounts(resources_of(container)))
-    sidecars: resources.Amounts = resources.NOTHING
-    starting: resources.Amounts = resources.NOTHING
+    sidecars: dict[str, Quantity] = {}
+    starting: dict[str, Quantity] = {}
     for init in pod.spec.init_containers or ():
         needed = resources.amounts(resources_of(init))
-        if init.restart_policy == _ALWAYS:
+        if init.restart_policy == "Always":
             total = resources.added(total, needed)
             sidecars = resources.added(sidecars, needed)
             starting = resources.larger([starting, sidecars])

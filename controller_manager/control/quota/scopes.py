@@ -1,6 +1,7 @@
 """Scopes select the objects of a namespace that a quota counts."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 from typing import Final
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
@@ -36,12 +37,11 @@ def requirements_of(spec: ResourceQuotaSpec) -> Sequence[Requirement]:
 
     A scope without a selector requires that the object is in the scope.
     """
-    scopes = [
+    scopes = (
         Requirement(scope_name=each, operator=EXISTS) for each in spec.scopes or ()
-    ]
+    )
     selector = spec.scope_selector
-    selected = selector.match_expressions if selector is not None else None
-    return [*scopes, *(selected or ())]
+    return [*scopes, *((selector and selector.match_expressions) or ())]
 
 
 def has_deadline(pod: Pod) -> bool:
@@ -60,9 +60,8 @@ def is_best_effort(pod: Pod, *, pod_level: bool) -> bool:
     spec = pod.spec
     if pod_level and spec.resources is not None:
         return not _asks_for_something(spec.resources)
-    containers: tuple[Container | InitContainer, ...] = (
-        *(spec.containers or ()),
-        *(spec.init_containers or ()),
+    containers: Iterable[Container | InitContainer] = chain(
+        spec.containers or (), spec.init_containers or ()
     )
     return not any(_asks_for_something(each.resources) for each in containers)
 

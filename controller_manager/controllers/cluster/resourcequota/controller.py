@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -41,7 +41,7 @@ from controller_manager.runtime.outcome import (
 )
 
 from . import ResourceQuotaOptions, usage
-from .monitors import VERBS, Devices, Monitors, handler_of
+from .monitors import VERBS, Devices, Monitors
 
 _ADMITTED_RECENTLY: Final = 30.0
 """The seconds after a write of a quota in which a new object causes a recount."""
@@ -65,24 +65,14 @@ _TYPED: Final[tuple[AnyResource, ...]] = (PODS, SERVICES, CLAIMS)
 
 def init_resource_quota_controller(context: ControllerContext) -> Controller:
     """Wire the controller (NewController)."""
-    controller = QuotaController(context)
+    of = QuotaController(context)
     count = context.config.of(ResourceQuotaOptions).concurrent_syncs
+    ready = of.wait_for_sync
     return WorkerGroup(
-        *(
-            context.workers(
-                queue, controller.sync, count, start, controller.wait_for_sync
-            )
-            for queue, start in (
-                (controller.primary, controller.enqueue_all),
-                (controller.priority, tuple),
-            )
-        ),
-        context.workers(
-            controller.discoveries, controller.discover, 1, controller.enqueue_discovery
-        ),
-        context.workers(
-            controller.recounts, controller.recount_all, 1, controller.enqueue_recount
-        ),
+        context.workers(of.primary, of.sync, count, of.enqueue_all, ready),
+        context.workers(of.priority, of.sync, count, ready=ready),
+        context.workers(of.discoveries, of.discover, 1, of.enqueue_discovery),
+        context.workers(of.recounts, of.recount_all, 1, of.enqueue_recount),
     )
 
 
@@ -118,11 +108,14 @@ class QuotaController:
             pod_level=context.config.features.is_enabled(POD_LEVEL_RESOURCES)
         )
         self._typed = self._watch_typed(context)
+        has_devices = context.config.features.is_enabled(EXTENDED_RESOURCES)
         self._monitors = Monitors(
             context.informers,
-            self,
+            self._handler_of,
+            # Upstream takes up to 30 s to notice a change of the served resources.
+            lambda: self.discoveries.add_after(_DISCOVERY, ESTABLISHING),
             context.turns,
-            self._devices(context),
+            Devices(context.lister(PODS), self._pods) if has_devices else None,
             context.logger,
             frozenset((each.group, each.plural) for each in _TYPED),
         )
@@ -139,14 +132,16 @@ class QuotaController:
         for resource, evaluator in zip(_TYPED, evaluators, strict=True):
             informer = context.informers.informer(resource)
             source = usage.CachedObjects(evaluator, informer.store, context.turns)
-            informer.add_handler(handler_of(source, self))
+            informer.add_handler(self._handler_of(source))
             sources.append(source)
         return sources
 
-    def _devices(self, context: ControllerContext) -> Devices | None:
-        if not context.config.features.is_enabled(EXTENDED_RESOURCES):
-            return None
-        return Devices(context.lister(PODS), self._pods)
+    def _handler_of(self, source: usage.Source) -> Handler[Any]:
+        return Handler(
+            on_add=lambda obj: self.added(source, obj),
+            on_update=lambda old, new: self.updated(source, old, new),
+            on_delete=lambda obj: self.removed(source, obj),
+        )
 
     def _sources(self) -> Iterator[usage.Source]:
         yield from self._typed
@@ -203,10 +198,8 @@ class QuotaController:
     def updated(self, source: usage.Source, old: KubeObject, new: KubeObject) -> None:
         """Count again if the usage of an object has changed."""
         keys = self._keys(source.evaluator, new)
-        if not keys:
-            return
         now, footprint = self._clock.now(), source.evaluator.footprint
-        if footprint(old, now) != footprint(new, now):
+        if keys and footprint(old, now) != footprint(new, now):
             for key in keys:
                 self.primary.add(key)
 
@@ -216,7 +209,6 @@ class QuotaController:
             self.primary.add(key)
 
     def _keys(self, evaluator: Evaluator, obj: KubeObject) -> list[str]:
-        """Return the keys of the quotas that charge for an object of this kind."""
         return [
             key_of(quota)
             for quota in self._quotas.list(obj.metadata.namespace)
@@ -287,12 +279,6 @@ class QuotaController:
             self.recounts.add_after(_EVERYTHING, self._period)
         yield
 
-    def _count_incomplete(self) -> None:
-        """Enqueue the quotas that lack the usage of a newly synced resource."""
-        for quota in self._quotas.all():
-            if self._lacks_usage(quota):
-                self.priority.add(key_of(quota))
-
     # Resources that the API server serves.
 
     def enqueue_discovery(self) -> Iterator[None]:
@@ -300,17 +286,15 @@ class QuotaController:
         self.discoveries.add(_DISCOVERY)
         yield
 
-    def served_changes(self) -> None:
-        """Discover resources soon; upstream takes up to 30 s to notice a change."""
-        self.discoveries.add_after(_DISCOVERY, ESTABLISHING)
-
     async def discover(self, key: str) -> Outcome:
         """Discover resources, or check which of them are synced."""
         if key == _DISCOVERY:
             failed = await failure_of(self._discover(), REDISCOVER)
             return failed or Done(REDISCOVER)
         if self._monitors.newly_synced():
-            self._count_incomplete()
+            for quota in self._quotas.all():
+                if self._lacks_usage(quota):
+                    self.priority.add(key_of(quota))
         return Done(_UNSYNCED_RECHECK) if self._monitors.unsynced() else DONE
 
     async def _discover(self) -> None:

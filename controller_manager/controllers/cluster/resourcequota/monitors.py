@@ -5,9 +5,9 @@ that they were made for (addExtendedResourceQuota and getVerifiedPodUsage of
 pkg/quota/v1/evaluator/core/resource_claims.go).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -46,7 +46,7 @@ from controller_manager.informers.store import Store
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.turns import Turns
 
-from .usage import CachedObjects, Source, Tally, Unlisted
+from .usage import CachedObjects, Source, Tally
 
 _CLAIMS: Final = (RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.plural)
 _CLASSES: Final = (DEVICE_CLASSES.group, DEVICE_CLASSES.plural)
@@ -56,31 +56,6 @@ VERBS: Final = ("create", "list", "watch", "delete")
 
 Name = tuple[str, str]
 """Group and plural name of a resource."""
-
-
-class Changes(Protocol):
-    """Receives the changes that may cause a recount."""
-
-    def added(self, source: Source, obj: KubeObject) -> None:
-        """Note a new object."""
-
-    def updated(self, source: Source, old: KubeObject, new: KubeObject) -> None:
-        """Note an object that has changed."""
-
-    def removed(self, source: Source, obj: KubeObject) -> None:
-        """Note a deleted object."""
-
-    def served_changes(self) -> None:
-        """Note that the API server may serve other resources soon."""
-
-
-def handler_of(source: Source, changes: Changes) -> Handler[Any]:
-    """Return the handler for objects that a source adds up."""
-    return Handler(
-        on_add=lambda obj: changes.added(source, obj),
-        on_update=lambda old, new: changes.updated(source, old, new),
-        on_delete=lambda obj: changes.removed(source, obj),
-    )
 
 
 def _uid_of_pod(claim: ResourceClaim) -> Iterable[str]:
@@ -111,14 +86,17 @@ class Devices:
         claims.add_index(_BY_POD)
         self._claims = claims
 
-    def class_seen(self, device_class: DeviceClass) -> None:
-        """Note a new or changed device class."""
-        resource = device_class.spec.extended_resource_name or ""
-        self.extended_resources[device_class.metadata.name] = resource
+    def handler(self) -> Handler[DeviceClass]:
+        """Return the handler that notes the resources of device classes."""
 
-    def class_gone(self, device_class: DeviceClass) -> None:
-        """Forget a device class."""
-        self.extended_resources.pop(device_class.metadata.name, None)
+        def seen(device_class: DeviceClass) -> None:
+            resource = device_class.spec.extended_resource_name or ""
+            self.extended_resources[device_class.metadata.name] = resource
+
+        def gone(device_class: DeviceClass) -> None:
+            self.extended_resources.pop(device_class.metadata.name, None)
+
+        return Handler(on_add=seen, on_update=lambda _, new: seen(new), on_delete=gone)
 
     def charged_to_pod(self, claim: ResourceClaim, now: datetime) -> Amounts:
         """Return the usage of the pod for which a claim was made.
@@ -144,36 +122,32 @@ class _Monitor(Struct, frozen=True):
     @property
     def is_synced(self) -> bool:
         """True once all objects and their usage are known."""
-        return (
-            self.registration.is_synced
-            if self.source is None
-            else self.source.is_synced
-        )
+        return (self.source or self.registration).is_synced
 
 
 class Monitors:
     """Watches each resource that discovery lists, by metadata.
 
-    The informers are shared with the garbage collector's monitors. Pods, services and
-    claims are not watched here: the controller has informers for them.
+    The informers are shared with the garbage collector's monitors. `handler_of` returns
+    the handler for the objects of a source; `served_changes` is called when the API
+    server may serve other resources soon. `devices` receives device classes; if it is
+    None, classes have no extended resources. The resources in `others` are not watched
+    here: the controller has informers for them.
     """
 
     def __init__(
         self,
         informers: ControllerInformers,
-        changes: Changes,
+        handler_of: Callable[[Source], Handler[Any]],
+        served_changes: Callable[[], None],
         turns: Turns,
         devices: Devices | None,
         logger: Logger,
         others: frozenset[Name],
     ) -> None:
-        """Take the informers, and the receiver of changes.
-
-        `devices` receives device classes; if it is None, classes have no extended
-        resources. The controller watches the resources in `others` elsewhere.
-        """
         self._informers = informers
-        self._changes = changes
+        self._handler_of = handler_of
+        self._served_changes = served_changes
         self._turns = turns
         self._devices = devices
         self._logger = logger
@@ -181,7 +155,12 @@ class Monitors:
         self._monitors: dict[Name, _Monitor] = {}
         self._reported: set[Name] = set()
         self._versions = SupersededVersions()
-        self._unlisted = self._unlisted_claims()
+        self._unlisted: Source | None = None
+        if devices is not None:
+            # Until claims to devices are discovered they are not listed: quotas may
+            # charge pods for the same resources, so the usage would be too small.
+            unknown = device_claim_evaluator(lambda: None, lambda _, __: {})
+            self._unlisted = Tally(unknown, ())
         informers.read_monitored(RESOURCE_CLAIMS)
         informers.read_monitored(DEVICE_CLASSES)
 
@@ -193,16 +172,6 @@ class Monitors:
         if self._unlisted is not None:
             yield self._unlisted
 
-    def _unlisted_claims(self) -> Source | None:
-        """Return a source for claims to devices that discovery has not found yet.
-
-        Quotas may charge pods for the same extended resources. Without the claims, the
-        usage would be too small.
-        """
-        if self._devices is None:
-            return None
-        return Unlisted(device_claim_evaluator(lambda: None, lambda _, __: {}))
-
     def unsynced(self) -> list[str]:
         """Return the resources that are not synced yet."""
         return [
@@ -211,15 +180,12 @@ class Monitors:
             if not each.is_synced
         ]
 
-    def newly_synced(self) -> list[Source]:
-        """Return the sources that have become synced since the last call."""
-        found = [
-            (name, each.source)
-            for name, each in self._monitors.items()
-            if name not in self._reported and each.is_synced
-        ]
-        self._reported.update(name for name, _ in found)
-        return [source for _, source in found if source is not None]
+    def newly_synced(self) -> bool:
+        """Tell whether a source has become synced since the last call."""
+        synced = {name for name, each in self._monitors.items() if each.is_synced}
+        new = synced - self._reported
+        self._reported |= new
+        return any(self._monitors[name].source is not None for name in new)
 
     async def wait_for_sync(self) -> None:
         """Wait until all watched resources are synced."""
@@ -239,7 +205,7 @@ class Monitors:
         }
         for name, monitor in list(self._monitors.items()):
             version, successor = monitor.resource.api_version, preferred.get(name)
-            latest = successor.api_version if successor is not None else None
+            latest = successor.api_version if successor else None
             is_old = self._versions.supersedes(name, version, latest, now)
             is_served = (version, name[1]) in versions
             if is_old or not (is_served or discovery.is_unread(version)):
@@ -247,9 +213,8 @@ class Monitors:
         for name, served in preferred.items():
             if name not in self._monitors and self._is_wanted(served):
                 self._start(name, served)
-        if _CLAIMS in self._monitors or not discovery.is_unread(
-            RESOURCE_CLAIMS.api_version
-        ):
+        is_unread = discovery.is_unread(RESOURCE_CLAIMS.api_version)
+        if _CLAIMS in self._monitors or not is_unread:
             self._unlisted = None
 
     def _is_wanted(self, served: ServedResource) -> bool:
@@ -270,38 +235,48 @@ class Monitors:
     def _registered(
         self, informer: SharedInformer[Any]
     ) -> tuple[Source | None, Registration[Any]]:
-        """Add the handler of a resource; return its source, if it is counted."""
         resource = informer.resource
-        if (resource.group, resource.plural) == DEFINITIONS:
-            return None, informer.add_handler(
-                definitions_handler(self._changes.served_changes)
-            )
-        if resource == DEVICE_CLASSES:
-            assert self._devices is not None  # noqa: S101 - it is not wanted otherwise
-            return None, informer.add_handler(_classes(self._devices))
+        group, plural = resource.group, resource.plural
+        if (group, plural) == DEFINITIONS:
+            handler = definitions_handler(self._served_changes)
+            return None, informer.add_handler(handler)
+        if resource == DEVICE_CLASSES and self._devices is not None:
+            return None, informer.add_handler(self._devices.handler())
         if resource == RESOURCE_CLAIMS:
             return self._claims_registered(informer)
-        names = names_of_count(resource.group, resource.plural)
-        tally = Tally(count_evaluator(resource.group, resource.plural), names)
-        tally.registration = informer.add_handler(_counting(tally, self._changes))
+        tally = Tally(count_evaluator(group, plural), names_of_count(group, plural))
+        tally.registration = informer.add_handler(self._counting(tally))
         return tally, tally.registration
+
+    def _counting(self, tally: Tally) -> Handler[Any]:
+        """Return a handler that counts objects, and ignores their updates."""
+        handler = self._handler_of(tally)
+
+        def added(obj: KubeObject) -> None:
+            tally.seen(obj)
+            handler.on_add(obj)
+
+        def gone(obj: KubeObject) -> None:
+            tally.gone(obj)
+            handler.on_delete(obj)
+
+        return Handler(on_add=added, on_delete=gone)
 
     def _claims_registered(
         self, informer: SharedInformer[Any]
     ) -> tuple[Source, Registration[Any]]:
-        devices = self._devices
-        if devices is not None:
+        evaluator = device_claim_evaluator(dict, lambda _, __: {})
+        if (devices := self._devices) is not None:
             devices.use_claims(informer.store)
-            known, charged = self._known_classes, devices.charged_to_pod
-            evaluator = device_claim_evaluator(known, charged)
-        else:
-            evaluator = device_claim_evaluator(dict, lambda _, __: {})
+            evaluator = device_claim_evaluator(
+                self._known_classes, devices.charged_to_pod
+            )
 
         def synced() -> bool:
             return registration.is_synced and self._known_classes() is not None
 
         source = CachedObjects(evaluator, informer.store, self._turns, synced)
-        registration = informer.add_handler(handler_of(source, self._changes))
+        registration = informer.add_handler(self._handler_of(source))
         return source, registration
 
     def _known_classes(self) -> Mapping[str, str] | None:
@@ -320,25 +295,3 @@ class Monitors:
         self._logger.v(2).info(
             "Stopped counting", resource=monitor.resource.group_resource
         )
-
-
-def _classes(devices: Devices) -> Handler[Any]:
-    return Handler(
-        on_add=devices.class_seen,
-        on_update=lambda _, new: devices.class_seen(new),
-        on_delete=devices.class_gone,
-    )
-
-
-def _counting(tally: Tally, changes: Changes) -> Handler[Any]:
-    """Return a handler that counts objects, and ignores their updates."""
-
-    def added(obj: KubeObject) -> None:
-        tally.seen(obj)
-        changes.added(tally, obj)
-
-    def gone(obj: KubeObject) -> None:
-        tally.gone(obj)
-        changes.removed(tally, obj)
-
-    return Handler(on_add=added, on_delete=gone)

@@ -42,10 +42,6 @@ class Source(Protocol):
         """
 
 
-def _always() -> bool:
-    return True
-
-
 class CachedObjects:
     """Adds up objects of which the cache has more than their metadata.
 
@@ -58,7 +54,7 @@ class CachedObjects:
         evaluator: Evaluator,
         store: Store[Any],
         turns: Turns,
-        is_synced: Callable[[], bool] = _always,
+        is_synced: Callable[[], bool] = lambda: True,
     ) -> None:
         store.add_index(BY_NAMESPACE)
         self.evaluator = evaluator
@@ -83,39 +79,13 @@ class CachedObjects:
                 turn = await self._turns.wait(turn)
             if requirements and not all(meets(each, obj) for each in requirements):
                 continue
-            self._count(obj, number, groups, now)
+            shape = self.evaluator.shape(obj, now)
+            if shape is not None and shape in groups:
+                groups[shape][1][0] += 1
+            else:
+                usage = self.evaluator.usage(obj, now)
+                groups[number if shape is None else shape] = (usage, [1])
         return _sum(groups.values())
-
-    def _count(
-        self,
-        obj: KubeObject,
-        number: int,
-        groups: dict[Hashable, tuple[resources.Amounts, list[int]]],
-        now: datetime,
-    ) -> None:
-        """Add an object to the group of objects with equal usage."""
-        shape = self.evaluator.shape(obj, now)
-        if shape is not None and shape in groups:
-            groups[shape][1][0] += 1
-            return
-        usage = self.evaluator.usage(obj, now)
-        groups[number if shape is None else shape] = (usage, [1])
-
-
-class Unlisted:
-    """Objects with usage that are not listed yet."""
-
-    is_synced = False
-
-    def __init__(self, evaluator: Evaluator) -> None:
-        self.evaluator = evaluator
-
-    async def total(
-        self, namespace: str, requirements: Sequence[Requirement], now: datetime
-    ) -> resources.Amounts:
-        """Return no usage, since no object is known."""
-        del namespace, requirements, now
-        return resources.NOTHING
 
 
 def _sum(groups: Iterable[tuple[resources.Amounts, list[int]]]) -> resources.Amounts:
@@ -130,12 +100,11 @@ def _sum(groups: Iterable[tuple[resources.Amounts, list[int]]]) -> resources.Amo
 class Tally:
     """Counts objects by namespace as their informer shows them.
 
-    The caches of counted objects have no index by namespace: a number for each
-    namespace is enough.
+    `names` are the resources that count them. It is not synced without a registration.
+    The caches of counted objects have no index by namespace: a number is enough.
     """
 
     def __init__(self, evaluator: Evaluator, names: Sequence[str]) -> None:
-        """Count nothing yet; `names` are the resources that count the objects."""
         self.evaluator = evaluator
         self._names = names
         self._numbers: dict[str, int] = {}
@@ -196,9 +165,9 @@ async def recount(
         except QuantityError as error:
             problems.append(f"{source.evaluator.group_resource}: {error}")
             uncounted.update(names)
-            continue
-        counted.update(dict.fromkeys(names, ZERO))
-        usage = resources.added(usage, total)
+        else:
+            counted.update(dict.fromkeys(names, ZERO))
+            usage = resources.added(usage, total)
     known = counted | resources.masked(usage, counted)
     return {name: known[name] for name in known if name not in uncounted}, problems
 

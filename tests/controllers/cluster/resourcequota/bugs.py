@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from controller_manager.api.core.resources import ResourceQuota, ResourceQuotaStatus
-from controller_manager.control.quota import evaluators, pods
+from controller_manager.control.quota import evaluators, pods, resources
 from controller_manager.control.quota.evaluators import NODE_PORTS
 from controller_manager.control.quota.resources import Amounts, amounts, printed
 from controller_manager.controllers.cluster.resourcequota import usage
@@ -46,7 +46,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, usage, "limits_differ", lambda _, __: False, "counted-at-once"
     ),
     "keep the usage of a limit that is gone": Bug(
-        0, usage, "masked", _keep_all, "counted-at-once"
+        0, resources, "masked", _keep_all, "counted-at-once"
     ),
     "write a status that is there": Bug(1, usage, "status_to_write", _always_write),
     "charge all services for node ports": Bug(

@@ -7,7 +7,6 @@ from typing import Final
 from controller_manager.api.core import secrets
 from controller_manager.api.core.secrets import Secret, decoded
 from controller_manager.api.scalars import parse_time
-from controller_manager.controllers.identity.tokencleaner import controller
 from tests.simulation.planted import Bug
 
 _time_left = secrets.time_left
@@ -35,16 +34,16 @@ def _a_minute(secret: Secret, now: datetime) -> timedelta | None:
 
 BUGS: Final[Mapping[str, Bug]] = {
     "set no timer for a bootstrap token": Bug(
-        0, controller, "time_left", _without_timer, "bootstrap-token-that-expires"
+        0, secrets, "time_left", _without_timer, "bootstrap-token-that-expires"
     ),
     "keep bootstrap tokens that never end": Bug(
         0,
-        controller,
+        secrets,
         "time_left",
         _kept_if_unreadable,
         "bootstrap-token-without-a-readable-end",
     ),
     "delete bootstrap tokens too early": Bug(
-        0, controller, "time_left", _a_minute, "bootstrap-token-that-is-prolonged"
+        0, secrets, "time_left", _a_minute, "bootstrap-token-that-is-prolonged"
     ),
 }

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from controller_manager.api.networking.v1 import ServiceCIDR
-from controller_manager.controllers.network.servicecidr import controller
+from controller_manager.controllers.network.servicecidr import cidrs, controller
 from controller_manager.controllers.network.servicecidr.cidrs import Address
 from controller_manager.controllers.network.servicecidr.controller import (
     ServiceCIDRReconciler,
@@ -37,7 +37,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         "address-that-the-cache-lacks",
     ),
     "rely on a range that goes, too": Bug(
-        0, controller, "successors", _rely_on_any_other, _TWINS
+        0, cidrs, "successors", _rely_on_any_other, _TWINS
     ),
     "release a range at once": Bug(0, controller, "GRACE_PERIOD", 0.0, _TWINS),
     "miss that an address is free": Bug(
