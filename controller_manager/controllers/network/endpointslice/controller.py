@@ -61,16 +61,8 @@ from .slices import (
 from .topology_cache import HintEvent, TopologyHints, is_ready_node
 from .tracker import ServiceTracker, SettledSlices, TrackedService
 
-_FIRST_RETRY: Final = 1.0
-"""Seconds until the first retry of a failed sync; each further delay is doubled."""
-
 _SLICE_DELAY: Final = 1.0
-"""The shortest delay in seconds after another client has changed the slices of a
-service.
-"""
-
-_CAPACITY: Final = "capacity"
-"""The only key of the queue of changed nodes."""
+"""The shortest delay in seconds after another client has changed a slice."""
 
 
 def init_endpoint_slice_controller(context: ControllerContext) -> Controller:
@@ -154,7 +146,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
 
     def backoff(self) -> Backoff:
         """Return delays that begin with one second: a sync may write many slices."""
-        return ExponentialBackoff(_FIRST_RETRY)
+        return ExponentialBackoff(1.0)
 
     def make_capacity_workers(self) -> Workers:
         """Return the worker that checks hints when nodes have changed."""
@@ -192,7 +184,6 @@ class EndpointSliceReconciler(Reconciler[Service]):
             self._pod_changed(key, pod)
 
     def _services_on(self, node: Node) -> list[tuple[str, Pod]]:
-        """Return the keys of the services of each pod of a node."""
         if not self._leads:
             return []
         return [
@@ -204,14 +195,13 @@ class EndpointSliceReconciler(Reconciler[Service]):
     def _capacity_changed(self) -> None:
         self._topology.nodes_changed()
         if self._leads and len(self._topology):
-            self._capacity.add(_CAPACITY)
+            self._capacity.add("capacity")
 
     def _slice_added(self, new: EndpointSlice) -> None:
         if is_managed(new) and not self._tracker.is_own_write(new):
             self._slices_changed(new)
 
     def _slice_updated(self, old: EndpointSlice, new: EndpointSlice) -> None:
-        """Sync the services that had or have a slice that another client changed."""
         if not is_managed(old) and not is_managed(new):
             return
         if not self._tracker.is_own_write(new) and _differ(old, new):
@@ -274,11 +264,13 @@ class EndpointSliceReconciler(Reconciler[Service]):
     def _report_failure(self, service: Service, messages: Sequence[str]) -> None:
         found = list(dict.fromkeys(messages))
         problem = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
-        message = (
-            f"Error updating Endpoint Slices for Service {key_of(service)}: {problem}"
+        self.recorder.event(
+            SERVICES,
+            service,
+            WARNING,
+            "FailedToUpdateEndpointSlices",
+            f"Error updating Endpoint Slices for Service {key_of(service)}: {problem}",
         )
-        reason = "FailedToUpdateEndpointSlices"
-        self.recorder.event(SERVICES, service, WARNING, reason, message)
         self._metrics.synced("error")
 
     async def _sync_slices(self, service: Service) -> _Sync:
@@ -322,7 +314,6 @@ class EndpointSliceReconciler(Reconciler[Service]):
         return tracked, self._times.observe_some(service, present.values(), gone)
 
     def _slices_of(self, key: str) -> Sequence[EndpointSlice]:
-        """Return the slices of a service without those that are being deleted."""
         return [
             each
             for each in self._slices.by_index(BY_SERVICE, key)
@@ -354,22 +345,14 @@ class EndpointSliceReconciler(Reconciler[Service]):
         except slice_writes.SliceWriteError as error:
             sync.failures.append(error)
         settled_slices.finish_sync(changes)
-        self._metrics.planned(planned.added, planned.removed)
-        distribution, by_topology = (
-            hints.distribution_of(service),
-            hints.is_by_topology(service),
-        )
-        self._metrics.finished(changes.count, distribution, by_topology=by_topology)
+        self._metrics.finished(service, planned, changes.count)
         if event is not None:
-            self.recorder.event(
-                SERVICES, service, event.type, event.reason, event.message
-            )
+            self.recorder.event(SERVICES, service, *event)
         return planned
 
     def _backends(
         self, sync: _Sync, names: Iterable[str], address_type: str
     ) -> list[Backend]:
-        """Return the backends of the pods with these names that the service selects."""
         service, found = sync.service, []
         for name in names:
             pod = self._pods.get(service.metadata.namespace, name)
@@ -396,7 +379,6 @@ class EndpointSliceReconciler(Reconciler[Service]):
         changes: SliceActions,
         checked: frozenset[str],
     ) -> tuple[SliceActions, HintEvent | None]:
-        """Return changes with the hints that the service asks for."""
         key = key_of(service)
         if hints.is_by_topology(service):
             return self._topology.add(key, address_type, changes)
@@ -408,7 +390,6 @@ class EndpointSliceReconciler(Reconciler[Service]):
     async def _delete_others(
         self, sync: _Sync, tracked: TrackedService, slices: Sequence[EndpointSlice]
     ) -> None:
-        """Delete the slices of address types that the service does not have."""
         key = key_of(sync.service)
         for each in slices:
             if each.address_type in tracked.settled_slices:
@@ -420,7 +401,6 @@ class EndpointSliceReconciler(Reconciler[Service]):
                 sync.failures.append(error)
 
     async def _check_hints(self, _: str) -> Outcome:
-        """Enqueue the services whose hints do not fit the nodes any more."""
         for key in self._topology.overloaded():
             self.queue.add(key)
         return DONE
@@ -439,14 +419,12 @@ def _differ(old: EndpointSlice, new: EndpointSlice) -> bool:
 _PREFIX: Final = "endpoint_slice_controller"
 _ENDPOINTS: Final = tuple(2**power for power in range(1, 16))
 _CHANGED: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-_OTHER: Final = "ImplementationSpecific"
 
 
 class EndpointSliceMetrics(slice_writes.SliceMetrics):
     """The ``endpoint_slice_controller_*`` metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         super().__init__(registry, _PREFIX)
 
         def histogram(verb: str) -> Histogram:
@@ -486,15 +464,12 @@ class EndpointSliceMetrics(slice_writes.SliceMetrics):
         """Count a sync: success, stale or error."""
         self._syncs.labels(result).inc()
 
-    def planned(self, added: int, removed: int) -> None:
-        """Observe how many endpoints of one address type are added and removed."""
-        self._added.observe(added)
-        self._removed.observe(removed)
-
-    def finished(self, count: int, distribution: str, *, by_topology: bool) -> None:
-        """Observe how many slices of one address type were written."""
-        topology = "Auto" if by_topology else "Disabled"
-        self._changed.labels(topology, distribution).observe(count)
+    def finished(self, service: Service, planned: Plan, count: int) -> None:
+        """Observe the endpoints of one address type, and `count` written slices."""
+        self._added.observe(planned.added)
+        self._removed.observe(planned.removed)
+        topology = "Auto" if hints.is_by_topology(service) else "Disabled"
+        self._changed.labels(topology, hints.distribution_of(service)).observe(count)
 
     def uses(
         self, key: str, by_type: Iterable[Sequence[slice_writes.SliceUsage]], limit: int
@@ -512,9 +487,8 @@ class EndpointSliceMetrics(slice_writes.SliceMetrics):
     def distributes(self, key: str, distribution: str) -> None:
         """Show the traffic distribution of a service, empty for none."""
         if distribution and distribution not in hints.DISTRIBUTIONS:
-            distribution = _OTHER
-        former = self._distribution_of.pop(key, "")
-        if former:
+            distribution = "ImplementationSpecific"
+        if former := self._distribution_of.pop(key, ""):
             self._distributions.labels(former).dec()
         if distribution:
             self._distribution_of[key] = distribution

@@ -11,13 +11,10 @@ from controller_manager.control.endpoints.slices import SliceActions
 
 Hint = Callable[[v1.Endpoint], v1.EndpointHints | None]
 
-PREFER_CLOSE: Final = "PreferClose"
-PREFER_SAME_ZONE: Final = "PreferSameZone"
 PREFER_SAME_NODE: Final = "PreferSameNode"
 
-DISTRIBUTIONS: Final = (PREFER_CLOSE, PREFER_SAME_ZONE, PREFER_SAME_NODE)
+DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", PREFER_SAME_NODE)
 """The values that are known."""
-_AUTO: Final = ("Auto", "auto")
 
 
 def is_by_topology(service: Service) -> bool:
@@ -31,7 +28,7 @@ def is_by_topology(service: Service) -> bool:
         return False
     deprecated = annotations.topology_aware_hints
     mode = annotations.topology_mode if deprecated is None else deprecated
-    return mode in _AUTO
+    return mode in ("Auto", "auto")
 
 
 def distribution_of(service: Service) -> str:
@@ -57,7 +54,7 @@ def with_traffic_hints(
         for each in changes.unchanged
         if each.metadata.name not in checked
         and any(
-            is_ready(one) and one.hints != hint(one) for one in each.endpoints or ()
+            one.hints != hint(one) for one in filter(is_ready, each.endpoints or ())
         )
     ]
     return rehinted(changes, hint, wrong)

@@ -44,12 +44,9 @@ _RESERVED: Final = frozenset((HEADLESS, v1.MANAGED_BY, v1.SERVICE_NAME))
 Ports = tuple[v1.EndpointPort, ...]
 """The ports of a slice, in the order of their names."""
 
-_BOTH: Final = (False, True)
 _CONDITIONS: Final = {
-    (ready, serving, terminating): v1.EndpointConditions(
-        ready=ready, serving=serving, terminating=terminating
-    )
-    for ready, serving, terminating in product(_BOTH, repeat=3)
+    states: v1.EndpointConditions(*states)
+    for states in product((False, True), repeat=3)
 }
 """All conditions that an endpoint may have; endpoints share them."""
 
@@ -86,12 +83,12 @@ class ServicePorts:
 
     def of(self, pod: Pod) -> Ports:
         """Return the ports of the service on a pod, in order."""
-        if self._same is not None:
-            return self._same
-        ports = in_order(pods.endpoint_ports(self._service, pod))
-        if not pods.depends_on_pod(self._service):
+        if self._same is None:
+            ports = in_order(pods.endpoint_ports(self._service, pod))
+            if pods.depends_on_pod(self._service):
+                return ports
             self._same = ports
-        return ports
+        return self._same
 
 
 def endpoint_of(
@@ -102,18 +99,13 @@ def endpoint_of(
     if not addresses:
         return None
     metadata = pod.metadata
-    serving, terminating = is_ready(pod), is_deleting(pod)
-    published = service.spec.publish_not_ready_addresses
-    ready = published or (serving and not terminating)
+    ready = pods.takes_traffic(pod, service)
     return v1.Endpoint(
         addresses=addresses,
-        conditions=_CONDITIONS[ready, serving, terminating],
+        conditions=_CONDITIONS[ready, is_ready(pod), is_deleting(pod)],
         hostname=pod.spec.hostname if pods.has_hostname(pod, service) else None,
         target_ref=ObjectReference(
-            kind=PODS.kind,
-            namespace=metadata.namespace,
-            name=metadata.name,
-            uid=metadata.uid,
+            PODS.kind, metadata.namespace, metadata.name, metadata.uid
         ),
         node_name=pod.spec.node_name or None,
         zone=zone_of(node) or None,
@@ -132,23 +124,18 @@ def is_managed(each: v1.EndpointSlice) -> bool:
 
 def slice_labels(service: Service) -> dict[str, str]:
     """Return the labels of the slices of a service: its own, and the reserved ones."""
-    labels = {
-        key: value for key, value in labels_of(service).items() if key not in _RESERVED
-    }
+    own = {v1.SERVICE_NAME: service.metadata.name, v1.MANAGED_BY: MANAGER}
     if pods.is_headless(service):
-        labels[HEADLESS] = ""
-    return {**labels, v1.SERVICE_NAME: service.metadata.name, v1.MANAGED_BY: MANAGER}
+        own[HEADLESS] = ""
+    copied = labels_of(service).items()
+    return {key: value for key, value in copied if key not in _RESERVED} | own
 
 
 def template_of(service: Service, address_type: str) -> SliceTemplate:
     """Return the template of the slices of a service that have no ports yet."""
-    return SliceTemplate(
-        service.metadata.namespace,
-        controller_reference(service, SERVICES.api_version, SERVICES.kind),
-        slice_labels(service),
-        address_type,
-        (),
-    )
+    owner = controller_reference(service, SERVICES.api_version, SERVICES.kind)
+    namespace, labels = service.metadata.namespace, slice_labels(service)
+    return SliceTemplate(namespace, owner, labels, address_type, ())
 
 
 class Plan(Struct, frozen=True):
@@ -188,26 +175,17 @@ def plan(
     """
     slices = tuple(slices)
     owned = [each for each in slices if is_owned(each, template.owner)]
-    foreign = [each for each in slices if not is_owned(each, template.owner)]
-    groups = _groups(owned, settled, backends)
-    parts = [
-        pack(
-            group.slices,
-            group.desired,
-            replace(template, ports=ports),
-            limit,
-            group.settled,
-        )
-        for ports, group in groups.items()
-        if group.desired or group.settled
-    ]
-    unwanted = [
-        each
-        for group in groups.values()
-        if not group.desired and not group.settled
-        for each in group.slices
-    ]
-    changes = joined((each.changes for each in parts), [*foreign, *unwanted])
+    parts: list[Plan] = []
+    unwanted = [each for each in slices if not is_owned(each, template.owner)]
+    for ports, group in _groups(owned, settled, backends).items():
+        if group.desired or group.settled:
+            of_ports = replace(template, ports=ports)
+            parts.append(
+                pack(group.slices, group.desired, of_ports, limit, group.settled)
+            )
+        else:
+            unwanted += group.slices
+    changes = joined((each.changes for each in parts), unwanted)
     return Plan(
         _with_placeholder(changes, template),
         tuple(one for each in parts for one in each.usage) or (SliceUsage(0, 1),),
@@ -237,18 +215,10 @@ def _with_placeholder(changes: SliceActions, template: SliceTemplate) -> SliceAc
     if changes.left:
         return changes
     match changes.delete:
-        case (only,) if _is_placeholder(only, template):
-            return replace(changes, delete=(), unchanged=(only,))
+        case (only,) if not only.endpoints and not only.ports:
+            if template.has_metadata(only) and is_owned(only, template.owner):
+                return replace(changes, delete=(), unchanged=(only,))
     return replace(changes, create=(template.make(()),))
-
-
-def _is_placeholder(existing: v1.EndpointSlice, template: SliceTemplate) -> bool:
-    return (
-        not existing.endpoints
-        and not existing.ports
-        and template.has_metadata(existing)
-        and is_owned(existing, template.owner)
-    )
 
 
 class _Draft(Struct):
@@ -258,11 +228,6 @@ class _Draft(Struct):
     endpoints: Sequence[v1.Endpoint]
     has_changed: bool = False
     lost: int = 0
-
-    @property
-    def is_emptied(self) -> bool:
-        """True if the slice has lost all its endpoints; it gets no others."""
-        return not self.endpoints and bool(self.lost)
 
 
 def pack(
@@ -328,44 +293,44 @@ def _draft(
 def _fill_changed(
     drafts: Sequence[_Draft], missing: dict[EndpointKey, v1.Endpoint], limit: int
 ) -> None:
-    """Put missing endpoints into slices that change anyway, the fullest first."""
-    changed = [each for each in drafts if each.has_changed and not each.is_emptied]
+    """Put missing endpoints into slices that change anyway, the fullest first.
+
+    A slice that has lost all its endpoints gets no others.
+    """
+    changed = (
+        each
+        for each in drafts
+        if each.has_changed and (each.endpoints or not each.lost)
+    )
     for draft in sorted(changed, key=lambda each: -len(each.endpoints)):
-        more = _take(missing, limit - len(draft.endpoints))
-        draft.endpoints = (*draft.endpoints, *more)
+        room = limit - len(draft.endpoints)
+        draft.endpoints = (*draft.endpoints, *_take(missing, room))
 
 
 def _place(
-    drafts: Sequence[_Draft],
-    missing: dict[EndpointKey, v1.Endpoint],
-    limit: int,
+    drafts: Sequence[_Draft], missing: dict[EndpointKey, v1.Endpoint], limit: int
 ) -> list[tuple[v1.Endpoint, ...]]:
-    """Put the other endpoints into one unchanged slice; return those for new slices."""
+    """Put the other endpoints into slices; return those for new slices.
+
+    As many as fill a slice go into a new one. The rest goes into the unchanged slice
+    that it fills best (getSliceToFill), or into a new one.
+    """
     created: list[tuple[v1.Endpoint, ...]] = []
-    quiet = [each for each in drafts if not each.has_changed]
-    while missing:
-        draft = _best(quiet, len(missing), limit)
-        if draft is None:
-            created.append(tuple(_take(missing, limit)))
-        else:
-            more = _take(missing, len(missing))
-            draft.endpoints = (*draft.endpoints, *more)
-            draft.has_changed = True
+    while len(missing) >= limit:
+        created.append(_take(missing, limit))
+    if count := len(missing):
+        quiet = [each for each in drafts if not each.has_changed]
+        room = [each for each in quiet if len(each.endpoints) + count <= limit]
+        if not room:
+            return [*created, _take(missing, limit)]
+        draft = max(room, key=lambda each: len(each.endpoints))
+        draft.endpoints = (*draft.endpoints, *_take(missing, count))
+        draft.has_changed = True
     return created
 
 
-def _best(quiet: Sequence[_Draft], count: int, limit: int) -> _Draft | None:
-    """Return the slice that `count` more endpoints fill best (getSliceToFill).
-
-    Return `None` if they fit into no slice, or if they fill a new one.
-    """
-    if count >= limit:
-        return None
-    room = [each for each in quiet if len(each.endpoints) + count <= limit]
-    return max(room, key=lambda each: len(each.endpoints), default=None)
-
-
-def _take(missing: dict[EndpointKey, v1.Endpoint], count: int) -> list[v1.Endpoint]:
-    """Remove up to `count` endpoints from the missing ones, and return them."""
+def _take(
+    missing: dict[EndpointKey, v1.Endpoint], count: int
+) -> tuple[v1.Endpoint, ...]:
     keys = list(islice(missing, max(count, 0)))
-    return [missing.pop(key) for key in keys]
+    return tuple(missing.pop(key) for key in keys)

@@ -8,12 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.core.v1 import Node
-from controller_manager.api.discovery.v1 import (
-    Endpoint,
-    EndpointHints,
-    EndpointSlice,
-    ForZone,
-)
+from controller_manager.api.discovery import v1
 from controller_manager.api.meta import labels_of
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.client.events.recorder import NORMAL, WARNING
@@ -72,10 +67,8 @@ def allocations(
         )
         raise TooFewEndpoints(msg)
     return {
-        zone: Allocation(
-            minimum, minimum + spare, max(shares[zone] * endpoints, float(minimum))
-        )
-        for zone, minimum in minimums.items()
+        zone: Allocation(least, least + spare, max(shares[zone] * endpoints, least))
+        for zone, least in minimums.items()
     }
 
 
@@ -113,10 +106,8 @@ def is_overloaded(
     allocated: Mapping[str, int], shares: Mapping[str, float] | None
 ) -> bool:
     """Tell whether hints give any zone too few endpoints (serviceOverloaded)."""
-    if not allocated:
-        return False
-    if shares is None:
-        return True
+    if not allocated or shares is None:
+        return bool(allocated)
     total = sum(allocated.values())
     return any(
         allocated.get(zone, 0) < math.ceil(total * share * _FACTOR)
@@ -152,58 +143,51 @@ def with_zone_hints(
     allocated: Counter[str] = Counter()
     wrong = _outdated(changes.unchanged, wanted, allocated)
     ready = _ready((*written, *wrong))
+    problem = ""
     if not all(each.zone for each in ready):
         problem = "One or more endpoints do not have a zone specified"
-        return ZoneHints(without_hints(changes), {}, problem)
-    zones = _zones_of(ready, wanted, allocated)
-    if not allocated:
+    zones = {} if problem else _zones_of(ready, wanted, allocated)
+    if not problem and not allocated:
         problem = "No hints allocated for zones"
+    if problem:
         return ZoneHints(without_hints(changes), {}, problem)
 
-    def hint(endpoint: Endpoint) -> EndpointHints | None:
+    def hint(endpoint: v1.Endpoint) -> v1.EndpointHints | None:
         if not is_ready(endpoint):
             return None
         zone = zones[key_of_endpoint(endpoint)]
-        return EndpointHints(for_zones=(ForZone(name=zone),))
+        return v1.EndpointHints(for_zones=(v1.ForZone(name=zone),))
 
     return ZoneHints(rehinted(changes, hint, wrong), dict(allocated))
 
 
-def _ready(slices: Iterable[EndpointSlice]) -> list[Endpoint]:
+def _ready(slices: Iterable[v1.EndpointSlice]) -> list[v1.Endpoint]:
     return [one for each in slices for one in each.endpoints or () if is_ready(one)]
 
 
 def _outdated(
-    unchanged: Sequence[EndpointSlice],
+    unchanged: Sequence[v1.EndpointSlice],
     wanted: Mapping[str, Allocation],
     allocated: Counter[str],
-) -> list[EndpointSlice]:
+) -> list[v1.EndpointSlice]:
     """Return the slices whose hints do not fit; count the others in `allocated`."""
     found = []
     for each in unchanged:
-        hints = _hints_by_zone(each)
-        if hints is not None and all(
+        hints = [one.hints for one in _ready([each])]
+        zones = [(one and one.for_zones) or () for one in hints]
+        counts = Counter(zone.name for of_endpoint in zones for zone in of_endpoint)
+        if all(zones) and all(
             zone in wanted and allocated[zone] + count <= wanted[zone].maximum
-            for zone, count in hints.items()
+            for zone, count in counts.items()
         ):
-            allocated += hints
+            allocated += counts
         else:
             found.append(each)
     return found
 
 
-def _hints_by_zone(existing: EndpointSlice) -> Counter[str] | None:
-    """Return how many hints each zone has; `None` if a ready endpoint has none."""
-    found: Counter[str] = Counter()
-    for endpoint in filter(is_ready, existing.endpoints or ()):
-        if endpoint.hints is None or not endpoint.hints.for_zones:
-            return None
-        found.update(zone.name for zone in endpoint.hints.for_zones)
-    return found
-
-
 def _zones_of(
-    ready: Sequence[Endpoint],
+    ready: Sequence[v1.Endpoint],
     wanted: Mapping[str, Allocation],
     allocated: Counter[str],
 ) -> dict[object, str]:
@@ -263,24 +247,16 @@ def is_ready_node(node: Node) -> bool:
 
 def _milli_cpus(node: Node) -> int:
     allocatable = node.status.allocatable
-    if allocatable is None or not allocatable.cpu:
-        return 0
     try:
-        return parse_quantity(str(allocatable.cpu)).milli_value
+        return parse_quantity(str((allocatable and allocatable.cpu) or 0)).milli_value
     except QuantityError:
         return 0
 
 
-ENABLED: Final = "TopologyAwareHintsEnabled"
-DISABLED: Final = "TopologyAwareHintsDisabled"
+_DISABLED: Final = "TopologyAwareHintsDisabled"
 
-
-class HintEvent(Struct, frozen=True):
-    """An event about the hints of a service."""
-
-    type: str
-    reason: str
-    message: str
+HintEvent = tuple[str, str, str]
+"""Type, reason and message of an event about the hints of a service."""
 
 
 class TopologyHints:
@@ -310,8 +286,7 @@ class TopologyHints:
     def shares(self) -> Mapping[str, float] | None:
         """Return the share of each zone in the CPUs, `None` if it is not known."""
         if not self._is_current:
-            self._shares = zone_shares(self._nodes())
-            self._is_current = True
+            self._shares, self._is_current = zone_shares(self._nodes()), True
         return self._shares
 
     def overloaded(self) -> list[str]:
@@ -327,27 +302,24 @@ class TopologyHints:
     ) -> tuple[SliceActions, HintEvent | None]:
         """Return actions with hints, and an event if hints begin or cannot be given."""
         result = with_zone_hints(changes, self.shares())
+        about = f"addressType: {address_type}"
         if result.problem:
             self.drop(key, address_type)
-            return result.changes, _event(
-                WARNING, DISABLED, result.problem, address_type
-            )
+            return result.changes, (WARNING, _DISABLED, f"{result.problem}, {about}")
         had_hints = key in self._populated
         self._allocated.setdefault(key, {})[address_type] = result.allocated
         self._populated.add(key)
         if had_hints:
             return result.changes, None
-        message = "Topology Aware Hints has been enabled"
-        return result.changes, _event(NORMAL, ENABLED, message, address_type)
+        message = f"Topology Aware Hints has been enabled, {about}"
+        return result.changes, (NORMAL, "TopologyAwareHintsEnabled", message)
 
     def remove(self, key: str, address_type: str) -> HintEvent | None:
         """Forget the hints of a service that asks for none; return an event if any."""
         had_hints = key in self._populated
         self.drop(key, address_type)
-        if not had_hints:
-            return None
-        message = "Topology Aware Hints has been disabled"
-        return _event(WARNING, DISABLED, message, address_type)
+        about = f"Topology Aware Hints has been disabled, addressType: {address_type}"
+        return (WARNING, _DISABLED, about) if had_hints else None
 
     def drop(self, key: str, address_type: str) -> None:
         """Forget the hints of one address type of a service."""
@@ -361,7 +333,3 @@ class TopologyHints:
         """Drop a service that is gone."""
         self._allocated.pop(key, None)
         self._populated.discard(key)
-
-
-def _event(kind: str, reason: str, message: str, address_type: str) -> HintEvent:
-    return HintEvent(kind, reason, f"{message}, addressType: {address_type}")

@@ -65,14 +65,10 @@ class SettledSlices:
             for pod in _pods_in(each)
         }
         for each in changes.unchanged:
-            if each.metadata.name not in self._settled and each.endpoints:
-                self._settle(each)
-
-    def _settle(self, each: EndpointSlice) -> None:
-        name = each.metadata.name
-        self._settled[name] = each
-        for pod in _pods_in(each):
-            self._slice_of[pod] = name
+            name = each.metadata.name
+            if name not in self._settled and each.endpoints:
+                self._settled[name] = each
+                self._slice_of.update(dict.fromkeys(_pods_in(each), name))
 
     def _unsettle(self, name: str) -> None:
         for pod in _pods_in(self._settled.pop(name)):
@@ -118,10 +114,6 @@ class ServiceTracker:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._services: dict[str, TrackedService] = {}
-
-    def __len__(self) -> int:
-        """Return the number of tracked services."""
-        return len(self._services)
 
     def of(self, key: str, service: Service) -> TrackedService | None:
         """Return the state of a service, `None` if the next sync must check everything.

@@ -6,7 +6,7 @@ from typing import Final
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.control.endpoints import pods
 from controller_manager.control.endpoints.slices import SliceActions
-from controller_manager.controllers.network.endpointslice import controller, slices
+from controller_manager.controllers.network.endpointslice import controller
 from controller_manager.controllers.network.endpointslice.tracker import SettledSlices
 from tests.simulation.planted import Bug
 
@@ -37,7 +37,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         "slice-deleted-before-it-is-seen",
     ),
     "send traffic to pods that end": Bug(
-        0, slices, "is_deleting", lambda _: False, "pod-that-ends-for-long"
+        0, pods, "is_deleting", lambda _: False, "pod-that-ends-for-long"
     ),
     "leave edited slices as they are": Bug(
         0, controller, "_differ", lambda _, __: False, "slice-that-a-user-empties"

@@ -24,7 +24,6 @@ from controller_manager.controllers.network.endpointslice.hints import (
 )
 from controller_manager.controllers.network.endpointslice.topology_cache import (
     Allocation,
-    HintEvent,
     TooFewEndpoints,
     TopologyHints,
     allocations,
@@ -361,14 +360,14 @@ def test_events_tell_when_hints_by_topology_begin_and_end() -> None:
     too_few = (
         "Insufficient number of endpoints (0 endpoints, 2 zones), addressType: IPv4"
     )
-    begun = HintEvent("Normal", "TopologyAwareHintsEnabled", enabled)
+    begun = ("Normal", "TopologyAwareHintsEnabled", enabled)
     assert hints.add("ns/web", "IPv4", fits)[1] == begun
     assert hints.add("ns/web", "IPv4", fits)[1] is None
-    refused = HintEvent("Warning", "TopologyAwareHintsDisabled", too_few)
+    refused = ("Warning", "TopologyAwareHintsDisabled", too_few)
     assert hints.add("ns/web", "IPv4", SliceActions())[1] == refused
     assert hints.remove("ns/web", "IPv4") is None
     assert hints.add("ns/web", "IPv4", fits)[1] == begun
-    ended = HintEvent("Warning", "TopologyAwareHintsDisabled", disabled)
+    ended = ("Warning", "TopologyAwareHintsDisabled", disabled)
     assert hints.remove("ns/web", "IPv4") == ended
     assert len(hints) == 0
 

@@ -1,12 +1,17 @@
 """The metrics show the numbers of endpoints and slices, and the results of syncs."""
 
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
+from controller_manager.api.core.services import ServiceAnnotations
 from controller_manager.control.endpoints.slice_writes import SliceUsage
+from controller_manager.control.endpoints.slices import SliceActions
 from controller_manager.controllers.network.endpointslice.controller import (
     EndpointSliceMetrics,
 )
+from controller_manager.controllers.network.endpointslice.slices import Plan
 from controller_manager.observability.exposition import expose
+from tests.control.endpoints.objects import service
 
 PREFIX = "endpoint_slice_controller_"
 COLLECTOR = "services_count_by_traffic_distribution"
@@ -82,9 +87,13 @@ def test_syncs_are_counted_with_their_results() -> None:
     metrics = EndpointSliceMetrics(registry)
     metrics.synced("success")
     metrics.wrote("update")
-    metrics.planned(3, 1)
-    metrics.finished(2, "PreferClose", by_topology=False)
-    metrics.finished(1, "", by_topology=True)
+    close = service(trafficDistribution="PreferClose")
+    metrics.finished(close, Plan(SliceActions(), (), 3, 1), 2)
+    made = service()
+    annotations = ServiceAnnotations(topology_mode="Auto")
+    metadata = replace(made.metadata, annotations=annotations)
+    by_topology = replace(made, metadata=metadata)
+    metrics.finished(by_topology, Plan(SliceActions(), (), 2, 0), 1)
     changed = "endpointslices_changed_per_sync"
     assert shown(registry, "changes", "syncs", "endpoints_", changed) == {
         'changes{operation="create"}': 0,
@@ -93,9 +102,9 @@ def test_syncs_are_counted_with_their_results() -> None:
         'syncs{result="success"}': 1,
         'syncs{result="stale"}': 0,
         'syncs{result="error"}': 0,
-        "endpoints_added_per_sync_count": 1,
-        "endpoints_added_per_sync_sum": 3,
-        "endpoints_removed_per_sync_count": 1,
+        "endpoints_added_per_sync_count": 2,
+        "endpoints_added_per_sync_sum": 5,
+        "endpoints_removed_per_sync_count": 2,
         "endpoints_removed_per_sync_sum": 1,
         "endpoints_desired": 0,
         _per_sync(changed, "count", "Disabled", "PreferClose"): 1,

@@ -36,7 +36,7 @@ def test_changes_are_kept_in_order_for_known_services() -> None:
         memory.pod_changed("default/web", name)
     assert list(known.changed) == ["b", "a"]
     memory.forget("default/web")
-    assert len(memory) == 0
+    assert memory.of("default/web", web) is None
 
 
 class _Stopped:
