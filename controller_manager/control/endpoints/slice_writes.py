@@ -9,14 +9,18 @@ from typing import Final
 from msgspec import Struct
 from prometheus_client import CollectorRegistry, Gauge
 
-from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
-from controller_manager.api.meta import KubeObject, key_of, resource_version_number
+from controller_manager.api import meta
+from controller_manager.api.discovery.v1 import (
+    ENDPOINT_SLICES,
+    MANAGED_BY,
+    EndpointSlice,
+)
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client, DeleteOptions
 from controller_manager.informers.lister import Lister
 from controller_manager.observability.exposition import PlainCounter
 
-from .slices import SliceActions, with_trigger_time
+from .slices import BY_SERVICE, SliceActions, with_trigger_time
 
 _FIRST_SWEEP: Final = 64
 """The number of slices above which slices that are not cached are dropped."""
@@ -29,7 +33,6 @@ class SliceTracker:
         self._cached = cached
         self._written: dict[str, tuple[str, int]] = {}
         """The key and the version of each slice, by its uid."""
-
         self._next_sweep = _FIRST_SWEEP
         self._deleted: set[str] = set()
 
@@ -37,13 +40,13 @@ class SliceTracker:
         """Return the number of slices that are remembered."""
         return len(self._written) + len(self._deleted)
 
-    def wrote(self, stored: KubeObject) -> None:
+    def wrote(self, stored: meta.KubeObject) -> None:
         """Store the version of a slice that the API server returned."""
         metadata = stored.metadata
-        version = resource_version_number(metadata.resource_version)
+        version = meta.resource_version_number(metadata.resource_version)
         if metadata.uid not in self._written:
             self._make_room()
-        self._written[metadata.uid] = (key_of(stored), version)
+        self._written[metadata.uid] = (meta.key_of(stored), version)
 
     def _make_room(self) -> None:
         """Drop slices that are not cached, each time their number has doubled.
@@ -61,7 +64,7 @@ class SliceTracker:
     def deleted(self, existing: EndpointSlice) -> None:
         """Count a slice as deleted while the cache still shows it."""
         uid = existing.metadata.uid
-        cached = self._cached.by_key(key_of(existing))
+        cached = self._cached.by_key(meta.key_of(existing))
         if cached is not None and cached.metadata.uid == uid:
             self._deleted.add(uid)
 
@@ -73,11 +76,24 @@ class SliceTracker:
         """Tell whether this controller wrote this version of a slice or a later one."""
         metadata = seen.metadata
         _, written = self._written.get(metadata.uid, ("", -1))
-        return resource_version_number(metadata.resource_version) <= written
+        return meta.resource_version_number(metadata.resource_version) <= written
 
     def is_deleted(self, cached: EndpointSlice) -> bool:
         """Tell whether this controller has deleted a slice that is still cached."""
         return cached.metadata.uid in self._deleted
+
+    def remaining(self, key: str, manager: str) -> list[EndpointSlice]:
+        """Return the cached slices of a service by their manager.
+
+        Those that are being deleted, or that this controller has deleted, are left out.
+        """
+        return [
+            each
+            for each in self._cached.by_index(BY_SERVICE, key)
+            if meta.labels_of(each).get(MANAGED_BY) == manager
+            and not meta.is_deleting(each)
+            and not self.is_deleted(each)
+        ]
 
     def gone(self, last: EndpointSlice) -> bool:
         """Drop a slice that left the cache; tell whether this controller deleted it."""
@@ -86,9 +102,6 @@ class SliceTracker:
         was_own = uid in self._deleted
         self._deleted.discard(uid)
         return was_own
-
-
-_FAILURES: Final = (errors.APIError, errors.ProtocolError, errors.TransportError)
 
 
 class SliceWriteError(Exception):
@@ -100,18 +113,17 @@ class SliceWriteError(Exception):
 
 
 class SliceWriter:
-    """Creates, updates and deletes slices, and records each write in the tracker."""
+    """Creates, updates and deletes slices, and records each write in the tracker.
+
+    `written` is called after each write, with ``create``, ``update`` or ``delete``.
+    """
 
     def __init__(
         self,
         client: Client,
         tracker: SliceTracker,
-        written: Callable[[str], None] = lambda _: None,
+        written: Callable[[str], None],
     ) -> None:
-        """Take the client and the tracker.
-
-        `written` is called after each write, with ``create``, ``update`` or ``delete``.
-        """
         self._client = client
         self._tracker = tracker
         self._written = written
@@ -141,7 +153,7 @@ class SliceWriter:
         """Create a slice; return False if its namespace is being deleted."""
         try:
             stored = await self._client.create_for_metadata(ENDPOINT_SLICES, new)
-        except _FAILURES as error:
+        except errors.RequestError as error:
             if errors.is_namespace_terminating(error):
                 return False
             msg = f"failed to create EndpointSlice for {about}"
@@ -153,7 +165,7 @@ class SliceWriter:
     async def _update(self, about: str, existing: EndpointSlice) -> None:
         try:
             stored = await self._client.update_for_metadata(ENDPOINT_SLICES, existing)
-        except _FAILURES as error:
+        except errors.RequestError as error:
             msg = f"failed to update {existing.metadata.name} EndpointSlice for {about}"
             raise SliceWriteError(msg, error) from error
         self._tracker.wrote(stored)
@@ -164,33 +176,23 @@ class SliceWriter:
 
         Raises SliceWriteError if that fails.
         """
-        metadata = existing.metadata
+        metadata, name = existing.metadata, existing.metadata.name
         # The watch event may come before the response.
         self._tracker.deleted(existing)
         options = DeleteOptions(uid=metadata.uid)
         try:
             await self._client.delete(
-                ENDPOINT_SLICES, metadata.namespace, metadata.name, options
+                ENDPOINT_SLICES, metadata.namespace, name, options
             )
-        except _FAILURES as error:
-            if _is_gone(error, metadata.name):
+        except errors.RequestError as error:
+            # A conflict does not mean that it is gone: another slice may have the name
+            # now, but a webhook may return a conflict, too.
+            if isinstance(error, errors.NotFound) and errors.is_about(error, name):
                 return
             self._tracker.kept(existing)
-            msg = f"failed to delete {metadata.name} EndpointSlice for {about}"
+            msg = f"failed to delete {name} EndpointSlice for {about}"
             raise SliceWriteError(msg, error) from error
         self._written("delete")
-
-
-def _is_gone(error: Exception, name: str) -> bool:
-    """Tell whether a deletion failed because the slice is gone.
-
-    A conflict does not mean that: another slice may have the name now, but a webhook
-    may return a conflict, too. The next sync looks at the cache again.
-    """
-    return isinstance(error, errors.NotFound) and errors.is_about(error, name)
-
-
-_OPERATIONS: Final = ("create", "update", "delete")
 
 
 class SliceUsage(Struct, frozen=True):
@@ -219,13 +221,12 @@ class SliceTotals(Struct, frozen=True):
         `limit` is the largest number of endpoints of a slice, and `least` the smallest
         number of slices: a service without endpoints has a placeholder.
         """
-        found = list(usage)
-        needed = sum(-(-each.endpoints // limit) for each in found)
-        return cls(
-            sum(each.endpoints for each in found),
-            sum(each.slices for each in found),
-            max(least, needed),
-        )
+        endpoints = slices = needed = 0
+        for each in usage:
+            endpoints += each.endpoints
+            slices += each.slices
+            needed += -(-each.endpoints // limit)
+        return cls(endpoints, slices, max(least, needed))
 
     def __add__(self, other: "SliceTotals") -> "SliceTotals":
         """Return the sums."""
@@ -261,7 +262,7 @@ class SliceMetrics:
             ["operation"],
             registry=registry,
         )
-        for operation in _OPERATIONS:
+        for operation in ("create", "update", "delete"):
             self._changes.labels(operation)
         self._totals: dict[str, SliceTotals] = {}
 

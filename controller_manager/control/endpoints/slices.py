@@ -67,11 +67,9 @@ def is_up_to_date(existing: v1.Endpoint, desired: v1.Endpoint) -> bool:
 
 
 def _is_same_target(one: ObjectReference | None, two: ObjectReference | None) -> bool:
-    """Compare targets without the resource version: each update of a pod changes it."""
-    if one == two:
-        return True
-    if one is None or two is None:
-        return False
+    if one is None or two is None or one == two:
+        return one == two
+    # Each update of a pod changes its resource version.
     return replace(one, resource_version="") == replace(two, resource_version="")
 
 
@@ -95,9 +93,10 @@ class SliceTemplate(Struct, frozen=True):
 
     def make(self, endpoints: tuple[v1.Endpoint, ...]) -> v1.EndpointSlice:
         """Return a new slice, without a name (newEndpointSlice)."""
+        owner = self.owner.name
         metadata = ObjectMeta(
             namespace=self.namespace,
-            generate_name=_prefix(self.owner.name),
+            generate_name=owner if len(owner) > _LONGEST_PREFIX else f"{owner}-",
             labels=self.labels,
             annotations=self.annotations or None,
             owner_references=(self.owner,),
@@ -113,24 +112,18 @@ class SliceTemplate(Struct, frozen=True):
 
     def has_metadata(self, existing: v1.EndpointSlice) -> bool:
         """Tell whether a slice has the labels and annotations of this template."""
-        metadata = existing.metadata
-        if (metadata.labels or {}) != self.labels:
-            return False
-        return (
-            self.annotations is None
-            or _without_trigger_time(annotations_of(metadata)) == self.annotations
+        annotations = _without_trigger_time(annotations_of(existing.metadata))
+        return labels_of(existing) == self.labels and (
+            self.annotations is None or annotations == self.annotations
         )
 
     def refill(
         self, existing: v1.EndpointSlice, endpoints: tuple[v1.Endpoint, ...]
     ) -> v1.EndpointSlice:
         """Return a slice with other endpoints, and this template's labels."""
-        annotations = existing.metadata.annotations
+        metadata = replace(existing.metadata, labels=self.labels)
         if self.annotations is not None:
-            annotations = self.annotations
-        metadata = replace(
-            existing.metadata, labels=self.labels, annotations=annotations
-        )
+            metadata = replace(metadata, annotations=self.annotations)
         return replace(existing, metadata=metadata, endpoints=endpoints)
 
 
@@ -154,16 +147,9 @@ def with_trigger_time(existing: v1.EndpointSlice, time: str) -> v1.EndpointSlice
 
 
 def _without_trigger_time(annotations: Mapping[str, str]) -> dict[str, str]:
-    return {
-        key: value
-        for key, value in annotations.items()
-        if key != LAST_CHANGE_TRIGGER_TIME
-    }
-
-
-def _prefix(owner: str) -> str:
-    """Return the start of generated names, with a dash if that is not too long."""
-    return f"{owner}-" if len(owner) <= _LONGEST_PREFIX else owner
+    kept = dict(annotations)
+    kept.pop(LAST_CHANGE_TRIGGER_TIME, None)
+    return kept
 
 
 class SliceActions(Struct, frozen=True):
@@ -189,11 +175,11 @@ def joined(
     parts: Iterable[SliceActions], unwanted: Sequence[v1.EndpointSlice] = ()
 ) -> SliceActions:
     """Return all actions together; unwanted slices are deleted."""
-    found = list(parts)
+    found = (*parts, SliceActions(delete=tuple(unwanted)))
     return SliceActions(
         create=tuple(one for each in found for one in each.create),
         update=tuple(one for each in found for one in each.update),
-        delete=(*(one for each in found for one in each.delete), *unwanted),
+        delete=tuple(one for each in found for one in each.delete),
         unchanged=tuple(one for each in found for one in each.unchanged),
     )
 
@@ -210,20 +196,18 @@ def recycled(changes: SliceActions, owner: OwnerReference) -> SliceActions:
     for each in changes.delete:
         fits = create and each.address_type == create[-1].address_type
         if fits and is_owned(each, owner):
-            update.append(_reused(each, create.pop()))
+            new = create.pop()
+            annotations = new.metadata.annotations or each.metadata.annotations
+            metadata = replace(
+                each.metadata, labels=new.metadata.labels, annotations=annotations
+            )
+            update.append(
+                replace(
+                    each, metadata=metadata, endpoints=new.endpoints, ports=new.ports
+                )
+            )
         else:
             delete.append(each)
     return replace(
         changes, create=tuple(create), update=tuple(update), delete=tuple(delete)
-    )
-
-
-def _reused(existing: v1.EndpointSlice, new: v1.EndpointSlice) -> v1.EndpointSlice:
-    """Return an existing slice with the content of a new one, but with its own name."""
-    annotations = new.metadata.annotations or existing.metadata.annotations
-    metadata = replace(
-        existing.metadata, labels=new.metadata.labels, annotations=annotations
-    )
-    return replace(
-        existing, metadata=metadata, endpoints=new.endpoints, ports=new.ports
     )

@@ -89,9 +89,7 @@ class EndpointsReconciler(Reconciler[Service]):
             self.queue.add_after(key, EDIT_DELAY)
 
     def _removed(self, endpoints: Endpoints) -> None:
-        """Recreate deleted Endpoints, unless their service is gone."""
-        key = key_of(endpoints)
-        if self.objects.by_key(key) is not None:
+        if self.objects.by_key(key := key_of(endpoints)) is not None:
             self.queue.add(key)
 
     def enqueue_all(self) -> Iterator[None]:
@@ -102,7 +100,9 @@ class EndpointsReconciler(Reconciler[Service]):
         """
         yield from super().enqueue_all()
         for key in self._endpoints.keys():  # noqa: SIM118 - a lister is no mapping
-            if self.objects.by_key(key) is None and not self._is_a_lock(key):
+            known = self._endpoints.by_key(key)
+            is_lock = known and LEADER_ELECTION in annotations_of(known.metadata)
+            if self.objects.by_key(key) is None and not is_lock:
                 self.queue.add(key)
             yield
 
@@ -110,11 +110,6 @@ class EndpointsReconciler(Reconciler[Service]):
         """Drop the state of a service that is gone."""
         self._times.forget(key)
         self._written.pop(key, None)
-
-    def _is_a_lock(self, key: str) -> bool:
-        """Tell whether Endpoints are the lock of a leader election."""
-        known = self._endpoints.by_key(key)
-        return known is not None and LEADER_ELECTION in annotations_of(known.metadata)
 
     # The sync.
 
@@ -127,32 +122,21 @@ class EndpointsReconciler(Reconciler[Service]):
         time = self._times.observe(service, pods)
         current = self._endpoints.by_key(key_of(service))
         wanted = desired_endpoints(service, pods, current, time)
-        if wanted is not None and current is None:
-            await self._create(service, wanted)
-        elif wanted is not None:
-            await self._update(service, wanted)
+        if wanted is not None:
+            await self._write(key_of(service), wanted, is_new=current is None)
         return DONE
 
-    async def _create(self, service: Service, wanted: Endpoints) -> None:
-        key = key_of(service)
+    async def _write(self, key: str, wanted: Endpoints, *, is_new: bool) -> None:
+        client = self.client
+        write = client.create_for_metadata if is_new else client.update_for_metadata
         try:
-            stored = await self.client.create_for_metadata(ENDPOINTS, wanted)
+            stored = await write(ENDPOINTS, wanted)
         except (errors.APIError, errors.TransportError) as error:
-            if errors.is_namespace_terminating(error):
+            if is_new and errors.is_namespace_terminating(error):
                 return
-            reason = "FailedToCreateEndpoint"
-            message = f"Failed to create endpoint for service {key}: {error}"
-            self.recorder.event(ENDPOINTS, wanted, WARNING, reason, message)
-            raise
-        self._written[key] = stored.metadata.resource_version
-
-    async def _update(self, service: Service, wanted: Endpoints) -> None:
-        key = key_of(service)
-        try:
-            stored = await self.client.update_for_metadata(ENDPOINTS, wanted)
-        except (errors.APIError, errors.TransportError) as error:
-            reason = "FailedToUpdateEndpoint"
-            message = f"Failed to update endpoint {key}: {error}"
+            reason = "FailedToCreateEndpoint" if is_new else "FailedToUpdateEndpoint"
+            failed = "create endpoint for service" if is_new else "update endpoint"
+            message = f"Failed to {failed} {key}: {error}"
             self.recorder.event(ENDPOINTS, wanted, WARNING, reason, message)
             raise
         self._written[key] = stored.metadata.resource_version

@@ -21,7 +21,7 @@ from controller_manager.api.core.services import (
     EndpointSubset,
     Service,
 )
-from controller_manager.api.core.v1 import ObjectReference, Pod
+from controller_manager.api.core.v1 import PODS, ObjectReference, Pod
 from controller_manager.api.discovery.v1 import IPV6
 from controller_manager.api.meta import ObjectMeta, annotations_of, labels_of
 from controller_manager.control.endpoints.pods import (
@@ -58,21 +58,20 @@ def desired_endpoints(
     written.
     """
     subsets, is_truncated = truncate(subsets_of(service, pods))
-    labels = _labels(service)
+    labels, capacity = _labels(service), TRUNCATED if is_truncated else None
     if current is not None and (
         _is_same(current.subsets or (), subsets)
         and labels_of(current) == labels
-        and _capacity_of(current) == (TRUNCATED if is_truncated else None)
+        and annotations_of(current.metadata).get(OVER_CAPACITY) == capacity
     ):
         return None
-    metadata = (
-        ObjectMeta(name=service.metadata.name, namespace=service.metadata.namespace)
-        if current is None
-        else current.metadata
-    )
+    own = service.metadata
+    metadata = ObjectMeta(name=own.name, namespace=own.namespace)
+    if current is not None:
+        metadata = current.metadata
     annotations = dict(annotations_of(metadata))
     _set(annotations, LAST_CHANGE_TRIGGER_TIME, trigger_time)
-    _set(annotations, OVER_CAPACITY, TRUNCATED if is_truncated else "")
+    _set(annotations, OVER_CAPACITY, capacity or "")
     metadata = replace(metadata, labels=labels, annotations=annotations or None)
     return replace(current or Endpoints(), metadata=metadata, subsets=subsets or None)
 
@@ -115,10 +114,7 @@ def _address(service: Service, pod: Pod) -> EndpointAddress | None:
         hostname=pod.spec.hostname if has_hostname(pod, service) else "",
         node_name=pod.spec.node_name or None,
         target_ref=ObjectReference(
-            kind="Pod",
-            namespace=metadata.namespace,
-            name=metadata.name,
-            uid=metadata.uid,
+            PODS.kind, metadata.namespace, metadata.name, metadata.uid
         ),
     )
 
@@ -143,16 +139,10 @@ def _set(annotations: dict[str, str], name: str, value: str) -> None:
 
 
 def _labels(service: Service) -> dict[str, str]:
-    """Return the labels of the service, with those that are the controller's own."""
-    labels = {**labels_of(service), MANAGED_BY: MANAGER}
-    labels.pop(HEADLESS, None)
-    if is_headless(service):
-        labels[HEADLESS] = ""
+    labels = {**labels_of(service), MANAGED_BY: MANAGER, HEADLESS: ""}
+    if not is_headless(service):
+        del labels[HEADLESS]
     return labels
-
-
-def _capacity_of(endpoints: Endpoints) -> str | None:
-    return annotations_of(endpoints.metadata).get(OVER_CAPACITY)
 
 
 def _is_same(
@@ -191,15 +181,13 @@ def _without_versions(subset: EndpointSubset) -> EndpointSubset:
 def _unversioned(
     addresses: tuple[EndpointAddress, ...] | None,
 ) -> tuple[EndpointAddress, ...] | None:
-    return (
-        tuple(
-            each
-            if each.target_ref is None or not each.target_ref.resource_version
-            else replace(each, target_ref=replace(each.target_ref, resource_version=""))
-            for each in addresses or ()
-        )
-        or None
+    found = (
+        replace(each, target_ref=replace(each.target_ref, resource_version=""))
+        if each.target_ref is not None and each.target_ref.resource_version
+        else each
+        for each in addresses or ()
     )
+    return tuple(found) or None
 
 
 def truncate(
@@ -216,20 +204,19 @@ def truncate(
     not_ready = sum(len(each.not_ready_addresses or ()) for each in subsets)
     if ready + not_ready <= CAPACITY:
         return subsets, False
+    others: list[tuple[EndpointAddress, ...] | None] = [None] * len(subsets)
     if ready > CAPACITY:
-        addresses = _shares([each.addresses or () for each in subsets], CAPACITY)
-        kept = [
-            replace(each, addresses=some, not_ready_addresses=None)
-            for each, some in zip(subsets, addresses, strict=True)
-        ]
+        ready_ones = _shares([each.addresses or () for each in subsets], CAPACITY)
     else:
-        room = CAPACITY - ready
-        addresses = _shares([each.not_ready_addresses or () for each in subsets], room)
-        kept = [
-            replace(each, not_ready_addresses=some)
-            for each, some in zip(subsets, addresses, strict=True)
-        ]
-    return tuple(each for each in kept if _has_addresses(each)), True
+        ready_ones = [each.addresses for each in subsets]
+        not_ready_ones = [each.not_ready_addresses or () for each in subsets]
+        others = _shares(not_ready_ones, CAPACITY - ready)
+    kept = (
+        replace(each, addresses=some, not_ready_addresses=more)
+        for each, some, more in zip(subsets, ready_ones, others, strict=True)
+        if some or more
+    )
+    return tuple(kept), True
 
 
 def _shares(
@@ -248,7 +235,3 @@ def _shares(
         kept.append(each[:share] or None)
         left -= min(share, len(each))
     return kept
-
-
-def _has_addresses(subset: EndpointSubset) -> bool:
-    return bool(subset.addresses or subset.not_ready_addresses)

@@ -49,6 +49,7 @@ from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackof
 
 from . import EndpointSliceOptions, hints
 from .slices import (
+    MANAGER,
     Backend,
     Plan,
     ServicePorts,
@@ -130,11 +131,11 @@ class EndpointSliceReconciler(Reconciler[Service]):
             context.lister(SERVICES, *SERVICE_INDEXES)
         )
         self._pods = context.lister(PODS, *POD_INDEXES)
-        self._slices = context.lister(ENDPOINT_SLICES, BY_SERVICE)
         self._tracked = ServiceTracker(context.clock)
         self._times = TriggerTimes()
         self._metrics = context.metrics.of(EndpointSliceMetrics)
-        self._tracker = slice_writes.SliceTracker(self._slices)
+        slices = context.lister(ENDPOINT_SLICES, BY_SERVICE)
+        self._tracker = slice_writes.SliceTracker(slices)
         self._writer = slice_writes.SliceWriter(
             self.client, self._tracker, self._metrics.wrote
         )
@@ -279,7 +280,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
         tracked, time = self._observe(service)
         pods = (*tracked.changed, *tracked.skipped)
         sync = _Sync(service, pods, time, ServicePorts(service))
-        slices = self._slices_of(key)
+        slices = self._tracker.remaining(key, MANAGER)
         tracked.changed = {}
         plans = [
             await self._sync_address_type(sync, address_type, settled, slices)
@@ -312,15 +313,6 @@ class EndpointSliceReconciler(Reconciler[Service]):
         }
         gone = found.keys() - present.keys()
         return tracked, self._times.observe_some(service, present.values(), gone)
-
-    def _slices_of(self, key: str) -> Sequence[EndpointSlice]:
-        return [
-            each
-            for each in self._slices.by_index(BY_SERVICE, key)
-            if is_managed(each)
-            and not is_deleting(each)
-            and not self._tracker.is_deleted(each)
-        ]
 
     async def _sync_address_type(
         self,

@@ -4,7 +4,7 @@ Upstream: pkg/controller/endpointslicemirroring/endpointslicemirroring_controlle
 finalize of its reconciler.go.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Histogram
@@ -43,9 +43,6 @@ from .slices import MANAGER, Plan, plan
 SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 """The label of Endpoints that are not mirrored if its value is "true"."""
 
-_FIRST_RETRY: Final = 1.0
-_LAST_RETRY: Final = 100.0
-
 
 def may_be_mirrored(endpoints: Endpoints) -> bool:
     """Tell whether no label or annotation excludes Endpoints (shouldMirror)."""
@@ -57,12 +54,9 @@ def may_be_mirrored(endpoints: Endpoints) -> bool:
 
 def is_for(service: Service | None, endpoints: Endpoints | None) -> bool:
     """Tell whether Endpoints must be mirrored: they belong to this service."""
-    return (
-        endpoints is not None
-        and may_be_mirrored(endpoints)
-        and service is not None
-        and not service.spec.selector
-    )
+    if endpoints is None or service is None:
+        return False
+    return may_be_mirrored(endpoints) and not service.spec.selector
 
 
 def is_mirrored(existing: EndpointSlice) -> bool:
@@ -110,7 +104,7 @@ class MirroringReconciler(Reconciler[Endpoints]):
 
     def backoff(self) -> Backoff:
         """Return the delays between retries: 1 s, 2 s, 4 s … 100 s, as upstream's."""
-        return ExponentialBackoff(_FIRST_RETRY, _LAST_RETRY)
+        return ExponentialBackoff(1.0, 100.0)
 
     # Handlers.
 
@@ -129,7 +123,6 @@ class MirroringReconciler(Reconciler[Endpoints]):
             self._enqueue(new)
 
     def _slice_updated(self, old: EndpointSlice, new: EndpointSlice) -> None:
-        """Enqueue the Endpoints that lose or get a slice, or whose slice was edited."""
         former = is_mirrored(old), service_key_of(old)
         if former == (is_mirrored(new), service_key_of(new)):
             self._slice_stored(new)
@@ -139,13 +132,10 @@ class MirroringReconciler(Reconciler[Endpoints]):
                 self._enqueue(each)
 
     def _slice_gone(self, last: EndpointSlice) -> None:
-        """Enqueue Endpoints that have lost a slice which another client deleted."""
-        was_deleted_here = self._tracker.gone(last)
-        if is_mirrored(last) and not was_deleted_here:
+        if not self._tracker.gone(last) and is_mirrored(last):
             self._enqueue(last)
 
     def _enqueue(self, existing: EndpointSlice) -> None:
-        """Enqueue the Endpoints that a slice mirrors, by the label of the slice."""
         key = service_key_of(existing)
         if key and self._batch_period:
             self.queue.add_after(key, self._batch_period)
@@ -156,21 +146,21 @@ class MirroringReconciler(Reconciler[Endpoints]):
 
     async def reconcile(self, endpoints: Endpoints) -> Outcome:
         """Mirror Endpoints, or delete their slices if they must not be mirrored."""
-        begin = self.clock.monotonic()
-        try:
-            if is_for(self._services.by_key(meta.key_of(endpoints)), endpoints):
-                return await self._mirror(endpoints)
-            return await self._clean_up(meta.key_of(endpoints))
-        finally:
-            self._metrics.synced(self.clock.monotonic() - begin)
+        key = meta.key_of(endpoints)
+        if is_for(self._services.by_key(key), endpoints):
+            return await self._timed(self._mirror(endpoints))
+        return await self._timed(self._clean_up(key))
 
     async def reconcile_absent(self, key: str) -> Outcome:
         """Delete the slices of Endpoints that are gone."""
+        return await self._timed(self._clean_up(key))
+
+    async def _timed(self, sync: Awaitable[Outcome]) -> Outcome:
         begin = self.clock.monotonic()
         try:
-            return await self._clean_up(key)
+            return await sync
         finally:
-            self._metrics.synced(self.clock.monotonic() - begin)
+            self._metrics.duration.observe(self.clock.monotonic() - begin)
 
     def enqueue_all(self) -> Iterator[None]:
         """Add all Endpoints, and those of slices whose Endpoints are gone."""
@@ -182,7 +172,7 @@ class MirroringReconciler(Reconciler[Endpoints]):
 
     async def _mirror(self, endpoints: Endpoints) -> Outcome:
         key = meta.key_of(endpoints)
-        found = plan(endpoints, self._slices_of(key), self._limit)
+        found = plan(endpoints, self._tracker.remaining(key, MANAGER), self._limit)
         self._metrics.mirrored(key, found, self._limit)
         self._report_skipped(endpoints, found)
         about, may_create = f"Endpoints {key}", not meta.is_deleting(endpoints)
@@ -200,7 +190,7 @@ class MirroringReconciler(Reconciler[Endpoints]):
         change that their caches do not show yet comes as an event, which adds the key
         again.
         """
-        slices = self._slices_of(key)
+        slices = self._tracker.remaining(key, MANAGER)
         if slices and await self._is_to_be_mirrored(key):
             return DONE
         self._metrics.forget(key)
@@ -220,41 +210,25 @@ class MirroringReconciler(Reconciler[Endpoints]):
 
     async def _is_to_be_mirrored(self, key: str) -> bool:
         """Tell whether Endpoints must be mirrored, by the objects of the API server."""
-        namespace, name = meta.split_key(key)
-        endpoints = await live(self.client, ENDPOINTS, namespace, name)
+        place = meta.split_key(key)
+        endpoints = await live(self.client, ENDPOINTS, *place)
         if endpoints is None:
             return False
-        return is_for(await live(self.client, SERVICES, namespace, name), endpoints)
-
-    def _slices_of(self, key: str) -> Sequence[EndpointSlice]:
-        """Return the mirrored slices of Endpoints that are not being deleted."""
-        return [
-            each
-            for each in self._slices.by_index(BY_SERVICE, key)
-            if is_mirrored(each)
-            and not meta.is_deleting(each)
-            and not self._tracker.is_deleted(each)
-        ]
+        return is_for(await live(self.client, SERVICES, *place), endpoints)
 
     def _report_skipped(self, endpoints: Endpoints, found: Plan) -> None:
         """Record events about addresses that are left out."""
+        event, about = self.recorder.event, (ENDPOINTS, endpoints, WARNING)
         invalid, skipped = len(found.desired.invalid), found.desired.skipped
         if invalid:
-            message = (
-                f"Skipped {invalid} invalid IP addresses when mirroring to "
-                "EndpointSlices"
-            )
-            self.recorder.event(
-                ENDPOINTS, endpoints, WARNING, "InvalidIPAddress", message
-            )
+            message = f"Skipped {invalid} invalid IP addresses when mirroring to "
+            event(*about, "InvalidIPAddress", f"{message}EndpointSlices")
         if skipped > invalid:
             message = (
                 f"A max of {self._limit} addresses can be mirrored to EndpointSlices "
                 f"per Endpoints subset. {skipped} addresses were skipped"
             )
-            self.recorder.event(
-                ENDPOINTS, endpoints, WARNING, "TooManyAddressesToMirror", message
-            )
+            event(*about, "TooManyAddressesToMirror", message)
 
 
 _PREFIX: Final = "endpoint_slice_mirroring_controller"
@@ -266,7 +240,6 @@ class MirroringMetrics(slice_writes.SliceMetrics):
     """The ``endpoint_slice_mirroring_controller_*`` metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         super().__init__(registry, _PREFIX)
 
         def histogram(name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
@@ -287,11 +260,8 @@ class MirroringMetrics(slice_writes.SliceMetrics):
             "or exceeding MaxEndpointsPerSubset",
             _COUNTS,
         )
-        self._duration = histogram(
-            "endpoints_sync_duration",
-            "Duration of syncEndpoints() in seconds",
-            _SECONDS,
-        )
+        text = "Duration of syncEndpoints() in seconds"
+        self.duration = histogram("endpoints_sync_duration", text, _SECONDS)
 
     def mirrored(self, key: str, found: Plan, limit: int) -> None:
         """Observe a sync of the Endpoints of `key`; `limit` is that of a slice."""
@@ -300,7 +270,3 @@ class MirroringMetrics(slice_writes.SliceMetrics):
         self._removed.observe(found.totals.removed)
         self._skipped.observe(found.desired.skipped)
         self.show(key, slice_writes.SliceTotals.of(found.usage, limit))
-
-    def synced(self, seconds: float) -> None:
-        """Observe how long a sync took."""
-        self._duration.observe(seconds)

@@ -14,11 +14,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.core import services as core
-from controller_manager.api.core.services import (
-    ENDPOINTS,
-    LAST_CHANGE_TRIGGER_TIME,
-    Endpoints,
-)
 from controller_manager.api.discovery import v1
 from controller_manager.api.meta import (
     OwnerReference,
@@ -44,7 +39,7 @@ MANAGER: Final = "endpointslicemirroring-controller.k8s.io"
 """The value of the label `MANAGED_BY` of mirrored slices."""
 
 _NOT_COPIED: Final = frozenset(
-    (LAST_CHANGE_TRIGGER_TIME, "kubectl.kubernetes.io/last-applied-configuration")
+    (core.LAST_CHANGE_TRIGGER_TIME, "kubectl.kubernetes.io/last-applied-configuration")
 )
 """Annotations of Endpoints that their slices do not get."""
 
@@ -99,7 +94,8 @@ def desired_endpoints(subsets: Iterable[core.EndpointSubset], limit: int) -> Des
                 found.setdefault(group, {})
                 ports_of.setdefault(group, ports)
         left = limit
-        for address, ready in _addresses(subset):
+        ready_ones, others = subset.addresses or (), subset.not_ready_addresses or ()
+        for number, address in enumerate((*ready_ones, *others)):
             if not left:
                 skipped += 1
                 continue
@@ -107,7 +103,8 @@ def desired_endpoints(subsets: Iterable[core.EndpointSubset], limit: int) -> Des
             if parsed is None:
                 invalid.append(address.ip)
                 continue
-            endpoint = _endpoint(address, parsed.text, ready=ready)
+            is_ready = number < len(ready_ones)
+            endpoint = _endpoint(address, parsed.text, ready=is_ready)
             for group in groups[parsed.type]:
                 found[group][key_of_endpoint(endpoint)] = endpoint
             left -= 1
@@ -132,16 +129,6 @@ def _without_equal_names(
         parts[known[port.name]].append(port)
         known[port.name] += 1
     return [tuple(part) for part in parts]
-
-
-def _addresses(
-    subset: core.EndpointSubset,
-) -> Iterable[tuple[core.EndpointAddress, bool]]:
-    """Yield the addresses, and whether they are ready."""
-    for each in subset.addresses or ():
-        yield each, True
-    for each in subset.not_ready_addresses or ():
-        yield each, False
 
 
 def _endpoint(address: core.EndpointAddress, text: str, *, ready: bool) -> v1.Endpoint:
@@ -173,7 +160,9 @@ class Plan(Struct, frozen=True):
     usage: tuple[SliceUsage, ...]
 
 
-def plan(endpoints: Endpoints, slices: Sequence[v1.EndpointSlice], limit: int) -> Plan:
+def plan(
+    endpoints: core.Endpoints, slices: Sequence[v1.EndpointSlice], limit: int
+) -> Plan:
     """Return the writes that make the slices mirror the Endpoints.
 
     `limit` is the largest number of addresses of a subset. If one slice would be
@@ -217,7 +206,7 @@ def plan(endpoints: Endpoints, slices: Sequence[v1.EndpointSlice], limit: int) -
     )
 
 
-def _template(endpoints: Endpoints) -> SliceTemplate:
+def _template(endpoints: core.Endpoints) -> SliceTemplate:
     """Return the metadata of the slices of Endpoints, without type and ports."""
     own = {v1.SERVICE_NAME: endpoints.metadata.name, v1.MANAGED_BY: MANAGER}
     annotations = {
@@ -225,9 +214,10 @@ def _template(endpoints: Endpoints) -> SliceTemplate:
         for name, value in annotations_of(endpoints.metadata).items()
         if name not in _NOT_COPIED
     }
+    kind = core.ENDPOINTS
     return SliceTemplate(
         namespace=endpoints.metadata.namespace,
-        owner=controller_reference(endpoints, ENDPOINTS.api_version, ENDPOINTS.kind),
+        owner=controller_reference(endpoints, kind.api_version, kind.kind),
         labels={**labels_of(endpoints), **own},
         address_type="",
         ports=(),
@@ -331,10 +321,8 @@ def _order_without_gaps(
     offer. So each update is checked once for each offer that it waits for.
     """
     gaps = _Gaps(changes, existing)
-    ready, waiting = (
-        list(range(len(changes.update))),
-        defaultdict[_Offer, list[int]](list),
-    )
+    ready = list(range(len(changes.update)))
+    waiting: defaultdict[_Offer, list[int]] = defaultdict(list)
     order: list[v1.EndpointSlice] = []
     while ready:
         number = heappop(ready)

@@ -104,15 +104,10 @@ def uncovered_address(
 ) -> Address | None:
     """Return an address that no other object contains, `None` if there is none."""
     others = list(others)
-    return next(
-        (
-            each
-            for each in addresses
-            if holds(service_cidr, each)
-            and not any(holds(other, each) for other in others)
-        ),
-        None,
-    )
+    for each in addresses:
+        if holds(service_cidr, each) and not any(holds(one, each) for one in others):
+            return each
+    return None
 
 
 def allocated_address(obj: PartialObject) -> Address | None:
@@ -152,12 +147,10 @@ def _deleted(service_cidr: ServiceCIDR) -> Iterable[str]:
     return (DELETED,) if is_deleting(service_cidr) else ()
 
 
-def _is_as_deleted(old: ServiceCIDR, new: ServiceCIDR) -> bool:
-    return is_deleting(old) == is_deleting(new)
-
-
 BY_ADDRESS: Final = Index("address", _entries)
 """Addresses that the API server has allocated."""
 
-BY_DELETION: Final = Index("deletion", _deleted, _is_as_deleted)
+BY_DELETION: Final = Index(
+    "deletion", _deleted, lambda old, new: is_deleting(old) == is_deleting(new)
+)
 """Ranges that are being deleted."""

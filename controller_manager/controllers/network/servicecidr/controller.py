@@ -3,7 +3,8 @@
 Upstream: pkg/controller/servicecidrs/servicecidrs_controller.go.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Final
 
 from controller_manager.api.meta import (
@@ -47,7 +48,6 @@ TERMINATING: Final = {
         "or create a new ServiceCIDR"
     ),
 }
-_WORKERS: Final = 5
 
 
 def has_condition(service_cidr: v1.ServiceCIDR, wanted: dict[str, str]) -> bool:
@@ -67,9 +67,9 @@ class ServiceCIDRReconciler(Reconciler[v1.ServiceCIDR]):
     """Keeps a deleted range until each address in use is also in another range."""
 
     queue_name = "ipaddresses"
+    workers = 5
 
     def _deleted_overlapping(self, service_cidr: v1.ServiceCIDR) -> Iterable[str]:
-        """Return the deleted ranges that overlap with a new one."""
         return [
             key_of(each)
             for each in self._deleted_ranges()
@@ -81,7 +81,6 @@ class ServiceCIDRReconciler(Reconciler[v1.ServiceCIDR]):
         ]
 
     def _deleted_containing(self, obj: PartialObject) -> Iterable[str]:
-        """Return the deleted ranges that contain an address."""
         address = cidrs.allocated_address(obj)
         if address is None:
             return ()
@@ -98,27 +97,27 @@ class ServiceCIDRReconciler(Reconciler[v1.ServiceCIDR]):
     )
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; index addresses, and deleted ranges."""
         self._ranges = context.lister(v1.SERVICE_CIDRS, cidrs.BY_DELETION)
         self._addresses = context.lister(v1.IP_ADDRESS_METADATA, cidrs.BY_ADDRESS)
         super().__init__(context)
         self._server_clock = context.server_clock
-        self.workers = _WORKERS
 
     async def reconcile(self, service_cidr: v1.ServiceCIDR) -> Outcome:
         """Protect a range, or release a deleted one that no address needs."""
         if not is_deleting(service_cidr):
-            await self._protect(service_cidr)
+            if not is_protected(service_cidr):
+                done = "Added protection finalizer to ServiceCIDR"
+                await self._patch_finalizers(service_cidr, "finalizers", done)
             await self._report_ready(service_cidr)
             return DONE
         blocking = self._cached_blocking_address(service_cidr)
-        if (
-            blocking is None
-            and (requeue_after := self._requeue_after(service_cidr)) > 0
-        ):
-            return Done(requeue_after)
-        if blocking is None and is_protected(service_cidr):
-            blocking = await self._read_blocking_address(service_cidr)
+        if blocking is None:
+            deleted = parse_time(service_cidr.metadata.deletion_timestamp or "")
+            passed = (self._server_clock.now() - deleted).total_seconds()
+            if passed < GRACE_PERIOD:
+                return Done(GRACE_PERIOD - passed)
+            if is_protected(service_cidr):
+                blocking = await self._read_blocking_address(service_cidr)
         if blocking is not None:
             self.logger.info(
                 "Deleting ServiceCIDR blocked by IP address",
@@ -127,7 +126,9 @@ class ServiceCIDRReconciler(Reconciler[v1.ServiceCIDR]):
             )
             await self._set_condition(service_cidr, TERMINATING)
         elif is_protected(service_cidr):
-            await self._release(service_cidr)
+            field = "$deleteFromPrimitiveList/finalizers"
+            done = "Removed protection finalizer from ServiceCIDR"
+            await self._patch_finalizers(service_cidr, field, done)
         return DONE
 
     # Deciding
@@ -173,45 +174,17 @@ class ServiceCIDRReconciler(Reconciler[v1.ServiceCIDR]):
                 return address
         return None
 
-    def _requeue_after(self, service_cidr: v1.ServiceCIDR) -> float:
-        deleted = parse_time(service_cidr.metadata.deletion_timestamp or "")
-        passed = (self._server_clock.now() - deleted).total_seconds()
-        return GRACE_PERIOD - passed
-
     # Writing
 
-    async def _protect(self, service_cidr: v1.ServiceCIDR) -> None:
-        if not is_protected(service_cidr):
-            metadata = {"finalizers": [FINALIZER], "uid": service_cidr.metadata.uid}
-            await self._patch(service_cidr, metadata)
-            self.logger.v(4).info(
-                "Added protection finalizer to ServiceCIDR",
-                ServiceCIDR=key_of(service_cidr),
-            )
-
-    async def _release(self, service_cidr: v1.ServiceCIDR) -> None:
-        metadata = {
-            "$deleteFromPrimitiveList/finalizers": [FINALIZER],
-            "uid": service_cidr.metadata.uid,
-        }
-        await self._patch(service_cidr, metadata)
-        self.logger.v(4).info(
-            "Removed protection finalizer from ServiceCIDR",
-            ServiceCIDR=key_of(service_cidr),
-        )
-
-    async def _patch(
-        self, service_cidr: v1.ServiceCIDR, metadata: Mapping[str, object]
+    async def _patch_finalizers(
+        self, service_cidr: v1.ServiceCIDR, field: str, done: str
     ) -> None:
-        try:
-            await self.client.patch(
-                metadata_of(v1.SERVICE_CIDRS),
-                "",
-                service_cidr.metadata.name,
-                {"metadata": metadata},
-            )
-        except NotFound:
-            return
+        metadata = service_cidr.metadata
+        body = {"metadata": {field: [FINALIZER], "uid": metadata.uid}}
+        with suppress(NotFound):
+            resource = metadata_of(v1.SERVICE_CIDRS)
+            await self.client.patch(resource, "", metadata.name, body)
+        self.logger.v(4).info(done, ServiceCIDR=key_of(service_cidr))
 
     async def _report_ready(self, service_cidr: v1.ServiceCIDR) -> None:
         try:

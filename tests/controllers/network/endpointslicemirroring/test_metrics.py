@@ -63,7 +63,7 @@ def test_histograms_and_the_counter_have_upstreams_names_and_buckets() -> None:
     )
     metrics.mirrored("n/db", found, limit=2)
     metrics.wrote("update")
-    metrics.synced(0.003)
+    metrics.duration.observe(0.003)
     assert {
         "added": value("endpoints_added_per_sync_sum"),
         "updated": value("endpoints_updated_per_sync_sum"),
