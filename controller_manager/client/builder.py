@@ -78,17 +78,6 @@ class Connections:
     of_controller: Callable[[str], Transport] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _OwnershipOf:
-    """The ownership of one controller, which may be set after its clients are made."""
-
-    builder: "ClientBuilder"
-    controller: str
-
-    def seconds_left(self, key: str) -> float:
-        return self.builder.seconds_left(key, self.controller)
-
-
 class ClientBuilder:
     """Makes the clients of the manager and of its controllers."""
 
@@ -111,6 +100,7 @@ class ClientBuilder:
         self._accounts: dict[str, ServiceAccountTransport] = {}
         self._ownership: Ownership = PermanentOwnership()
         self._ownership_of: dict[str, Ownership] = {}
+        self._fences: list[tuple[str, FencedTransport]] = []
 
     def fence(self, ownership: Ownership, controllers: Iterable[str] = ()) -> None:
         """Restrict the writes of every fenced client to the keys of `ownership`.
@@ -124,14 +114,11 @@ class ClientBuilder:
             self._ownership_of |= named
         else:
             self._ownership = ownership
+        for controller, fenced in self._fences:
+            fenced.ownership = self._owned_by(controller)
 
-    def seconds_left(self, key: str, controller: str = "") -> float:
-        """Return for how many seconds this process may write for `key`.
-
-        See `Ownership.seconds_left`.
-        """
-        ownership = self._ownership_of.get(controller, self._ownership)
-        return ownership.seconds_left(key)
+    def _owned_by(self, controller: str) -> Ownership:
+        return self._ownership_of.get(controller, self._ownership)
 
     def manager(self) -> Client:
         """Return a client of the manager itself, for reads.
@@ -205,7 +192,9 @@ class ClientBuilder:
             await account.close()
 
     def _fenced(self, transport: Transport, controller: str = "") -> Transport:
-        return FencedTransport(transport, _OwnershipOf(self, controller))
+        fenced = FencedTransport(transport, self._owned_by(controller))
+        self._fences.append((controller, fenced))
+        return fenced
 
     def _transport_of(self, service_account: str, controller: str) -> Transport:
         if self._connections.of_controller is not None:

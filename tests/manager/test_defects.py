@@ -106,7 +106,7 @@ async def test_a_controller_that_ends_by_a_defect_runs_again(
         await asyncio.sleep(20)
         assert len(await User(cluster).pods()) == 3
         assert manager.elector is not None
-        assert manager.elector.is_leader
+        assert manager.elector.seconds_left() > 0
     counted = registry.get_sample_value(
         "unexpected_errors_total", {"part": "deployment-controller"}
     )

@@ -102,7 +102,7 @@ async def _end_with_the_lease_as_it_was(
         return await self._inner.request(request)
     try:
         async with asyncio.timeout(
-            min(self._ownership.seconds_left(""), request.timeout)
+            min(self.ownership.seconds_left(""), request.timeout)
         ):
             return await self._inner.request(request)
     except TimeoutError:

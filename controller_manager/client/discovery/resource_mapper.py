@@ -84,15 +84,6 @@ class ResourceMapper:
             raise KindNotServed(group, kind, version)
         return found
 
-    async def versions_of(self, group: str) -> Sequence[str]:
-        """Return the served versions of a group, the preferred one first.
-
-        The answer is empty if the group is not served. Raises what `discover`
-        raises if the group is unknown and discovery fails.
-        """
-        found = await self._find(lambda each: each.group == group)
-        return tuple(dict.fromkeys(each.version for each in found))
-
     async def discovery(self, max_age: float) -> Discovery:
         """Return a discovery that began at most `max_age` seconds ago.
 

@@ -126,7 +126,7 @@ class FencedTransport:
 
     def __init__(self, inner: Transport, ownership: Ownership) -> None:
         self._inner = inner
-        self._ownership = ownership
+        self.ownership = ownership
 
     @property
     def host(self) -> str:
@@ -143,7 +143,7 @@ class FencedTransport:
         check = partial(self._seconds_left, request, key)
         try:
             # The time includes what the transport does first (tokens, plugins).
-            async with _WhileOwned(partial(self._ownership.seconds_left, key)):
+            async with _WhileOwned(partial(self.ownership.seconds_left, key)):
                 return await self._inner.request(replace(request, before_write=check))
         except TimeoutError:
             msg = f"{request.method} {request.path}: no answer while this process led"
@@ -151,7 +151,7 @@ class FencedTransport:
 
     def _seconds_left(self, request: Request, key: str) -> float:
         """Return for how many seconds a write may last; raises NotLeading for none."""
-        left = self._ownership.seconds_left(key)
+        left = self.ownership.seconds_left(key)
         if left <= 0:
             msg = (
                 f"{request.method} {request.path}: not sent, this process does not lead"

@@ -140,11 +140,6 @@ class LeaderElector:
         metrics.set_leading(leading=False)
 
     @property
-    def is_leader(self) -> bool:
-        """True while this process leads."""
-        return self.seconds_left() > 0
-
-    @property
     def holder(self) -> str:
         """The last observed holder of the lease, empty for none."""
         return self._observed.spec.holder_identity or "" if self._observed else ""

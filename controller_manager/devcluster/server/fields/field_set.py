@@ -145,16 +145,6 @@ def paths_of(fields: FieldSet, path: Path = ()) -> Iterator[Path]:
             yield from paths_of(fields[step], (*path, step))
 
 
-def has_path(fields: FieldSet, path: Path) -> bool:
-    """Tell whether a path is a member."""
-    node = fields
-    for step in path:
-        if step not in node:
-            return False
-        node = node[step]
-    return is_member(node)
-
-
 def _simple(node: FieldSet | None) -> FieldSet | None:
     """Return the set inside of a step in its simplest form, `None` if it is empty."""
     if not node:
