@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
-from controller_manager.informers.strict.views import UndeclaredReadError
+from controller_manager.informers.strict import UndeclaredReadError
 from controller_manager.manager import caches
 from tests.clusters import Cluster
 from tests.durations import DurationRecorder

@@ -9,7 +9,7 @@ from typing import Final
 
 from controller_manager.api.core.v1 import Pod, PodVolume
 from controller_manager.informers.changes import DependsOn
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 
 
 def _node_of(pod: Pod) -> Iterable[str]:

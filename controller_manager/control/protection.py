@@ -23,7 +23,7 @@ from controller_manager.api.meta import (
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import NotFound, is_about
 from controller_manager.clock import Clock
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
 from controller_manager.runtime.reconciler import Reconciler

@@ -13,7 +13,7 @@ from controller_manager.api.selectors import (
     compile_selector,
 )
 
-from .indexes import (
+from .store import (
     BY_CONTROLLER,
     BY_LABEL,
     BY_NAMESPACE,
@@ -21,9 +21,9 @@ from .indexes import (
     ORPHANS,
     ORPHANS_BY_LABEL,
     Index,
+    Store,
     label_entry,
 )
-from .store import Store
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 

@@ -17,10 +17,8 @@ from controller_manager.api.discovery.v1 import EndpointConditions, EndpointSlic
 from controller_manager.api.meta import AnyResource, PartialObject
 from controller_manager.client.rest.serializer import EventDecoder
 
-from .pods.decoder import PodEventDecoder
-from .pods.transform import PodTransform
-from .reads import Reads
-from .trimming import OwnerTransform, kept_of, trim_for
+from .pods import PodEventDecoder, PodTransform
+from .reads import OwnerTransform, Reads, kept_of, trim_for
 
 
 class MetadataTransform:

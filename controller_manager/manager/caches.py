@@ -5,8 +5,7 @@ import gc
 from dataclasses import dataclass, field
 from typing import Final
 
-from controller_manager.informers.controller_informers import ControllerInformers
-from controller_manager.informers.factory import InformerFactory
+from controller_manager.informers.factory import ControllerInformers, InformerFactory
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.informers import CacheCollectors
 from controller_manager.serving.health import HealthCheck

@@ -16,8 +16,7 @@ from controller_manager.client.discovery.resources import served_resources
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client, WriteHook, ignore_write
 from controller_manager.clock import Clock
-from controller_manager.informers.controller_informers import ControllerInformers
-from controller_manager.informers.factory import InformerFactory
+from controller_manager.informers.factory import ControllerInformers, InformerFactory
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.collectors import Collectors
 from controller_manager.options.config import Config

@@ -19,7 +19,7 @@ from controller_manager.api.meta import (
     resource_version_number,
 )
 from controller_manager.client.rest.limits import SYNC_KEY
-from controller_manager.informers.controller_informers import ControllerInformers
+from controller_manager.informers.factory import ControllerInformers
 from controller_manager.informers.informer import SharedInformer
 
 from .outcome import Requeue

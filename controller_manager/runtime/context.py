@@ -10,9 +10,9 @@ from controller_manager.client.discovery.resource_mapper import ResourceMapper
 from controller_manager.client.events.recorder import EventRecorder
 from controller_manager.client.rest.client import Client
 from controller_manager.clock import Clock
-from controller_manager.informers.controller_informers import ControllerInformers
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.factory import ControllerInformers
 from controller_manager.informers.lister import Lister
+from controller_manager.informers.store import Index
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.collectors import Collectors

@@ -36,13 +36,13 @@ from controller_manager.control.controller_history import (
 )
 from controller_manager.control.hashes import fnv1, fnv1a, safe_encode
 from controller_manager.control.mutations import Mutation, Mutations
-from controller_manager.informers.indexes import (
+from controller_manager.informers.lister import Lister
+from controller_manager.informers.store import (
     BY_CONTROLLER,
     ORPHANS,
     ORPHANS_BY_LABEL,
+    Store,
 )
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Store
 from tests.clusters import Cluster
 
 TEMPLATE = {

@@ -15,9 +15,8 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import key_of, labels_of
 from controller_manager.client.rest.client import Client
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.indexes import Index
 from controller_manager.informers.informer import SharedInformer
-from controller_manager.informers.store import Store
+from controller_manager.informers.store import Index, Store
 from controller_manager.observability.logs import make_logger
 from controller_manager.observability.metrics.informers import InformerCollectors
 from controller_manager.options.gates import FeatureGates

@@ -15,8 +15,13 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import controller_of
 from controller_manager.informers.changes import EVERYTHING, DependsOn
 from controller_manager.informers.dispatch import Dispatcher, Handler, Registration
-from controller_manager.informers.indexes import BY_CONTROLLER, BY_LABEL, ORPHANS, Index
-from controller_manager.informers.store import Store
+from controller_manager.informers.store import (
+    BY_CONTROLLER,
+    BY_LABEL,
+    ORPHANS,
+    Index,
+    Store,
+)
 from tests.informers.parts import PARTS, parts_of, pods
 
 Calls = list[tuple[str, int]]

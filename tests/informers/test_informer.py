@@ -20,10 +20,9 @@ from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.factory import InformerFactory
-from controller_manager.informers.indexes import BY_CONTROLLER
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.reflector import State
-from controller_manager.informers.store import Store
+from controller_manager.informers.store import BY_CONTROLLER, Store
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.observability.metrics.informers import InformerCollectors
 from controller_manager.options.gates import FeatureGates

@@ -16,16 +16,16 @@ from controller_manager.api.selectors import (
     compile_selector,
     parse_selector,
 )
-from controller_manager.informers.indexes import (
+from controller_manager.informers.lister import Lister
+from controller_manager.informers.store import (
     BY_CONTROLLER,
     BY_LABEL,
     BY_NAMESPACE,
     BY_SELECTED_LABEL,
     ORPHANS,
     ORPHANS_BY_LABEL,
+    Store,
 )
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Store
 
 
 def orphan(name: str, **labels: str) -> Pod:

@@ -9,7 +9,7 @@ import pytest
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import KubeObject, key_of
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.indexes import BY_CONTROLLER, Index
+from controller_manager.informers.store import BY_CONTROLLER, Index
 from tests.clusters import Cluster
 from tests.controllers.builders import pod
 from tests.informers.test_informer import Seen, informer

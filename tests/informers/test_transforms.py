@@ -20,7 +20,7 @@ from controller_manager.api.meta import (
     PartialObject,
     Resource,
 )
-from controller_manager.informers.pods.transform import PodTransform
+from controller_manager.informers.pods import PodTransform
 from controller_manager.informers.reads import Reads
 from controller_manager.informers.transforms import (
     MonitorTransform,

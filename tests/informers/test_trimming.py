@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
 from controller_manager.api.meta import AnyResource
-from controller_manager.informers.reads import Reads
-from controller_manager.informers.trimming import trim_for
+from controller_manager.informers.reads import Reads, trim_for
 
 COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 

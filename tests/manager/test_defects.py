@@ -17,8 +17,8 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import KubeObject, labels_of
 from controller_manager.client.builder import Connections
 from controller_manager.informers import transforms
-from controller_manager.informers.indexes import BY_CONTROLLER
 from controller_manager.informers.reflector import Reflector
+from controller_manager.informers.store import BY_CONTROLLER
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.config import Config, LeaderElectionConfig

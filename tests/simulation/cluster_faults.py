@@ -15,8 +15,8 @@ from msgspec.structs import force_setattr
 
 from controller_manager.api.core.v1 import PODS, Pod, PodSpec
 from controller_manager.api.meta import AnyResource, KubeObject, labels_of
-from controller_manager.informers.indexes import BY_CONTROLLER
 from controller_manager.informers.reads import Reads
+from controller_manager.informers.store import BY_CONTROLLER
 from controller_manager.informers.transforms import transform_for
 from tests.simulation.environment import FAR_AHEAD, Environment, Scenario
 from tests.simulation.network import SlowCreates

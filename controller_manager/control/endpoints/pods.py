@@ -25,12 +25,12 @@ from controller_manager.api.meta import is_deleting, key_of, labels_of
 from controller_manager.api.pods import is_ready, is_terminal
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.indexes import (
+from controller_manager.informers.lister import Lister
+from controller_manager.informers.store import (
     BY_LABEL,
     BY_SELECTED_LABEL,
     label_entry,
 )
-from controller_manager.informers.lister import Lister
 
 SERVICE_INDEXES: Final = (BY_SELECTED_LABEL,)
 """The indexes of services that these functions need."""

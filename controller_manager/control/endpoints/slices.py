@@ -18,7 +18,7 @@ from controller_manager.api.meta import (
     annotations_of,
     labels_of,
 )
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 
 
 def service_key_of(each: v1.EndpointSlice) -> str:

@@ -35,9 +35,12 @@ from controller_manager.control.expectations import (
     State,
 )
 from controller_manager.control.failed_at_once import NO_LIMIT, FailuresAtOnce
-from controller_manager.control.pod_control import at_once, pod_from_template
+from controller_manager.control.pod_control import (
+    at_once,
+    pod_from_template,
+)
 from controller_manager.control.pod_owner import PodOwnerReconciler
-from controller_manager.informers.indexes import BY_CONTROLLER
+from controller_manager.informers.store import BY_CONTROLLER
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome, failure_of
 

@@ -31,7 +31,7 @@ from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest import errors
 from controller_manager.control.scales import NoScale
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.indexes import (
+from controller_manager.informers.store import (
     BY_CONTROLLER,
     BY_LABEL,
     BY_NAMESPACE,

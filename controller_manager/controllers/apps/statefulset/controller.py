@@ -40,7 +40,7 @@ from controller_manager.control.expectations import StaleSyncs
 from controller_manager.control.mutations import REVISION_MUTATED, Mutation, Mutations
 from controller_manager.control.owner_reads import OwnerReads
 from controller_manager.control.pod_control import slow_start
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import (
     DONE,

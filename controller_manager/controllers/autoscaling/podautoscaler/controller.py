@@ -22,7 +22,7 @@ from controller_manager.api.meta import key_of
 from controller_manager.api.selectors import Selector, SelectorError, parse_selector
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.control.gates import POD_LEVEL_RESOURCES
-from controller_manager.informers.indexes import BY_LABEL, BY_NAMESPACE
+from controller_manager.informers.store import BY_LABEL, BY_NAMESPACE
 from controller_manager.options.config import Config
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import Done, Outcome, Requeue

@@ -15,7 +15,7 @@ from controller_manager.client.rest.errors import Conflict, NotFound, is_about
 from controller_manager.control.owner_reads import live
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.indexes import (
+from controller_manager.informers.store import (
     BY_CONTROLLER,
     BY_SELECTED_LABEL,
     ORPHANS,

@@ -12,8 +12,8 @@ from controller_manager.control.all_resources import (
     definitions_handler,
 )
 from controller_manager.informers.changes import DependsOn
-from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.dispatch import Handler, Registration
+from controller_manager.informers.factory import ControllerInformers
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.queues import QueueCollectors

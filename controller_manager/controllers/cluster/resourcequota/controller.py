@@ -27,7 +27,7 @@ from controller_manager.control.quota.evaluators import (
     pod_evaluator,
 )
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.indexes import BY_NAMESPACE
+from controller_manager.informers.store import BY_NAMESPACE
 from controller_manager.runtime.consistency import STALE_RECHECK, requeue_for
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup

@@ -37,12 +37,11 @@ from controller_manager.control.quota.resources import (
     is_counted,
     names_of_count,
 )
-from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.dispatch import Handler, Registration
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.factory import ControllerInformers
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Store
+from controller_manager.informers.store import Index, Store
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.turns import Turns
 

@@ -14,8 +14,7 @@ from controller_manager.control.quota import resources
 from controller_manager.control.quota.evaluators import Evaluator
 from controller_manager.control.quota.scopes import Requirement, requirements_of
 from controller_manager.informers.dispatch import Registration
-from controller_manager.informers.indexes import BY_NAMESPACE
-from controller_manager.informers.store import Store
+from controller_manager.informers.store import BY_NAMESPACE, Store
 from controller_manager.runtime.turns import Turns
 
 _OBJECTS_PER_TURN: Final = 50

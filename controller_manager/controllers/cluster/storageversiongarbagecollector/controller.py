@@ -26,7 +26,7 @@ from controller_manager.api.meta import (
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import InvalidName, NotFound, is_about
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler

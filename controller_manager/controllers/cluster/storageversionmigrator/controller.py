@@ -33,7 +33,7 @@ from controller_manager.api.storagemigration.v1beta1 import (
 from controller_manager.client.discovery.resources import Discovery, ServedResource
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import ListOptions
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler

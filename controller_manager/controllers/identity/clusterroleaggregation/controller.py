@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from controller_manager.api.meta import key_of, labels_of
 from controller_manager.api.rbac.v1 import CLUSTER_ROLES, ClusterRole, PolicyRule
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler

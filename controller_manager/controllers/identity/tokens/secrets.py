@@ -13,7 +13,7 @@ from controller_manager.api.core.secrets import (
 )
 from controller_manager.api.core.v1 import ServiceAccount
 from controller_manager.api.meta import annotations_of
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 
 TOKEN: Final = "token"  # noqa: S105 - the name of a key, no token
 AUTHORITY: Final = "ca.crt"

@@ -18,7 +18,7 @@ from typing import Final
 
 from controller_manager.api.meta import PartialObject, is_deleting, labels_of
 from controller_manager.api.networking.v1 import ALLOCATOR, MANAGED_BY, ServiceCIDR
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 
 Address = IPv4Address | IPv6Address
 Range = IPv4Network | IPv6Network

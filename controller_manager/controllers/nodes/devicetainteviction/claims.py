@@ -31,7 +31,7 @@ from controller_manager.api.dynamicresources.v1beta2 import (
 from controller_manager.api.meta import controller_of
 from controller_manager.api.scalars import parse_time
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
 
 _EXISTS: Final = "Exists"

@@ -30,8 +30,8 @@ from controller_manager.client.rest.errors import Conflict, NotFound
 from controller_manager.control.owner_reads import live
 from controller_manager.control.pod_evictor import EvictionMetrics, PodEvictor
 from controller_manager.informers.changes import DependsOn
-from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.dispatch import Handler
+from controller_manager.informers.factory import ControllerInformers
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome, Requeue

@@ -22,7 +22,7 @@ from controller_manager.api.meta import AnyResource
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
 from controller_manager.informers.changes import DependsOn
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 
 
 class _GroupSpec(meta.APIStruct, frozen=True):

@@ -23,8 +23,8 @@ from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.owner_reads import live
 from controller_manager.control.recent_set import RecentSet
 from controller_manager.informers.changes import DependsOn
-from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.dispatch import Handler
+from controller_manager.informers.factory import ControllerInformers
 from controller_manager.informers.lister import Lister
 from controller_manager.runtime.consistency import requeue_for
 from controller_manager.runtime.context import ControllerContext

@@ -10,8 +10,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from controller_manager.api.dynamicresources.v1 import ResourceClaim
-from controller_manager.informers.indexes import Index
 from controller_manager.informers.lister import Lister
+from controller_manager.informers.store import Index
 
 _PREFIX: Final = "resourceclaim_controller"
 _BOOLEANS: Final = ("false", "true")

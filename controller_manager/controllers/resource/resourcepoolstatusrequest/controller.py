@@ -27,7 +27,7 @@ from controller_manager.client.rest.errors import (
     ProtocolError,
     TransportError,
 )
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome
 from controller_manager.runtime.reconciler import Reconciler

@@ -13,7 +13,7 @@ from controller_manager.control.protection import (
     Users,
 )
 from controller_manager.informers.changes import DependsOn
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.watches import For, Maps

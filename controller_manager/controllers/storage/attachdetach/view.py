@@ -17,7 +17,7 @@ from controller_manager.api.meta import is_deleting, key_of, true_condition
 from controller_manager.api.pods import has_stopped
 from controller_manager.api.storage.v1 import ATTACHMENTS, Attachment
 from controller_manager.control.pod_indexes import PODS_BY_NODE
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
 
 from .tracker import PendingAttachments

@@ -22,7 +22,7 @@ from controller_manager.control.csi_migration import (
 )
 from controller_manager.control.pod_indexes import PODS_BY_CLAIM, claim_name
 from controller_manager.control.volumes import FC, ISCSI, disk_name
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
 
 _CSI: Final = "kubernetes.io/csi"

@@ -15,7 +15,7 @@ from controller_manager.control.protection import (
     Protection,
     Users,
 )
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.watches import For, Maps

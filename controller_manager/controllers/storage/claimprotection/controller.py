@@ -24,7 +24,7 @@ from controller_manager.client.rest.errors import NotFound, is_about
 from controller_manager.control.pod_indexes import PODS_BY_CLAIM, claim_names
 from controller_manager.control.protection import Protection
 from controller_manager.informers.changes import DependsOn
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, Requeue
 from controller_manager.runtime.reconciler import Reconciler

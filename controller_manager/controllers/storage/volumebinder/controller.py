@@ -22,7 +22,7 @@ from controller_manager.client.rest.errors import APIError, Conflict, TransportE
 from controller_manager.control.csi_migration import DRIVERS
 from controller_manager.control.pod_indexes import PODS_BY_CLAIM
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.indexes import Index
+from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import (

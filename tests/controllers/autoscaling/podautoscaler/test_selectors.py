@@ -10,9 +10,8 @@ from controller_manager.api.selectors import parse_selector
 from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
     selected,
 )
-from controller_manager.informers.indexes import BY_LABEL, BY_NAMESPACE
 from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Store
+from controller_manager.informers.store import BY_LABEL, BY_NAMESPACE, Store
 
 
 @pytest.fixture(name="lister")

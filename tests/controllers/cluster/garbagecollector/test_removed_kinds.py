@@ -20,8 +20,7 @@ from controller_manager.controllers.cluster.garbagecollector.monitors import (
     GraphChanges,
     Monitors,
 )
-from controller_manager.informers.controller_informers import ControllerInformers
-from controller_manager.informers.factory import InformerFactory
+from controller_manager.informers.factory import ControllerInformers, InformerFactory
 from controller_manager.observability.logs import silent_logger
 from controller_manager.observability.metrics.informers import InformerCollectors
 from controller_manager.observability.metrics.queues import QueueCollectors

@@ -14,7 +14,7 @@ from controller_manager.control.quota.evaluators import pod_evaluator
 from controller_manager.control.quota.pods import pod_usage
 from controller_manager.control.quota.resources import Amounts, printed
 from controller_manager.controllers.cluster.resourcequota.usage import CachedObjects
-from controller_manager.informers.pods.transform import PodTransform
+from controller_manager.informers.pods import PodTransform
 from controller_manager.informers.store import Store
 from controller_manager.runtime.turns import Turns
 from tests.clusters import Cluster

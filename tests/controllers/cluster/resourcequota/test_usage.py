@@ -20,7 +20,7 @@ from controller_manager.controllers.cluster.resourcequota.usage import (
     CachedObjects,
     Tally,
 )
-from controller_manager.informers.pods.transform import PodTransform
+from controller_manager.informers.pods import PodTransform
 from controller_manager.informers.store import Store
 from controller_manager.runtime.turns import Turns
 

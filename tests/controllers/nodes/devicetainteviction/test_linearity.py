@@ -11,8 +11,7 @@ import pytest
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.dynamicresources.v1 import RESOURCE_SLICES, ResourceSlice
 from controller_manager.api.meta import is_deleting
-from controller_manager.informers.indexes import Index
-from controller_manager.informers.store import Store
+from controller_manager.informers.store import Index, Store
 from tests.clusters import Cluster
 from tests.controllers.nodes.devicetainteviction.fixtures import (
     TAINT,

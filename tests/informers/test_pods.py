@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from controller_manager.api.core.v1 import PODS, Pod, PodSpec
 from controller_manager.client.rest.errors import ProtocolError
 from controller_manager.client.rest.serializer import Bookmark, Deleted, EventDecoder
-from controller_manager.informers.pods.decoder import PodEventDecoder, SharedSpecs
-from controller_manager.informers.pods.transform import PodTransform
-from controller_manager.informers.reads import Reads
+from controller_manager.informers.pods import PodEventDecoder, PodTransform, SharedSpecs
+from controller_manager.informers.reads import MAX_REMEMBERED, Reads
 from controller_manager.informers.transforms import decoder_for, transform_for
-from controller_manager.informers.trimming import MAX_REMEMBERED
 from controller_manager.registry import registry
 
 _TRICKY: Final = (

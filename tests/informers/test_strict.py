@@ -11,20 +11,18 @@ from prometheus_client import CollectorRegistry
 from controller_manager.api.core.v1 import NODES, PODS, Pod, PodCondition
 from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.informers.changes import DependsOn
-from controller_manager.informers.controller_informers import ControllerInformers
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.factory import InformerFactory
-from controller_manager.informers.indexes import BY_LABEL, Index
+from controller_manager.informers.factory import ControllerInformers, InformerFactory
 from controller_manager.informers.lister import Lister
-from controller_manager.informers.reads import Reads
-from controller_manager.informers.strict.views import (
+from controller_manager.informers.reads import Reads, kept_of
+from controller_manager.informers.store import BY_LABEL, Index
+from controller_manager.informers.strict import (
     HiddenType,
     UndeclaredReadError,
     comparisons_reported,
     forbid_undeclared_reads,
     view_of,
 )
-from controller_manager.informers.trimming import kept_of
 from controller_manager.observability.logs import silent_logger
 from controller_manager.observability.metrics.informers import InformerCollectors
 from tests.clusters import Cluster

@@ -1,1 +1,0 @@
-"""Pods in caches: their specs are shared, and decoded once."""

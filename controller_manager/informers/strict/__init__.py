@@ -1,1 +1,0 @@
-"""The strict mode: an undeclared field of a cached object cannot be read."""
