@@ -12,8 +12,7 @@ from controller_manager.observability.logs import Logger
 from controller_manager.options.config import GenericConfig
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import KeyReport
-from controller_manager.runtime.restarting import done_before, until_done
-from controller_manager.runtime.worker import DebugPage
+from controller_manager.runtime.worker import DebugPage, done_before, until_done
 
 from .runnable import Checks, Lifetime, Runnable
 

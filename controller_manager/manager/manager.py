@@ -26,8 +26,7 @@ from controller_manager.observability.process import (
 from controller_manager.options.config import Config
 from controller_manager.options.gates import gate_values
 from controller_manager.runtime.registry import Registry
-from controller_manager.runtime.restarting import done_before
-from controller_manager.runtime.turns import Turns
+from controller_manager.runtime.worker import Turns, done_before
 from controller_manager.serving.pages import Pages
 from controller_manager.serving.server import Server
 from controller_manager.version import COMPONENT

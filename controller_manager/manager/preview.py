@@ -15,7 +15,7 @@ from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import PreviewConfig
 from controller_manager.runtime.descriptor import Descriptor
-from controller_manager.runtime.restarting import until_done
+from controller_manager.runtime.worker import until_done
 from controller_manager.serving.answers import Pieces
 from controller_manager.serving.pages import DebugPage
 

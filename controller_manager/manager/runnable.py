@@ -16,7 +16,7 @@ class Lifetime(Struct, frozen=True):
     """The task group that runnables run in, and the signal to stop.
 
     Runnables start their tasks in `tasks`: a failure of one task ends all of them, so
-    tasks survive unexpected exceptions, see `runtime.restarting`.
+    tasks survive unexpected exceptions, see `runtime.worker`.
     `stop` is set when the process must stop; runnables are then stopped one after
     the other.
     """

@@ -28,7 +28,7 @@ from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.registry import Registry
-from controller_manager.runtime.turns import Turns
+from controller_manager.runtime.worker import Turns
 
 from .events import EventBroadcasters
 from .selection import selected_controllers

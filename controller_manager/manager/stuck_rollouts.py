@@ -25,7 +25,7 @@ from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.registry import FindRootCause, RootCause
-from controller_manager.runtime.restarting import until_done
+from controller_manager.runtime.worker import until_done
 
 from .runnable import Lifetime, Runnable
 

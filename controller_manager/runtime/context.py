@@ -22,9 +22,8 @@ from controller_manager.workqueue.ratelimiters import Backoff
 
 from .consistency import ConsistencyStore
 from .controller import Controller
-from .enqueue_log import enqueue_log
-from .turns import Turns
-from .worker import Reconcile, Workers
+from .watches import enqueue_log
+from .worker import Reconcile, Turns, Workers
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient

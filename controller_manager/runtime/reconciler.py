@@ -27,9 +27,8 @@ from controller_manager.workqueue.ratelimiters import Backoff
 
 from .consistency import requeue_for
 from .context import ControllerContext
-from .enqueue_log import WatchLog
 from .outcome import DONE, Outcome, log_reasons
-from .watches import For, Handles, Maps, Owns, Watch
+from .watches import For, Handles, Maps, Owns, Watch, WatchLog
 from .worker import Workers
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)

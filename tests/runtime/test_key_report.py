@@ -21,8 +21,7 @@ from controller_manager.runtime.outcome import (
     SyncRecord,
     SyncRecords,
 )
-from controller_manager.runtime.turns import Turns
-from controller_manager.runtime.worker import Workers
+from controller_manager.runtime.worker import Turns, Workers
 from controller_manager.workqueue.queue import KeyState, WorkQueue
 from tests.clusters import EPOCH
 from tests.runtime.test_worker import Script, Syncs

@@ -16,8 +16,7 @@ from controller_manager.client.rest.errors import NotSent, may_be_applied
 from controller_manager.client.rest.limits import SYNC_KEY
 from controller_manager.observability.logs import make_logger
 from controller_manager.runtime.outcome import DONE, Outcome
-from controller_manager.runtime.turns import Turns
-from controller_manager.runtime.worker import Workers
+from controller_manager.runtime.worker import Turns, Workers
 from controller_manager.workqueue.queue import WorkQueue
 from tests.clusters import Cluster, RecordingTransport
 

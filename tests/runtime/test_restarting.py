@@ -11,9 +11,7 @@ from msgspec import Struct
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import make_logger
 from controller_manager.runtime.outcome import DONE, Outcome
-from controller_manager.runtime.restarting import until_done
-from controller_manager.runtime.turns import Turns
-from controller_manager.runtime.worker import Workers
+from controller_manager.runtime.worker import Turns, Workers, until_done
 from controller_manager.workqueue.queue import WorkQueue
 from tests.clusters import EPOCH
 from tests.runtime.test_worker import Script, Syncs

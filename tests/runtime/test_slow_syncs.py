@@ -10,8 +10,7 @@ from controller_manager.client.rest.limits import ON_WAIT
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import silent_logger
 from controller_manager.runtime.outcome import DONE, Outcome
-from controller_manager.runtime.turns import Turns
-from controller_manager.runtime.worker import Reconcile, Workers
+from controller_manager.runtime.worker import Reconcile, Turns, Workers
 from controller_manager.workqueue.queue import WorkQueue
 from tests.clusters import EPOCH
 from tests.runtime.test_worker import Syncs

@@ -10,8 +10,7 @@ import pytest
 from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import make_logger
 from controller_manager.runtime.outcome import DONE, Outcome
-from controller_manager.runtime.turns import BUDGET, Turns
-from controller_manager.runtime.worker import Workers
+from controller_manager.runtime.worker import BUDGET, Turns, Workers
 from controller_manager.workqueue.queue import WorkQueue
 from tests.clusters import EPOCH
 from tests.runtime.test_worker import Syncs

@@ -20,8 +20,7 @@ from controller_manager.clock import LoopClock
 from controller_manager.observability.logs import make_logger
 from controller_manager.runtime.controller import WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome, Requeue
-from controller_manager.runtime.turns import Turns
-from controller_manager.runtime.worker import Workers
+from controller_manager.runtime.worker import Turns, Workers
 from controller_manager.workqueue.queue import WorkQueue
 from tests.clusters import EPOCH
 

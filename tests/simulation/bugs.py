@@ -23,7 +23,7 @@ from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.reflector import Reflector
 from controller_manager.manager.caches import CacheGroup
 from controller_manager.runtime.consistency import ConsistencyStore
-from controller_manager.runtime.turns import Turns
+from controller_manager.runtime.worker import Turns
 from controller_manager.workqueue.queue import WorkQueue
 from tests.simulation.finding import find_properties, of_one_controller
 from tests.simulation.network import LiveStream

@@ -43,7 +43,7 @@ from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.lister import Lister
 from controller_manager.informers.store import Index, Store
 from controller_manager.observability.logs import Logger
-from controller_manager.runtime.turns import Turns
+from controller_manager.runtime.worker import Turns
 
 from .usage import CachedObjects, Source, Tally
 

@@ -15,7 +15,7 @@ from controller_manager.control.quota.evaluators import Evaluator
 from controller_manager.control.quota.scopes import Requirement, requirements_of
 from controller_manager.informers.dispatch import Registration
 from controller_manager.informers.store import BY_NAMESPACE, Store
-from controller_manager.runtime.turns import Turns
+from controller_manager.runtime.worker import Turns
 
 _OBJECTS_PER_TURN: Final = 50
 """The number of objects that are added up before other tasks may run."""

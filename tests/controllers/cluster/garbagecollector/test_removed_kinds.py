@@ -24,7 +24,7 @@ from controller_manager.informers.factory import ControllerInformers, InformerFa
 from controller_manager.observability.logs import silent_logger
 from controller_manager.observability.metrics.informers import InformerCollectors
 from controller_manager.observability.metrics.queues import QueueCollectors
-from controller_manager.runtime.turns import BUDGET, Turns
+from controller_manager.runtime.worker import BUDGET, Turns
 from tests.clusters import Cluster
 from tests.steps import Steps
 

@@ -16,7 +16,7 @@ from controller_manager.control.quota.resources import Amounts, printed
 from controller_manager.controllers.cluster.resourcequota.usage import CachedObjects
 from controller_manager.informers.pods import PodTransform
 from controller_manager.informers.store import Store
-from controller_manager.runtime.turns import Turns
+from controller_manager.runtime.worker import Turns
 from tests.clusters import Cluster
 from tests.controllers.cluster.resourcequota.counting import User, controller_of
 

@@ -22,7 +22,7 @@ from controller_manager.controllers.cluster.resourcequota.usage import (
 )
 from controller_manager.informers.pods import PodTransform
 from controller_manager.informers.store import Store
-from controller_manager.runtime.turns import Turns
+from controller_manager.runtime.worker import Turns
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
