@@ -30,7 +30,7 @@ from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.storage.storage import HISTORY, Storage
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger, silent_logger
-from controller_manager.observability.metrics.informers import (
+from controller_manager.observability.metrics.client import (
     InformerCollectors,
     InformerMetrics,
 )

@@ -14,7 +14,7 @@ from controller_manager.api.meta import (
 from controller_manager.client.rest.client import Client, ListOptions
 from controller_manager.client.rest.request import object_path
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics.informers import InformerCollectors
+from controller_manager.observability.metrics.client import InformerCollectors
 from controller_manager.options.gates import FeatureGates
 
 from .informer import DEFAULT_GATES, SharedInformer

@@ -20,7 +20,7 @@ from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.serializer import EventDecoder
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics.informers import InformerMetrics
+from controller_manager.observability.metrics.client import InformerMetrics
 from controller_manager.options.gates import (
     ATOMIC_FIFO,
     WATCH_LIST_CLIENT,

@@ -7,7 +7,7 @@ from typing import Final
 
 from controller_manager.informers.factory import ControllerInformers, InformerFactory
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics.informers import CacheCollectors
+from controller_manager.observability.metrics.client import CacheCollectors
 from controller_manager.serving.health import HealthCheck
 
 from .runnable import Checks, Lifetime, Runnable

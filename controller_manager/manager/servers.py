@@ -11,7 +11,7 @@ from controller_manager.clock import Clock
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.collectors import Collectors
-from controller_manager.observability.metrics.loop import observe_lag
+from controller_manager.observability.metrics.manager import observe_lag
 from controller_manager.options.config import Config
 from controller_manager.runtime.worker import until_done
 from controller_manager.serving.authentication import Authenticator

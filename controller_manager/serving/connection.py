@@ -22,7 +22,7 @@ from typing import Any, Final, Self
 from aiohttp import web
 
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics.serving import ServingCollectors
+from controller_manager.observability.metrics.manager import ServingCollectors
 
 from .answers import refusal
 

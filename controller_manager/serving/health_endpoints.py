@@ -7,7 +7,7 @@ from typing import Final
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from controller_manager.observability.metrics.serving import HealthcheckCollectors
+from controller_manager.observability.metrics.manager import HealthcheckCollectors
 
 from .authorization import Access, ReviewError
 from .health import HealthCheck, installed, probe, results

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from controller_manager.clock import Clock
 from controller_manager.observability.exposition import exposing
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics.serving import ServingCollectors
+from controller_manager.observability.metrics.manager import ServingCollectors
 from controller_manager.options.config import Config
 from controller_manager.options.gates import COMPONENT_FLAGZ, COMPONENT_STATUSZ
 from controller_manager.options.parsing import configz

@@ -18,7 +18,7 @@ from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.store import Index, Store
 from controller_manager.observability.logs import make_logger
-from controller_manager.observability.metrics.informers import InformerCollectors
+from controller_manager.observability.metrics.client import InformerCollectors
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.informers.test_informer import (

@@ -26,7 +26,7 @@ from controller_manager.client.rest.errors import InvalidName
 from controller_manager.informers.factory import ClashError, InformerFactory
 from controller_manager.informers.reads import Reads
 from controller_manager.observability.logs import silent_logger
-from controller_manager.observability.metrics.informers import InformerCollectors
+from controller_manager.observability.metrics.client import InformerCollectors
 from tests.clusters import Cluster
 
 pytestmark = pytest.mark.looptime

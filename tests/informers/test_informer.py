@@ -24,7 +24,7 @@ from controller_manager.informers.informer import SharedInformer
 from controller_manager.informers.reflector import State
 from controller_manager.informers.store import BY_CONTROLLER, Store
 from controller_manager.observability.logs import make_logger, silent_logger
-from controller_manager.observability.metrics.informers import InformerCollectors
+from controller_manager.observability.metrics.client import InformerCollectors
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import TOKEN, Cluster, informer_metrics
 

@@ -12,7 +12,7 @@ from controller_manager.informers.factory import InformerFactory
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.exposition import expose
 from controller_manager.observability.logs import silent_logger
-from controller_manager.observability.metrics.informers import InformerCollectors
+from controller_manager.observability.metrics.client import InformerCollectors
 from tests.clusters import Cluster
 from tests.informers.test_informer import Faulty, add_pod
 

@@ -24,7 +24,7 @@ from controller_manager.informers.strict import (
     view_of,
 )
 from controller_manager.observability.logs import silent_logger
-from controller_manager.observability.metrics.informers import InformerCollectors
+from controller_manager.observability.metrics.client import InformerCollectors
 from tests.clusters import Cluster
 
 METADATA: Resource[PartialObject] = Resource(

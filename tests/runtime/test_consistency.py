@@ -19,7 +19,7 @@ from controller_manager.api.meta import ObjectMeta
 from controller_manager.client.rest.limits import SYNC_KEY
 from controller_manager.informers.factory import ControllerInformers, InformerFactory
 from controller_manager.observability.logs import silent_logger
-from controller_manager.observability.metrics.informers import InformerCollectors
+from controller_manager.observability.metrics.client import InformerCollectors
 from controller_manager.runtime.consistency import ConsistencyStore
 from tests.clusters import Cluster
 

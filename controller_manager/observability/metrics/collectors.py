@@ -16,11 +16,14 @@ from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from .client import ClientCollectors
-from .informers import CacheCollectors, InformerCollectors
-from .loop import LoopCollectors
-from .manager import DefectCollectors, RolloutCollector
-from .queues import QueueCollectors, SyncCollectors
+from .client import (
+    CacheCollectors,
+    ClientCollectors,
+    InformerCollectors,
+    QueueCollectors,
+    SyncCollectors,
+)
+from .manager import DefectCollectors, LoopCollectors, RolloutCollector
 
 CERTIFICATE_ENDS: Final = "certificate_expiration_timestamp_seconds"
 """The name of the metric."""

@@ -16,7 +16,7 @@ from controller_manager.informers.dispatch import Handler, Registration
 from controller_manager.informers.factory import ControllerInformers
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import Logger
-from controller_manager.observability.metrics.queues import QueueCollectors
+from controller_manager.observability.metrics.client import QueueCollectors
 from controller_manager.runtime.worker import Turns
 
 from .graph import Graph, GroupKind

@@ -17,7 +17,7 @@ from controller_manager.controllers.cluster.garbagecollector.graph import (
 from controller_manager.controllers.cluster.garbagecollector.monitors import (
     GraphChanges,
 )
-from controller_manager.observability.metrics.queues import QueueCollectors
+from controller_manager.observability.metrics.client import QueueCollectors
 
 pytestmark = pytest.mark.looptime
 

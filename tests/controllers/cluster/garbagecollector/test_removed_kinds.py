@@ -22,8 +22,10 @@ from controller_manager.controllers.cluster.garbagecollector.monitors import (
 )
 from controller_manager.informers.factory import ControllerInformers, InformerFactory
 from controller_manager.observability.logs import silent_logger
-from controller_manager.observability.metrics.informers import InformerCollectors
-from controller_manager.observability.metrics.queues import QueueCollectors
+from controller_manager.observability.metrics.client import (
+    InformerCollectors,
+    QueueCollectors,
+)
 from controller_manager.runtime.worker import BUDGET, Turns
 from tests.clusters import Cluster
 from tests.steps import Steps
