@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import Final, NoReturn
 
@@ -25,8 +26,16 @@ from controller_manager.runtime.registry import RegistryError, UnknownController
 from controller_manager.version import KUBERNETES_VERSION, NAME, VERSION
 
 from .failure import Failure
-from .flags import PROBLEMS, TakesFlags, WordsOfBash, given_values, make_config, split
-from .help import flags_help_text, help_text
+from .flags import (
+    PROBLEMS,
+    FlagsCommand,
+    TakesFlags,
+    WordsOfBash,
+    given_values,
+    make_config,
+    split,
+)
+from .help import help_text
 from .subcommands import EXPLAIN, found_command, found_names
 
 _VERSION_LINE: Final = f"Kubernetes {KUBERNETES_VERSION} ({NAME} {VERSION})"
@@ -82,19 +91,6 @@ class DaemonGroup(TakesFlags, click.Group):
                 yield name, _LARGE[name]
             elif (command := self.get_command(ctx, name)) is not None:
                 yield name, command.get_short_help_str(200)
-
-
-class ConfigCommand(TakesFlags):
-    """A subcommand that takes the daemon's flags."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Convert pflag's syntax to click's; find unknown flags."""
-        return super().parse_args(ctx, self.taken(ctx, args))
-
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the flags as the main help does, with their types."""
-        about = ctx.command.get_short_help_str(200)
-        formatter.write(flags_help_text("config", about))
 
 
 def _nearest(name: str, commands: Collection[str]) -> str:
@@ -273,7 +269,7 @@ def roles_command(controllers: tuple[str, ...], feature_gates: str) -> None:
 
 _SUBCOMMANDS: Final[Mapping[str, click.Command]] = {
     "completion": completion_command,
-    "config": ConfigCommand(
+    "config": FlagsCommand(
         "config",
         callback=_show_config,
         help="Print the effective configuration: defaults, file and flags.",
@@ -313,35 +309,28 @@ def make_command() -> click.Group:
 
 def main() -> None:
     """Run the command; the console script's entry point."""
+    add_completion_class(WordsOfBash)
+    _exit_with(_whole_command, NAME)
 
-    def run() -> int:
-        add_completion_class(WordsOfBash)
-        with _importing():
-            registry()  # it imports the descriptor of each controller
-        code: int = make_command().main(prog_name=NAME, standalone_mode=False)
-        return code
 
-    _exit_with(run)
+def _whole_command() -> click.Command:
+    with _importing():
+        registry()  # it imports the descriptor of each controller
+    return make_command()
 
 
 def kubectl_plugin() -> None:
     """Run ``explain`` as ``kubectl why``; kubectl finds the script by its name."""
-
-    def run() -> int:
-        code: int = _large("explain").main(
-            prog_name=_PLUGIN,
-            standalone_mode=False,
-            help_option_names=["-h", "--help"],
-        )
-        return code
-
-    _exit_with(run)
+    _exit_with(partial(_large, "explain"), _PLUGIN)
 
 
-def _exit_with(run: Callable[[], int]) -> NoReturn:
+def _exit_with(make: Callable[[], click.Command], name: str) -> NoReturn:
     """Exit with the code of a command, after one line for each problem."""
+    helps = ["-h", "--help"]
     try:
-        code = run()
+        code: int = make().main(
+            prog_name=name, standalone_mode=False, help_option_names=helps
+        )
     except click.Abort:
         sys.exit(1)
     except RegistryError as error:

@@ -2,9 +2,10 @@
 
 import os
 import socket
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import click
 import yaml
@@ -35,8 +36,7 @@ from controller_manager.registry import registry
 
 from .daemon import connect, run
 from .failure import Failure
-from .flags import PROBLEMS, TakesFlags, given_values, make_config
-from .help import flags_help_text
+from .flags import PROBLEMS, FlagsCommand, given_values, make_config
 
 _FORMATS: Final = {"text": as_text, "json": as_json}
 _OWN: Final = {
@@ -50,8 +50,20 @@ _OWN: Final = {
 _DEFAULTS: Final = {"output": "text", "timeout": "30s"}
 
 
-class DoctorCommand(TakesFlags):
-    """Takes the daemon's flags, and some of its own, which `format_help` lists."""
+class DoctorCommand(FlagsCommand):
+    """Takes the daemon's flags, and some of its own."""
+
+    own: ClassVar[Mapping[str, str]] = {
+        "-o, --output string": "The format of the report: text or json. "
+        '(default "text")',
+        "    --check-timeout duration": "The time that each check may take. "
+        "(default 30s)",
+        "    --from-manifest file": "Take the flags from kube-controller-manager's "
+        "static pod. Flags that are given as well win.",
+        "    --write-manifest file": "Write the static pod of this program in its "
+        "place: with the same flags, and the files that they name.",
+        "    --image string": f'The image in that manifest. (default "{IMAGE}")',
+    }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take the own flags out, and convert pflag's syntax to click's."""
@@ -59,27 +71,11 @@ class DoctorCommand(TakesFlags):
         words = iter(args)
         for word in words:
             name, equals, value = _split(word)
-            if name not in _OWN:
+            if name in _OWN:
+                ctx.meta[_OWN[name]] = value if equals else next(words, "")
+            else:
                 rest.append(word)
-                continue
-            ctx.meta[_OWN[name]] = value if equals else next(words, "")
-        return super().parse_args(ctx, self.taken(ctx, rest))
-
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the flags as the main help does, after the own ones."""
-        about = ctx.command.get_short_help_str(200)
-        own = {
-            "-o, --output string": "The format of the report: text or json. "
-            '(default "text")',
-            "    --check-timeout duration": "The time that each check may take. "
-            "(default 30s)",
-            "    --from-manifest file": "Take the flags from kube-controller-manager's "
-            "static pod. Flags that are given as well win.",
-            "    --write-manifest file": "Write the static pod of this program in its "
-            "place: with the same flags, and the files that they name.",
-            "    --image string": f'The image in that manifest. (default "{IMAGE}")',
-        }
-        formatter.write(flags_help_text("doctor", about, own))
+        return super().parse_args(ctx, rest)
 
 
 def _split(word: str) -> tuple[str, str, str]:

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from pathlib import Path
@@ -66,6 +66,14 @@ class _Question(Struct, frozen=True):
     watch_seconds: float
 
 
+def _seconds_option(
+    name: str, default: str, text: str
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(
+        name, default=default, show_default=True, metavar="DURATION", help=text
+    )
+
+
 @click.command("explain")
 @click.argument("target", nargs=-1, metavar="KIND[/NAME]...")
 @click.option("-n", "--namespace", default="", help="The namespace of the object.")
@@ -88,27 +96,9 @@ class _Question(Struct, frozen=True):
     help="The format of the answer.",
 )
 @click.option("-w", "--watch", is_flag=True, help="Follow until nothing is wrong.")
-@click.option(
-    "--watch-timeout",
-    default="0s",
-    show_default=True,
-    metavar="DURATION",
-    help="The longest time to follow; 0s is for ever.",
-)
-@click.option(
-    "--timeout",
-    default="2m",
-    show_default=True,
-    metavar="DURATION",
-    help="The time that an answer may take; 0s is for ever.",
-)
-@click.option(
-    "--request-timeout",
-    default="10s",
-    show_default=True,
-    metavar="DURATION",
-    help="The time that each request may take.",
-)
+@_seconds_option("--watch-timeout", "0s", "The longest time to follow; 0s is for ever.")
+@_seconds_option("--timeout", "2m", "The time that an answer may take; 0s is for ever.")
+@_seconds_option("--request-timeout", "10s", "The time that each request may take.")
 @click.option(
     "--kubeconfig",
     default="",

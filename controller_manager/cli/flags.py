@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 import click
 from click.shell_completion import BashComplete, CompletionItem
@@ -14,6 +14,7 @@ from controller_manager.options.parsing import parse
 from controller_manager.registry import registry
 
 from .failure import Failure
+from .help import flags_help_text
 
 
 class WordsOfBash(BashComplete):
@@ -156,6 +157,22 @@ class TakesFlags(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the options of flags, and those of the command's own."""
         return [*daemon_options(ctx.meta.get(_NAMED)), *super().get_params(ctx)]
+
+
+class FlagsCommand(TakesFlags):
+    """A subcommand that takes the daemon's flags, and perhaps `own` ones."""
+
+    own: ClassVar[Mapping[str, str]] = {}
+    """The texts of its own flags, by their names and types."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Convert pflag's syntax to click's; find unknown flags."""
+        return super().parse_args(ctx, self.taken(ctx, args))
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the flags as the main help does, with their types."""
+        about = ctx.command.get_short_help_str(200)
+        formatter.write(flags_help_text(str(self.name), about, self.own))
 
 
 def _is_path(name: str) -> bool:

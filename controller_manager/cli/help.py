@@ -3,7 +3,6 @@
 import shutil
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
 from controller_manager.options.flag import Flag
@@ -99,9 +98,7 @@ def _examples(width: int, commands: Collection[str]) -> list[str]:
     return lines
 
 
-def flags_help_text(
-    command: str, about: str, own: Mapping[str, str] = MappingProxyType({})
-) -> str:
+def flags_help_text(command: str, about: str, own: Mapping[str, str]) -> str:
     """Return the help of a subcommand that takes the daemon's flags.
 
     `own` has the texts of the flags that only it has.

@@ -24,45 +24,59 @@ _PREVIOUS: Final = f"1.{THIS_MINOR - 1}"
 _METRIC: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 
+def rule(is_valid: Callable[[Any], bool], problem: str) -> Check:
+    """Return a check; the text of the problem may show the ``{value}``."""
+    return lambda value: "" if is_valid(value) else problem.format(value=value)
+
+
 def at_least(least: int) -> Check:
     """Return a check for a minimum."""
-    return lambda value: (
-        "" if value >= least else f"must be at least {least}, it is {value}"
+    return rule(
+        lambda value: value >= least, f"must be at least {least}, it is {{value}}"
     )
 
 
 def between(least: int, most: int) -> Check:
     """Return a check for a range; both limits are valid."""
-
-    def rule(value: Any) -> str:  # noqa: ANN401 - by the flag's type
-        if least <= value <= most:
-            return ""
-        return f"must be from {least} to {most}, it is {value}"
-
-    return rule
+    problem = f"must be from {least} to {most}, it is {{value}}"
+    return rule(lambda value: least <= value <= most, problem)
 
 
-def at_least_a_second(value: str) -> str:
-    """Check that a duration is at least one second."""
-    return "" if parse_duration(value) >= 1 else f"must be at least 1s, it is {value}"
+at_least_a_second: Final = rule(
+    lambda value: parse_duration(value) >= 1, "must be at least 1s, it is {value}"
+)
+not_negative: Final = rule(
+    lambda value: parse_duration(value) >= 0, "must not be negative, it is {value}"
+)
+longer_than_nothing: Final = rule(
+    lambda value: parse_duration(value) > 0, "must be longer than 0s, it is {value}"
+)
+at_most_two: Final = rule(
+    lambda value: value.count(",") <= 1, "must not have more than two entries"
+)
+no_user: Final = rule(
+    lambda value: not has_user(value),
+    "the URL must not hold a user name or a password; "
+    "give them in the user section of a kubeconfig",
+)
+"""Checks a URL; the problem shows no password.
 
+client-go 1.36 sends them as basic authentication.
+"""
 
-def at_most_two(value: str) -> str:
-    """Check that a comma-separated list has two entries at most."""
-    return "must not have more than two entries" if value.count(",") > 1 else ""
-
-
-def no_user(value: str) -> str:
-    """Check that a URL holds no user name and no password; the problem shows neither.
-
-    client-go 1.36 sends them as basic authentication.
-    """
-    if not has_user(value):
-        return ""
-    return (
-        "the URL must not hold a user name or a password; "
-        "give them in the user section of a kubeconfig"
-    )
+previous_minor: Final = rule(
+    lambda value: value in ("", _PREVIOUS),
+    f"must be {_PREVIOUS}, the previous minor version, it is {{value!r}}",
+)
+external_or_none: Final = rule(
+    lambda value: value in ("", "external"),
+    'must be empty or "external", not "{value}": no cloud provider is part of '
+    "kube-controller-manager any more",
+)
+range_allocator: Final = rule(
+    lambda value: value == "RangeAllocator", 'must be "RangeAllocator", not "{value}"'
+)
+"""Checks the type of the allocator of pod CIDRs: all others need a cloud."""
 
 
 def metric_names(value: list[str]) -> str:
@@ -71,44 +85,10 @@ def metric_names(value: list[str]) -> str:
     return f"{bad[0]!r} is not the full name of a metric" if bad else ""
 
 
-def previous_minor(value: str) -> str:
-    """Check that a version is the previous minor version, or empty."""
-    if value in ("", _PREVIOUS):
-        return ""
-    return f"must be {_PREVIOUS}, the previous minor version, it is {value!r}"
-
-
 def metric_labels(value: dict[str, str]) -> str:
     """Check ``metric,label=value``."""
     bad = [key for key in value if not all(key.partition(",")[::2])]
     return f"{bad[0]!r} must be written as metric,label=value" if bad else ""
-
-
-def not_negative(value: str) -> str:
-    """Check that a duration is not negative."""
-    return "must not be negative, it is " + value if parse_duration(value) < 0 else ""
-
-
-def longer_than_nothing(value: str) -> str:
-    """Check that a duration is positive."""
-    return "" if parse_duration(value) > 0 else f"must be longer than 0s, it is {value}"
-
-
-def external_or_none(value: str) -> str:
-    """Check the name of a cloud provider."""
-    if value in ("", "external"):
-        return ""
-    return (
-        f'must be empty or "external", not "{value}": no cloud provider is part of '
-        "kube-controller-manager any more"
-    )
-
-
-def range_allocator(value: str) -> str:
-    """Check the type of the allocator of pod CIDRs: all others need a cloud."""
-    if value == "RangeAllocator":
-        return ""
-    return f'must be "RangeAllocator", not "{value}"'
 
 
 def readable_document(value: str) -> str:

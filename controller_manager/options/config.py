@@ -12,8 +12,6 @@ from .tls import LOWEST_VERSION
 
 OptionsT = TypeVar("OptionsT", bound=ControllerOptions)
 
-OptionsByClass = Mapping[type[ControllerOptions], ControllerOptions]
-
 WRITE_TIMEOUT: Final = 70.0
 """Seconds that a write may take.
 

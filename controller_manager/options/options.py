@@ -1,13 +1,38 @@
 """The values of all flags, from the file and from the command line."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from .controller_options import ControllerOptions
 from .document import FileError, defaults, read_file
 from .durations import parse_duration
-from .known_controllers import KnownControllers
+from .flag_set import FlagSet
+from .gates import Gate
 from .values import default_value, parse_flag, parse_number
+
+
+class KnownControllers(Protocol):
+    """The controllers of a build; the registry implements this protocol."""
+
+    @property
+    def flags(self) -> FlagSet:
+        """All flags."""
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        """The feature gates that have an effect."""
+
+    @property
+    def options(self) -> tuple[type[ControllerOptions], ...]:
+        """The options classes of all controllers."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the controllers."""
+
+    def check_selection(self, selection: Iterable[str]) -> tuple[list[str], list[str]]:
+        """Return problems and warnings about the entries of ``--controllers``."""
 
 
 class OptionsError(Exception):

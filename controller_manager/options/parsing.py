@@ -19,13 +19,12 @@ from .controller_options import ControllerOptions, make_options
 from .document import as_tree
 from .flag_set import suggest
 from .gates import LOGGING_ALPHA, THIS_MINOR, FeatureGates, minor_version, resolve_gates
-from .known_controllers import KnownControllers
 from .leader_migration import (
     LeaderMigrationConfig,
     read_leader_migration,
     unknown_fields,
 )
-from .options import Options, OptionsError
+from .options import KnownControllers, Options, OptionsError
 from .serving_config import authentication_config, authorization_config, serving_config
 from .values import parse_integer, parse_level, parse_number
 

@@ -20,7 +20,6 @@ from controller_manager.client.rest.errors import (
 )
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config
-from controller_manager.options.known_controllers import KnownControllers
 from controller_manager.options.manager_pods import (
     LABEL,
     NAMESPACE,
@@ -29,7 +28,7 @@ from controller_manager.options.manager_pods import (
     given_flags,
     pod_in_charge,
 )
-from controller_manager.options.options import OptionsError
+from controller_manager.options.options import KnownControllers, OptionsError
 from controller_manager.options.parsing import parse
 
 DECIDE: Final = (
