@@ -25,16 +25,8 @@ from controller_manager.runtime.permissions import controller_roles
 from controller_manager.runtime.registry import RegistryError, UnknownControllerError
 from controller_manager.version import KUBERNETES_VERSION, NAME, VERSION
 
+from . import flags
 from .failure import Failure
-from .flags import (
-    PROBLEMS,
-    FlagsCommand,
-    TakesFlags,
-    WordsOfBash,
-    given_values,
-    make_config,
-    split,
-)
 from .help import help_text
 from .subcommands import EXPLAIN, found_command, found_names
 
@@ -46,7 +38,7 @@ _LAST_LINES: Final = 2.0
 """Seconds in which the last lines of the log are written."""
 
 
-class DaemonGroup(TakesFlags, click.Group):
+class DaemonGroup(flags.TakesFlags, click.Group):
     """Parses flags as pflag does, and prints help as Cobra does.
 
     A large subcommand is imported when it is called, or when its help is shown.
@@ -68,7 +60,7 @@ class DaemonGroup(TakesFlags, click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Convert pflag's syntax to click's; find unknown flags."""
-        own, rest = split(args, self.is_command)
+        own, rest = flags.split(args, self.is_command)
         return super().parse_args(ctx, [*self.taken(ctx, own), *rest])
 
     def resolve_command(
@@ -78,7 +70,7 @@ class DaemonGroup(TakesFlags, click.Group):
         if not self.is_command(args[0]):
             hint = _nearest(args[0], self.list_commands(ctx))
             message = f'unknown command "{args[0]}" for "{NAME}"; {hint}'
-            raise Failure([*ctx.meta[PROBLEMS], message])
+            raise Failure([*ctx.meta[flags.PROBLEMS], message])
         return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -124,12 +116,12 @@ def _version_option() -> click.Option:
 def _daemon(**given: tuple[str, ...]) -> None:
     ctx = click.get_current_context()
     ctx.meta[EXPLAIN] = _explained
-    values = given_values(given)
+    values = flags.given_values(given)
     if ctx.invoked_subcommand is None:
-        _run_with(make_config(values, ctx.meta[PROBLEMS]), values)
+        _run_with(flags.make_config(values, ctx.meta[flags.PROBLEMS]), values)
         return
-    if ctx.meta[PROBLEMS]:
-        raise Failure(ctx.meta[PROBLEMS])
+    if ctx.meta[flags.PROBLEMS]:
+        raise Failure(ctx.meta[flags.PROBLEMS])
     if values:
         listed = ", ".join(f"--{name}" for name in values)
         message = (
@@ -184,7 +176,7 @@ def log_flags(config: Config, logger: Logger) -> None:
 
 def _show_config(**given: tuple[str, ...]) -> None:
     ctx = click.get_current_context()
-    config = make_config(given_values(given), ctx.meta[PROBLEMS])
+    config = flags.make_config(flags.given_values(given), ctx.meta[flags.PROBLEMS])
     for warning in config.warnings:
         click.echo(f"Warning: {warning}", err=True)
     click.echo(dump(config.document), nl=False)
@@ -257,7 +249,7 @@ def roles_command(controllers: tuple[str, ...], feature_gates: str) -> None:
     except UnknownControllerError as error:
         raise Failure([f"roles: {error}"]) from None
     given = {"feature-gates": [feature_gates]} if feature_gates else {}
-    features = make_config(given, ()).features
+    features = flags.make_config(given, ()).features
     with_roles = [each for each in chosen if not each.runs_first]
     documents = [
         each
@@ -269,7 +261,7 @@ def roles_command(controllers: tuple[str, ...], feature_gates: str) -> None:
 
 _SUBCOMMANDS: Final[Mapping[str, click.Command]] = {
     "completion": completion_command,
-    "config": FlagsCommand(
+    "config": flags.FlagsCommand(
         "config",
         callback=_show_config,
         help="Print the effective configuration: defaults, file and flags.",
@@ -309,7 +301,7 @@ def make_command() -> click.Group:
 
 def main() -> None:
     """Run the command; the console script's entry point."""
-    add_completion_class(WordsOfBash)
+    add_completion_class(flags.WordsOfBash)
     _exit_with(_whole_command, NAME)
 
 

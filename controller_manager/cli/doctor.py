@@ -16,17 +16,9 @@ from controller_manager.client.identity.credentials import (
 )
 from controller_manager.client.identity.kubeconfig import ConfigError
 from controller_manager.clock import SystemClock
+from controller_manager.doctor import finding
 from controller_manager.doctor.checks import examine, local_checks
 from controller_manager.doctor.examination import Examination, OwnPod
-from controller_manager.doctor.finding import (
-    Result,
-    as_json,
-    as_text,
-    error,
-    has_errors,
-    ok,
-    run_checks,
-)
 from controller_manager.doctor.static_pod import IMAGE, StaticPod, StaticPodError
 from controller_manager.manager.control_loop import InMainLoop
 from controller_manager.observability.logs import library_logs, silent_logger
@@ -38,7 +30,7 @@ from .daemon import connect, run
 from .failure import Failure
 from .flags import PROBLEMS, FlagsCommand, given_values, make_config
 
-_FORMATS: Final = {"text": as_text, "json": as_json}
+_FORMATS: Final = {"text": finding.as_text, "json": finding.as_json}
 _OWN: Final = {
     "-o": "output",
     "--output": "output",
@@ -106,7 +98,7 @@ def _doctor(**given: tuple[str, ...]) -> None:
     examined = _examine(config, seconds, None if pod else own_pod())
     results = [*run(examined), *written]
     click.echo(_FORMATS[output](results), nl=False)
-    ctx.exit(1 if has_errors(results) else 0)
+    ctx.exit(1 if finding.has_errors(results) else 0)
 
 
 def _static_pod(ctx: click.Context) -> StaticPod | None:
@@ -122,7 +114,7 @@ def _static_pod(ctx: click.Context) -> StaticPod | None:
     return None
 
 
-def _written(ctx: click.Context, pod: StaticPod) -> Result:
+def _written(ctx: click.Context, pod: StaticPod) -> finding.Result:
     """Write the manifest of this program; return the finding about it."""
     path = Path(ctx.meta["written"])
     # The manifest may be a link; the kubelet follows it.
@@ -147,7 +139,7 @@ def _written(ctx: click.Context, pod: StaticPod) -> Result:
             why += "; delete it, or name another file"
         raise Failure([why]) from None
     text = f"{path} is the static pod of this program, with the flags of {pod.path}"
-    return Result("manifest", (ok(text),))
+    return finding.Result("manifest", (finding.ok(text),))
 
 
 def _seconds(text: str) -> float:
@@ -161,7 +153,9 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-async def _examine(config: Config, seconds: float, pod: OwnPod | None) -> list[Result]:
+async def _examine(
+    config: Config, seconds: float, pod: OwnPod | None
+) -> list[finding.Result]:
     """Return the findings of all checks; unusable credentials are one error."""
     clock, logger = SystemClock(), silent_logger()
     async with AsyncExitStack() as stack:
@@ -169,8 +163,8 @@ async def _examine(config: Config, seconds: float, pod: OwnPod | None) -> list[R
         try:
             connections = await connect(config, clock, logger, stack, InMainLoop())
         except ConfigError as problem:
-            found = Result("credentials", (error(str(problem)),))
-            local = await run_checks(local_checks(config, clock), seconds)
+            found = finding.Result("credentials", (finding.error(str(problem)),))
+            local = await finding.run_checks(local_checks(config, clock), seconds)
             return [found, *local]
         examined = Examination(registry(), config, connections, clock, pod)
         return await examine(examined, seconds)

@@ -11,28 +11,19 @@ from typing import Final
 import click
 from msgspec import Struct
 
-from controller_manager.client.identity.credentials import (
-    Credentials,
-    from_kubeconfig,
-    is_in_cluster,
-    load_credentials,
-)
+from controller_manager.client.identity import credentials
 from controller_manager.client.identity.kubeconfig import read_kubeconfig
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.request import ServerClock
 from controller_manager.clock import Clock, SystemClock
+from controller_manager.explain import explainer
 from controller_manager.explain.cause import Explanation, State, worst
-from controller_manager.explain.explainer import (
-    explain_all,
-    explain_everywhere,
-    explain_target,
-)
 from controller_manager.explain.following import Look, follow
-from controller_manager.explain.kinds import known_kind
 from controller_manager.explain.report import as_json, as_text, printable
 from controller_manager.explain.target import (
     Target,
     TargetError,
+    known_kind,
     parse_words,
     resource_of,
 )
@@ -187,7 +178,7 @@ def _kubeconfig(given: str, master: str) -> str:
     if paths := os.environ.get("KUBECONFIG"):
         return paths
     home = _HOME.expanduser()
-    return str(home) if not is_in_cluster() and home.exists() else ""
+    return str(home) if not credentials.is_in_cluster() and home.exists() else ""
 
 
 def _namespace(paths: str, context: str) -> str:
@@ -204,15 +195,17 @@ def _namespace(paths: str, context: str) -> str:
     return "default"
 
 
-def _credentials(paths: str, master: str, context: str, clock: Clock) -> Credentials:
+def _credentials(
+    paths: str, master: str, context: str, clock: Clock
+) -> credentials.Credentials:
     """Return the credentials; raises ConfigError."""
     if paths:
-        return from_kubeconfig(paths, master, clock, context or None)
-    return load_credentials("", master, clock)
+        return credentials.from_kubeconfig(paths, master, clock, context or None)
+    return credentials.load_credentials("", master, clock)
 
 
 async def _answer(
-    question: _Question, connect: "partial[Credentials]", clock: Clock
+    question: _Question, connect: "partial[credentials.Credentials]", clock: Clock
 ) -> State:
     """Print the answer, each time that it changes; return the last state."""
     from controller_manager.client.wire.http import (  # noqa: PLC0415 - aiohttp
@@ -289,12 +282,13 @@ async def _look(
     targets, namespace = question.targets, question.namespace
     if any(each.name for each in targets):
         return [
-            await explain_target(view.beside(), each, namespace) for each in targets
+            await explainer.explain_target(view.beside(), each, namespace)
+            for each in targets
         ]
     resources = [await resource_of(view, each.kind) for each in targets]
     if question.everywhere:
-        return await explain_everywhere(view, resources)
-    return await explain_all(view, namespace, resources)
+        return await explainer.explain_everywhere(view, resources)
+    return await explainer.explain_all(view, namespace, resources)
 
 
 def _show(

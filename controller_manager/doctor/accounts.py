@@ -10,11 +10,9 @@ from controller_manager.manager.permissions import NEW_ACCOUNTS
 from controller_manager.runtime.permissions import Permission, controller_role_name
 from controller_manager.version import KUBERNETES_VERSION
 
-from .examination import Examination
+from .examination import Examination, server_minor
 from .finding import Finding, error, ok, warning
-from .reviews import as_account, as_self, denied, described
-from .rights import manager_rights
-from .server import server_minor
+from .reviews import as_account, as_self, denied, described, manager_rights
 
 _THIS: Final = int(KUBERNETES_VERSION.split(".")[1])
 

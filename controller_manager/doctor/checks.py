@@ -29,13 +29,11 @@ from controller_manager.options.config import AuthenticationConfig, Config
 from controller_manager.runtime.permissions import Permission
 
 from .accounts import check_accounts
-from .examination import Examination, OwnPod
+from .examination import Examination, OwnPod, check_server, check_version
 from .finding import Check, Finding, Result, error, has_errors, ok, run_checks, warning
 from .keys import check_keys
 from .leases import check_lease, check_overlap
-from .reviews import as_self, denied, described
-from .rights import checks_of_rights
-from .server import check_server, check_version
+from .reviews import as_self, checks_of_rights, denied, described
 
 _DEPTH: Final = 5
 """The most owners that are followed: a pod has three at most (cron job, job, pod)."""

@@ -9,15 +9,8 @@ from controller_manager.api.scalars import parse_time
 from controller_manager.client.leadership.leader_election import is_of_this_program
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import Forbidden, NotFound
+from controller_manager.options import manager_pods
 from controller_manager.options.flag_set import FlagSet
-from controller_manager.options.manager_pods import (
-    LABEL,
-    NAMESPACE,
-    PODS,
-    arguments_of_pod,
-    given_flags,
-    pod_in_charge,
-)
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.registry import Registry
 
@@ -56,17 +49,17 @@ async def check_overlap(examined: Examination) -> list[Finding]:
     """
     election = examined.config.generic.leader_election
     ours = (election.resource_namespace, election.resource_name)
-    if election.leader_elect and ours == (NAMESPACE, UPSTREAM):
+    if election.leader_elect and ours == (manager_pods.NAMESPACE, UPSTREAM):
         return [ok("there is one lease, so one manager acts")]
     if not examined.starting:
         return [ok("no controller starts here, so none runs twice")]
     try:
-        holder = await _holder(examined, NAMESPACE, UPSTREAM)
+        holder = await _holder(examined, manager_pods.NAMESPACE, UPSTREAM)
     except Forbidden:
-        text = f"the lease {NAMESPACE}/{UPSTREAM} may not be read"
+        text = f"the lease {manager_pods.NAMESPACE}/{UPSTREAM} may not be read"
         return [warning(text, "look that no other manager runs the same controllers")]
     if not holder:
-        return [ok(f"no other manager holds {NAMESPACE}/{UPSTREAM}")]
+        return [ok(f"no other manager holds {manager_pods.NAMESPACE}/{UPSTREAM}")]
     theirs = await _selection(examined.client, examined.build.flags, holder)
     if theirs is None:
         mend = "look that its --controllers leaves out what runs here"
@@ -105,14 +98,14 @@ async def _selection(
     """Return the leader's ``--controllers``, `None` if no pod shows the flags."""
     try:
         pods: dict[str, Any] = await client.read(
-            PODS, dict[str, Any], (("labelSelector", LABEL),)
+            manager_pods.PODS, dict[str, Any], (("labelSelector", manager_pods.LABEL),)
         )
     except Forbidden:
         return None
-    pod = pod_in_charge(pods.get("items") or (), holder)
+    pod = manager_pods.pod_in_charge(pods.get("items") or (), holder)
     if pod is None:
         return None
-    given = given_flags(arguments_of_pod(pod), flags)
+    given = manager_pods.given_flags(manager_pods.arguments_of_pod(pod), flags)
     texts = given.values.get("controllers", ("*",))
     return tuple(each for text in texts for each in text.split(",") if each)
 

@@ -22,10 +22,8 @@ from controller_manager.controllers.apps.disruption.health import (
     is_limited,
 )
 
-from .cause import Cause, State, symptom
-from .inaction import explain_inaction
-from .items import Item, text_at
-from .own_causes import condition_cause, message_of, spec_cause
+from .cause import Cause, Item, State, symptom, text_at
+from .own_causes import condition_cause, explain_inaction, message_of, spec_cause
 from .replicas import explain_pods
 from .view import View
 

@@ -6,14 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.core.claims import (
-    BOUND,
-    CLAIMS,
-    LOST,
-    PersistentVolumeClaim,
-    requested_storage,
-    storage_class_of,
-)
+from controller_manager.api.core import claims
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.json_objects import object_at, objects_at
@@ -22,10 +15,8 @@ from controller_manager.api.storage.v1 import STORAGE_CLASSES, WAIT_FOR_FIRST_CO
 from controller_manager.controllers.storage.volumebinder.binding import is_available
 from controller_manager.controllers.storage.volumebinder.matching import fits, mismatch
 
-from .cause import Cause, Reference, State, worst_first
-from .events import events_of
-from .items import Item, text_at
-from .view import View
+from .cause import Cause, Item, Reference, State, text_at, worst_first
+from .view import View, events_of
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
@@ -40,10 +31,10 @@ async def explain_claims_of_pod(view: View, pod: Item) -> tuple[Cause, ...]:
     """Return the causes for which claims of a pod have no volume."""
     found: list[Cause] = []
     for field, name in _claims_of(pod):
-        claim = await view.find(CLAIMS, pod.namespace, name)
+        claim = await view.find(claims.CLAIMS, pod.namespace, name)
         if claim is not None:
             found += await explain_claim(view, claim, has_pod=True)
-        elif await view.is_missing(CLAIMS, pod.namespace, name):
+        elif await view.is_missing(claims.CLAIMS, pod.namespace, name):
             found.append(_missing(pod, field, name))
     return worst_first(found)
 
@@ -77,14 +68,14 @@ async def explain_claim(
 
     `has_pod` says that a pod is known that waits for the claim.
     """
-    claim = item.typed(PersistentVolumeClaim)
-    if claim.status.phase == BOUND:
+    claim = item.typed(claims.PersistentVolumeClaim)
+    if claim.status.phase == claims.BOUND:
         return _resized(item, claim)
-    if claim.status.phase == LOST:
+    if claim.status.phase == claims.LOST:
         return (_lost(item, claim),)
     if claim.spec.volume_name:
         return (await _named_volume(view, item, claim),)
-    name = storage_class_of(claim)
+    name = claims.storage_class_of(claim)
     if not name:
         return (await _without_class(view, item, claim),)
     storage_class = await view.find(STORAGE_CLASSES, "", name)
@@ -107,9 +98,9 @@ def _unbound(item: Item, what: str, state: State, **more: str) -> Cause:
     )
 
 
-def _resized(item: Item, claim: PersistentVolumeClaim) -> tuple[Cause, ...]:
+def _resized(item: Item, claim: claims.PersistentVolumeClaim) -> tuple[Cause, ...]:
     """Return the cause for a bound claim whose volume is smaller than it asks for."""
-    wanted = requested_storage(claim)
+    wanted = claims.requested_storage(claim)
     present = object_at(item.status, "capacity").get("storage")
     try:
         is_small = present and parse_quantity(wanted) > parse_quantity(present)
@@ -140,7 +131,7 @@ def _resized(item: Item, claim: PersistentVolumeClaim) -> tuple[Cause, ...]:
     )
 
 
-def _lost(item: Item, claim: PersistentVolumeClaim) -> Cause:
+def _lost(item: Item, claim: claims.PersistentVolumeClaim) -> Cause:
     return _unbound(
         item,
         f"the volume {claim.spec.volume_name}, with the data of the claim, is gone",
@@ -150,7 +141,9 @@ def _lost(item: Item, claim: PersistentVolumeClaim) -> Cause:
     )
 
 
-async def _named_volume(view: View, item: Item, claim: PersistentVolumeClaim) -> Cause:
+async def _named_volume(
+    view: View, item: Item, claim: claims.PersistentVolumeClaim
+) -> Cause:
     """Return the cause for a claim that names its volume."""
     name = claim.spec.volume_name
     volume = await view.find(PERSISTENT_VOLUMES, "", name)
@@ -183,7 +176,9 @@ async def _named_volume(view: View, item: Item, claim: PersistentVolumeClaim) ->
     )
 
 
-async def _without_class(view: View, item: Item, claim: PersistentVolumeClaim) -> Cause:
+async def _without_class(
+    view: View, item: Item, claim: claims.PersistentVolumeClaim
+) -> Cause:
     """Return the cause for a claim that only an existing volume can satisfy."""
     lacking = _unbound(
         item,
@@ -198,7 +193,7 @@ async def _without_class(view: View, item: Item, claim: PersistentVolumeClaim) -
 
 
 async def _class_missing(
-    view: View, item: Item, claim: PersistentVolumeClaim, name: str
+    view: View, item: Item, claim: claims.PersistentVolumeClaim, name: str
 ) -> Cause:
     classes = sorted(each.name for each in await view.list(STORAGE_CLASSES))
     known = f"there is: {', '.join(classes)}" if classes else "there is none"
@@ -216,7 +211,7 @@ async def _class_missing(
 async def _of_class(
     view: View,
     item: Item,
-    claim: PersistentVolumeClaim,
+    claim: claims.PersistentVolumeClaim,
     storage_class: Item,
     *,
     has_pod: bool,
@@ -275,10 +270,10 @@ async def _first_consumer(view: View, item: Item, reference: Reference) -> Cause
 
 
 async def _no_volume(
-    view: View, item: Item, claim: PersistentVolumeClaim, storage_class: Item
+    view: View, item: Item, claim: claims.PersistentVolumeClaim, storage_class: Item
 ) -> Cause:
     """Return the cause for a claim of a class without a provisioner."""
-    size = requested_storage(claim) or "some storage"
+    size = claims.requested_storage(claim) or "some storage"
     modes = ", ".join(claim.spec.access_modes or ())
     lacking = _unbound(
         item,
@@ -293,7 +288,7 @@ async def _no_volume(
 
 
 async def _unless_bound(
-    view: View, item: Item, claim: PersistentVolumeClaim, lacking: Cause
+    view: View, item: Item, claim: claims.PersistentVolumeClaim, lacking: Cause
 ) -> Cause:
     """Return a cause that holds only if no volume fits the claim."""
     if await _has_volume(view, claim):
@@ -331,7 +326,7 @@ async def _provisioning(view: View, item: Item, provisioner: str) -> Cause:
     )
 
 
-async def _has_volume(view: View, claim: PersistentVolumeClaim) -> bool:
+async def _has_volume(view: View, claim: claims.PersistentVolumeClaim) -> bool:
     """Tell whether the binder would find a volume for a claim."""
     volumes: Sequence[Item] = await view.list(PERSISTENT_VOLUMES)
     typed = (each.typed(PersistentVolume) for each in volumes)

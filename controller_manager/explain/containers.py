@@ -9,10 +9,8 @@ from msgspec.structs import replace
 from controller_manager.api.json_objects import JSON, object_at, objects_at
 from controller_manager.api.scalars import parse_time
 
-from .cause import Cause, State, symptom
-from .events import Event, events_of
-from .items import Item, number_at, text_at
-from .view import View
+from .cause import Cause, Item, State, number_at, symptom, text_at
+from .view import Event, View, events_of
 
 _LONGEST: Final = 300
 """Characters of a message that are shown."""

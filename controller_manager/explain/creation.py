@@ -14,10 +14,8 @@ from controller_manager.control.quota.evaluators import pod_evaluator
 from controller_manager.control.quota.resources import NOTHING, Amounts, added
 from controller_manager.control.quota.scopes import requirements_of
 
-from .cause import Cause, Reference, State, symptom
-from .events import Event, events_of
-from .items import Item, text_at
-from .view import View
+from .cause import Cause, Item, Reference, State, symptom, text_at
+from .view import Event, View, events_of
 
 _EXCEEDED: Final = re.compile(
     r"exceeded quota: ([^,]+), requested: (.+), used: (.+), limited: (.+)"

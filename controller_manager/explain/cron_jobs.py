@@ -14,9 +14,8 @@ from controller_manager.controllers.batch.cronjob.schedule import (
     zone_problem,
 )
 
-from .cause import Cause, State, counted, merged, symptom
+from .cause import Cause, Item, State, counted, merged, symptom
 from .creation import explain_refusal
-from .items import Item
 from .jobs import explain_job
 from .own_causes import spec_cause, suspended
 from .view import View

@@ -15,16 +15,12 @@ from controller_manager.controllers.apps.daemonset.nodes import (
     target_of,
 )
 
-from .cause import Cause, State, counted, merged, symptom
+from .cause import Cause, Item, State, counted, merged, symptom
 from .creation import explain_missing
-from .evictions import evicted_from
-from .inaction import explain_inaction
-from .items import Item
 from .mutated import explain_mutated_revisions
-from .own_causes import left_for_deletion
-from .replicas import explain_pods
-from .selecting import has_all_pods, pods_of
-from .view import View
+from .own_causes import explain_inaction, left_for_deletion
+from .replicas import evicted_from, explain_pods
+from .view import View, has_all_pods, pods_of
 
 _ON_DELETE: Final = "OnDelete"
 _SHOWN: Final = 5

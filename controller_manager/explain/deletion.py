@@ -30,10 +30,8 @@ from controller_manager.controllers.cluster.namespace.conditions import (
 )
 from controller_manager.controllers.storage.claimprotection.pods import uses
 
-from .cause import Cause, State, merged, symptom
-from .finalizers import explain_finalizers, finalizers_of
-from .items import Item, text_at
-from .own_causes import condition_cause, message_of
+from .cause import Cause, Item, State, merged, symptom, text_at
+from .own_causes import condition_cause, explain_finalizers, finalizers_of, message_of
 from .pods import explain_ending
 from .view import View
 

@@ -10,13 +10,19 @@ from controller_manager.api.core.v1 import EVENTS
 from controller_manager.api.json_objects import object_at
 from controller_manager.api.scalars import parse_time
 
-from .cause import Cause, Reference, State, symptom, worst_of
-from .events import Event, event_of, events_of
-from .inaction import explain_no_leader
-from .items import Item, text_at
-from .kinds import KINDS
-from .managed_fields import last_spec_change
-from .view import View
+from .cause import (
+    Cause,
+    Item,
+    Reference,
+    State,
+    last_spec_change,
+    symptom,
+    text_at,
+    worst_of,
+)
+from .own_causes import explain_no_leader
+from .target import KINDS
+from .view import Event, View, event_of, events_of
 
 _MANY: Final = 3
 """Failures that no single race explains."""

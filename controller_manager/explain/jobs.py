@@ -26,16 +26,12 @@ from controller_manager.controllers.batch.job.pods import (
 )
 from controller_manager.controllers.batch.job.status import evaluate
 
-from .cause import Cause, State, merged, symptom
+from .cause import Cause, Item, State, merged, symptom
 from .creation import explain_refusal
-from .evictions import explain_evictions
-from .inaction import explain_inaction
-from .items import Item
-from .own_causes import spec_cause, suspended
+from .own_causes import explain_inaction, spec_cause, suspended
 from .pods import explain_failed, explain_pod
-from .replicas import explain_ending_pods
-from .selecting import has_all_pods, pods_of
-from .view import View
+from .replicas import explain_ending_pods, explain_evictions
+from .view import View, has_all_pods, pods_of
 
 _EXAMPLES: Final = 20
 

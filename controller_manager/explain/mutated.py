@@ -18,11 +18,8 @@ from controller_manager.control.mutations import (
 )
 from controller_manager.controllers.apps.deployment.status import REPLICA_SET_MUTATED
 
-from .cause import Cause, State
-from .events import events_of
-from .items import Item, number_at
-from .managed_fields import last_change, writers_of
-from .view import View
+from .cause import Cause, Item, State, last_change, number_at, writers_of
+from .view import View, events_of
 
 _MANY: Final = 3
 """Objects made of one template that no race explains: a controller makes one."""

@@ -11,12 +11,18 @@ from typing import Final
 from controller_manager.api.json_objects import JSON, objects_at
 from controller_manager.api.meta import AnyResource
 
-from .cause import Cause, State, symptom, worst_of
-from .finalizers import finalizers_of
-from .items import Item, number_at, text_at
-from .kinds import KINDS
-from .managed_fields import last_change
-from .own_causes import message_of
+from .cause import (
+    Cause,
+    Item,
+    State,
+    last_change,
+    number_at,
+    symptom,
+    text_at,
+    worst_of,
+)
+from .own_causes import finalizers_of, message_of
+from .target import KINDS
 from .view import View
 
 _Explain = Callable[[View, Item], Awaitable[tuple[Cause, ...]]]

@@ -11,11 +11,10 @@ from controller_manager.api.pods import available_at, is_ready
 from controller_manager.api.scalars import format_time
 from controller_manager.controllers.apps.daemonset.nodes import target_of
 
-from .cause import Cause, State, symptom
+from .cause import Cause, Item, State, number_at, symptom, text_at
 from .claims import UNSCHEDULABLE, explain_claims_of_pod
 from .containers import explain_containers, has_done_container
-from .finalizers import explain_finalizers
-from .items import Item, number_at, text_at
+from .own_causes import explain_finalizers
 from .view import View
 
 _PATIENCE: Final = timedelta(seconds=30)

@@ -18,13 +18,11 @@ from controller_manager.api.json_objects import JSON, object_at
 from controller_manager.api.meta import AnyResource
 from controller_manager.api.quantity import Quantity, QuantityError, parse_quantity
 
-from .cause import Cause, State
+from .cause import Cause, Item, State, last_change, text_at
 from .creation import names_quota
 from .cron_jobs import explain_cron_job
 from .daemon_sets import explain_daemon_set
-from .items import Item, text_at
 from .jobs import explain_job
-from .managed_fields import last_change
 from .own_causes import spec_cause
 from .replicas import explain_replica_set, explain_replication_controller
 from .rollout import explain_deployment

@@ -4,13 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from controller_manager.api.apps.v1 import (
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    REPLICASETS,
-    STATEFUL_SETS,
-    Deployment,
-)
+from controller_manager.api.apps import v1
 from controller_manager.api.autoscaling.v2 import (
     HORIZONTAL_POD_AUTOSCALERS,
     HorizontalPodAutoscaler,
@@ -21,16 +15,14 @@ from controller_manager.api.meta import AnyResource
 from controller_manager.api.scalars import parse_time
 from controller_manager.api.selectors import SelectorError, compile_selector
 
-from .cause import Cause, State
-from .items import Item, number_at, text_at
-from .managed_fields import Writer, writers, writers_of
+from .cause import Cause, Item, State, Writer, number_at, text_at, writers, writers_of
 from .view import View
 
 _WORKLOADS: Final[Sequence[AnyResource]] = (
-    DEPLOYMENTS,
-    STATEFUL_SETS,
-    DAEMON_SETS,
-    REPLICASETS,
+    v1.DEPLOYMENTS,
+    v1.STATEFUL_SETS,
+    v1.DAEMON_SETS,
+    v1.REPLICASETS,
 )
 _SOON: Final = timedelta(minutes=1)
 _RECENT: Final = timedelta(minutes=10)
@@ -196,7 +188,7 @@ async def _overlap(view: View, item: Item) -> Sequence[Cause]:
 
 def _selects(item: Item, labels: object) -> bool:
     """Tell whether the selector of a workload matches labels."""
-    selector = item.typed(Deployment).spec.selector
+    selector = item.typed(v1.Deployment).spec.selector
     try:
         compiled = compile_selector(selector)
     except SelectorError:

@@ -5,6 +5,8 @@ A rollout may be paused, and its old pods may fail meanwhile.
 
 from typing import Final
 
+from msgspec import Struct
+
 from controller_manager.api.apps.v1 import (
     REPLICASETS,
     Deployment,
@@ -14,22 +16,14 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import find_condition
 from controller_manager.api.selectors import format_selector
+from controller_manager.controllers.apps.deployment import scaling
 from controller_manager.controllers.apps.deployment.rollout import (
+    Rollout,
     find_rollout,
     refusal_of,
 )
-from controller_manager.controllers.apps.deployment.scaling import (
-    Plan,
-    active,
-    is_rolling_update,
-    is_scaling_event,
-    old_pods_running,
-    plan_rolling,
-    plan_scale_down,
-    plan_scale_up,
-    plan_scaling,
-)
 from controller_manager.controllers.apps.deployment.status import (
+    PROGRESS_DEADLINE_EXCEEDED,
     PROGRESSING,
     REPLICA_SET_CREATE_ERROR,
     REPLICA_SET_MUTATED,
@@ -38,20 +32,64 @@ from controller_manager.controllers.apps.deployment.status import (
     is_complete,
 )
 
-from .cause import Cause, State, symptom, worst_of
+from .cause import Cause, Item, State, symptom, worst_of, writers_of
 from .creation import names_quota, refused
-from .events import Event
-from .evictions import explain_evictions
-from .inaction import explain_inaction
-from .items import Item
-from .managed_fields import writers_of
 from .mutated import explain_mutated_sets
-from .new_pods import pods_of_new
-from .own_causes import scaled_to_zero, spec_cause
-from .replicas import explain_ending_pods, explain_replica_set, stuck_endings
-from .rollout_state import Read, not_available, progress_since
-from .selecting import has_all, owned, pods_of
-from .view import View
+from .own_causes import explain_inaction, scaled_to_zero, spec_cause
+from .replicas import (
+    explain_ending_pods,
+    explain_evictions,
+    explain_replica_set,
+    stuck_endings,
+)
+from .view import Event, View, has_all, owned, pods_of
+
+
+class Read(Struct, frozen=True):
+    """A deployment, its replica sets by uid, and its rollout."""
+
+    item: Item
+    deployment: Deployment
+    items: dict[str, Item]
+    rollout: Rollout
+
+
+def not_available(read: Read) -> Cause:
+    """Return the symptom of a rollout that is not complete, with its bounds."""
+    deployment, rollout = read.deployment, read.rollout
+    wanted = desired_replicas(deployment)
+    new = rollout.new
+    available = new.status.available_replicas if new is not None else 0
+    what = f"{available} of {wanted} pods of the current template are available"
+    field = "status.availableReplicas"
+    if old := sum(desired_replicas(each) for each in scaling.active(rollout.old)):
+        what += f", and {old} of older ones stay"
+        if scaling.is_rolling_update(deployment):
+            surge, missing = (
+                scaling.max_surge(deployment),
+                scaling.max_unavailable(deployment),
+            )
+            what += f" (at most {surge} more and {missing} fewer than {wanted} pods)"
+            field = "spec.strategy.rollingUpdate"
+    return Cause(
+        code="RolloutWaits",
+        state=State.PROGRESSING,
+        what=what,
+        object=read.item.reference,
+        field=field,
+        since=progress_since(read),
+    )
+
+
+def progress_since(read: Read) -> str:
+    """Return the time since which the rollout has made no progress."""
+    condition = find_condition(read.deployment.status.conditions, PROGRESSING)
+    if condition is not None and condition.last_update_time:
+        if condition.reason != PROGRESS_DEADLINE_EXCEEDED:
+            return condition.last_update_time
+        if read.rollout.new is not None:
+            return read.rollout.new.metadata.creation_timestamp or ""
+    return read.item.created_at
 
 
 async def explain_pause(view: View, read: Read) -> Cause:
@@ -85,7 +123,7 @@ async def old_trouble(view: View, read: Read) -> tuple[Cause, ...]:
     if not _is_outdated(read):
         return ()
     found: list[Cause] = []
-    for each in active(read.rollout.old):
+    for each in scaling.active(read.rollout.old):
         found += await explain_replica_set(view, read.items[each.metadata.uid])
     return tuple(found)
 
@@ -94,7 +132,7 @@ def _is_outdated(read: Read) -> bool:
     new = read.rollout.new
     return new is None or (
         desired_replicas(new) < desired_replicas(read.deployment)
-        and bool(active(read.rollout.old))
+        and bool(scaling.active(read.rollout.old))
     )
 
 
@@ -243,11 +281,11 @@ async def _old_pods(view: View, read: Read) -> tuple[Cause, ...]:
         item = read.items[each.metadata.uid]
         found += await pods_of(view, item, each.spec.selector)
     ending = await explain_ending_pods(view, found)
-    if is_rolling_update(read.deployment):
+    if scaling.is_rolling_update(read.deployment):
         # They matter only if the new ones wait for their place.
         return ending if _waits_for_place(read) else ()
     pods = [each.typed(Pod) for each in found]
-    return ending if old_pods_running(read.rollout, pods) else ()
+    return ending if scaling.old_pods_running(read.rollout, pods) else ()
 
 
 def _waits_for_place(read: Read) -> bool:
@@ -258,13 +296,13 @@ def _waits_for_place(read: Read) -> bool:
 def _next_step(read: Read) -> tuple[Cause, ...]:
     """Return the next step of the controller as a cause, if it has one."""
     rollout = read.rollout
-    plan: Plan
-    if is_scaling_event(rollout):
-        plan = plan_scaling(rollout)
-    elif is_rolling_update(read.deployment):
-        plan = plan_rolling(rollout)
+    plan: scaling.Plan
+    if scaling.is_scaling_event(rollout):
+        plan = scaling.plan_scaling(rollout)
+    elif scaling.is_rolling_update(read.deployment):
+        plan = scaling.plan_rolling(rollout)
     else:
-        plan = (*plan_scale_down(rollout), *plan_scale_up(rollout))
+        plan = (*scaling.plan_scale_down(rollout), *scaling.plan_scale_up(rollout))
     steps = [
         each for each in plan if each.replicas != desired_replicas(each.replica_set)
     ]
@@ -302,3 +340,36 @@ def _with_deadline(view: View, read: Read, waiting: Cause) -> Cause:
         since=current.last_update_time or "",
     )
     return symptom(passed, [waiting])
+
+
+async def pods_of_new(view: View, read: Read) -> tuple[Cause, ...]:
+    """Return the causes for which the new replica set lacks available pods."""
+    new = read.rollout.new
+    assert new is not None  # noqa: S101 - the callers have looked
+    item = read.items[new.metadata.uid]
+    causes = await explain_replica_set(view, item)
+    old = scaling.active(read.rollout.old)
+    surge = scaling.max_surge(read.deployment)
+    if old and surge and any(_is_full_quota(each) for each in causes):
+        return tuple(_surge_blocked(item, each, surge) for each in causes)
+    return causes
+
+
+def _is_full_quota(cause: Cause) -> bool:
+    return cause.code == "QuotaFull" or any(map(_is_full_quota, cause.because))
+
+
+def _surge_blocked(item: Item, cause: Cause, surge: int) -> Cause:
+    """Return a cause with the remark that the old pods use the quota."""
+    if not _is_full_quota(cause):
+        return cause
+    blocked = Cause(
+        code="SurgeBlocked",
+        state=cause.state,
+        what=f"the old pods use the quota that the new ones need (maxSurge {surge})",
+        object=item.reference,
+        field="spec.replicas",
+        remedy="raise the quota, or let the rollout delete first: maxSurge 0 and "
+        "maxUnavailable 1",
+    )
+    return symptom(blocked, [cause])

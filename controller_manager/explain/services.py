@@ -20,9 +20,8 @@ from controller_manager.control.endpoints.pods import (
     selects_pods,
 )
 
-from .cause import Cause, State, counted, symptom, worst_first, worst_of
+from .cause import Cause, Item, State, counted, symptom, text_at, worst_first, worst_of
 from .daemon_sets import explain_daemon_set
-from .items import Item, text_at
 from .own_causes import spec_cause
 from .replicas import explain_pods
 from .rollout import explain_deployment

@@ -23,18 +23,18 @@ from controller_manager.controllers.apps.statefulset.replicas import (
 )
 from controller_manager.runtime.outcome import Reason
 
-from .cause import Cause, Reference, State, counted, symptom
+from .cause import Cause, Item, Reference, State, counted, symptom
 from .creation import explain_refusal
-from .evictions import explain_evictions
-from .finalizers import explain_finalizers
-from .inaction import explain_inaction
-from .items import Item
 from .mutated import explain_mutated_revisions
-from .own_causes import left_for_deletion, scaled_to_zero
+from .own_causes import (
+    explain_finalizers,
+    explain_inaction,
+    left_for_deletion,
+    scaled_to_zero,
+)
 from .pods import explain_pod
-from .replicas import explain_pods
-from .selecting import has_all_pods, pods_of
-from .view import View
+from .replicas import explain_evictions, explain_pods
+from .view import View, has_all_pods, pods_of
 
 _UPSTREAM: Final = Settings(replaces_stuck_pods=False)
 """The manager in charge may be upstream's, which waits for stuck pods."""

@@ -1,27 +1,25 @@
-"""The objects around a target, read on demand."""
+"""The objects around a target, read on demand, and the events about them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Collection, Iterable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from math import inf
 from typing import Any, Final
 
+from msgspec import Struct
+
+from controller_manager.api.core.v1 import EVENTS, PODS
 from controller_manager.api.json_objects import JSON, object_at, objects_at
 from controller_manager.api.meta import AnyResource, InvalidPathSegment
 from controller_manager.api.scalars import parse_time
+from controller_manager.api.selectors import LabelSelector, format_selector
 from controller_manager.client.discovery.resources import Discovery, discover
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.errors import (
-    APIError,
-    Forbidden,
-    NotFound,
-    ProtocolError,
-    TransportError,
-)
 from controller_manager.client.rest.request import ServerClock
 
-from .items import Item
+from .cause import Item, number_at, text_at
 
 MOST: Final = 500
 """The most objects that one list returns: an explanation needs examples, not all."""
@@ -29,11 +27,11 @@ MOST: Final = 500
 _OVER: Final = "not read, because the time was over"
 
 _FAILURES: Final = (
-    APIError,
+    errors.APIError,
     InvalidPathSegment,
-    ProtocolError,
+    errors.ProtocolError,
     TimeoutError,
-    TransportError,
+    errors.TransportError,
 )
 
 
@@ -238,7 +236,7 @@ class View:
     ) -> tuple[Item | str | None, str]:
         try:
             found = await self._one(resource, namespace, name, subresource)
-        except NotFound:
+        except errors.NotFound:
             return None, ""
         except _FAILURES as error:
             line = f"{resource.group_resource} {name!a}: {_why(error)}"
@@ -299,6 +297,93 @@ def _why(error: Exception) -> str:
         return _OVER
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    if isinstance(error, Forbidden):
+    if isinstance(error, errors.Forbidden):
         return f"may not be read: {' '.join(str(error).split())}"
     return " ".join(str(error).split())
+
+
+class Event(Struct, frozen=True):
+    """An event: its reason, its message, and the time at which it was last seen.
+
+    `field` names the part of the object, such as ``spec.containers{web}``. It was seen
+    `count` times since `first`, by the component `source`.
+    """
+
+    reason: str
+    message: str
+    at: str
+    field: str = ""
+    is_warning: bool = False
+    count: int = 1
+    first: str = ""
+    source: str = ""
+
+
+async def events_of(
+    view: View, item: Item, reasons: Collection[str] = (), *, is_hint: bool = False
+) -> tuple[Event, ...]:
+    """Return the events about an object with one of some reasons, the newest first.
+
+    Without `reasons` all events are returned. Nothing is noted if a hint is unread.
+    """
+    fields = f"involvedObject.uid={item.uid}"
+    place = item.namespace or "default"
+    listed = await view.list(EVENTS, place, fields=fields, is_hint=is_hint)
+    found = (event_of(each.json) for each in listed)
+    wanted = [each for each in found if not reasons or each.reason in reasons]
+    return tuple(sorted(wanted, key=lambda each: each.at, reverse=True))
+
+
+def event_of(event: JSON) -> Event:
+    """Return the event of an object of core/v1."""
+    series = object_at(event, "series")
+    times = (
+        text_at(series, "lastObservedTime"),
+        text_at(event, "lastTimestamp"),
+        text_at(event, "eventTime"),
+        text_at(object_at(event, "metadata"), "creationTimestamp"),
+    )
+    at = next((each for each in times if each), "")
+    message = " ".join(text_at(event, "message").split())
+    field = text_at(object_at(event, "involvedObject"), "fieldPath")
+    begins = (text_at(event, "firstTimestamp"), text_at(event, "eventTime"), at)
+    return Event(
+        text_at(event, "reason"),
+        message,
+        at,
+        field,
+        is_warning=text_at(event, "type") == "Warning",
+        count=max(number_at(series, "count"), number_at(event, "count"), 1),
+        first=next(filter(None, begins), ""),
+        source=text_at(object_at(event, "source"), "component")
+        or text_at(event, "reportingComponent"),
+    )
+
+
+async def owned(
+    view: View, owner: Item, resource: AnyResource, selector: LabelSelector | None
+) -> tuple[Item, ...]:
+    """Return the objects that a selector matches and that an owner controls."""
+    labels = format_selector(selector)
+    found = await view.list(resource, owner.namespace, labels=labels)
+    return tuple(each for each in found if each.is_controlled_by(owner))
+
+
+async def pods_of(
+    view: View, owner: Item, selector: LabelSelector | None
+) -> tuple[Item, ...]:
+    """Return the pods that a selector matches and that an owner controls."""
+    return await owned(view, owner, PODS, selector)
+
+
+def has_all(
+    view: View, owner: Item, resource: AnyResource, selector: LabelSelector | None
+) -> bool:
+    """Tell whether all objects that a selector matches were read."""
+    labels = format_selector(selector)
+    return view.is_whole(resource, owner.namespace, labels=labels)
+
+
+def has_all_pods(view: View, owner: Item, selector: LabelSelector | None) -> bool:
+    """Tell whether all pods that a selector matches were read."""
+    return has_all(view, owner, PODS, selector)

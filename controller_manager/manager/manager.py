@@ -12,17 +12,12 @@ from prometheus_client import CollectorRegistry
 from controller_manager.client.builder import ClientBuilder, Connections
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import InformerFactory
+from controller_manager.observability import process
 from controller_manager.observability.connections import ConnectionCollectors
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.collectors import Collectors
 from controller_manager.observability.metrics.manager import STUCK_ROLLOUTS
-from controller_manager.observability.process import (
-    register_disabled,
-    register_features,
-    register_process,
-    register_versions,
-)
 from controller_manager.options.config import Config
 from controller_manager.options.gates import gate_values
 from controller_manager.runtime.registry import Registry
@@ -122,17 +117,17 @@ class ControllerManager:
     def _register_component(self, connections: Connections) -> None:
         """Register the metrics of the process, the build and the connections."""
         registry, config = self._registry, self._config
-        register_process(registry)
+        process.register_process(registry)
         emulated = config.emulated_version
-        register_versions(registry, emulated)
+        process.register_versions(registry, emulated)
         values = gate_values(
             self._build.gates,
             config.features,
             config.given_gates,
             int(emulated.partition(".")[2]),
         )
-        register_features(registry, values)
-        register_disabled(registry, config.disabled_metrics)
+        process.register_features(registry, values)
+        process.register_disabled(registry, config.disabled_metrics)
         ConnectionCollectors(
             registry,
             lambda: connections.counts().plugin_calls,

@@ -16,14 +16,10 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.client.builder import ClientBuilder
 from controller_manager.client.events.recorder import EventBroadcaster
+from controller_manager.client.leadership import fencing
 from controller_manager.client.leadership.coordinated_election import (
     Candidacy,
     CoordinatedElector,
-)
-from controller_manager.client.leadership.fencing import (
-    LeaseOwnership,
-    Ownership,
-    PermanentOwnership,
 )
 from controller_manager.client.leadership.leader_election import (
     LeaderElector,
@@ -65,7 +61,7 @@ class OwnershipGroup(Runnable):
     control_loop: ControlLoop
     recorder: EventBroadcaster | None = None
     candidacy: Candidacy | None = None
-    ownership: Ownership = field(init=False)
+    ownership: fencing.Ownership = field(init=False)
     """Tells for which keys this process may write."""
     _helping: list[asyncio.Task[None]] = field(init=False, default_factory=list)
     _leading: list[asyncio.Task[None]] = field(init=False, default_factory=list)
@@ -74,7 +70,9 @@ class OwnershipGroup(Runnable):
     def __post_init__(self) -> None:
         """Make the fence of the lease."""
         elector = self.elector
-        self.ownership = LeaseOwnership(elector) if elector else PermanentOwnership()
+        self.ownership = (
+            fencing.LeaseOwnership(elector) if elector else fencing.PermanentOwnership()
+        )
 
     @property
     def previous_holder(self) -> str:

@@ -9,15 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from controller_manager.api.apps.v1 import (
-    DAEMON_SETS,
-    DEPLOYMENTS,
-    STATEFUL_SETS,
-    DaemonSet,
-    Deployment,
-    StatefulSet,
-    desired_replicas,
-)
+from controller_manager.api.apps import v1
 from controller_manager.api.meta import AnyResource
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.request import ServerClock
@@ -75,7 +67,7 @@ async def stalled(informers: Iterable[SharedInformer[Any]]) -> AsyncIterator[Sta
                 )
 
 
-def _deployment(deployment: Deployment) -> bool | None:
+def _deployment(deployment: v1.Deployment) -> bool | None:
     """Tell that a deployment is stuck; `None` if it is not."""
     for each in deployment.status.conditions or ():
         if (each.type, each.status, each.reason) in _STUCK:
@@ -85,15 +77,15 @@ def _deployment(deployment: Deployment) -> bool | None:
     return None
 
 
-def _stateful_set(stateful_set: StatefulSet) -> bool | None:
+def _stateful_set(stateful_set: v1.StatefulSet) -> bool | None:
     """Tell that a stateful set may be stuck; `None` if its rollout is complete."""
-    wanted, status = desired_replicas(stateful_set), stateful_set.status
+    wanted, status = v1.desired_replicas(stateful_set), stateful_set.status
     is_available = status.available_replicas >= wanted
     is_updated = status.current_revision == status.update_revision
     return None if is_available and is_updated else False
 
 
-def _daemon_set(daemon_set: DaemonSet) -> bool | None:
+def _daemon_set(daemon_set: v1.DaemonSet) -> bool | None:
     """Tell that a daemon set may be stuck; `None` if its rollout is complete."""
     status = daemon_set.status
     wanted = status.desired_number_scheduled
@@ -103,9 +95,9 @@ def _daemon_set(daemon_set: DaemonSet) -> bool | None:
 
 
 _JUDGES: Final[dict[str, Callable[[Any], bool | None]]] = {
-    DAEMON_SETS.group_resource: _daemon_set,
-    DEPLOYMENTS.group_resource: _deployment,
-    STATEFUL_SETS.group_resource: _stateful_set,
+    v1.DAEMON_SETS.group_resource: _daemon_set,
+    v1.DEPLOYMENTS.group_resource: _deployment,
+    v1.STATEFUL_SETS.group_resource: _stateful_set,
 }
 
 

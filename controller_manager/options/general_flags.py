@@ -12,18 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
-from .checks import (
-    Check,
-    external_or_none,
-    longer_than_nothing,
-    metric_labels,
-    metric_labels_file,
-    metric_names,
-    no_user,
-    previous_minor,
-    range_allocator,
-    readable_document,
-)
+from . import checks
 from .flag import Flag, FlagType, section
 
 _TABLE: Final = """
@@ -291,16 +280,16 @@ concurrent-service-syncs int32=1 @ServiceController.ConcurrentServiceSyncs
     inert upstream: this build has no cloud provider
 """
 
-_CHECKS: Final[Mapping[str, Check]] = {
-    "allow-metric-labels": metric_labels,
-    "allow-metric-labels-manifest": metric_labels_file,
-    "cidr-allocator-type": range_allocator,
-    "cloud-provider": external_or_none,
-    "disabled-metrics": metric_names,
-    "leader-migration-config": readable_document,
-    "log-flush-frequency": longer_than_nothing,
-    "master": no_user,
-    "show-hidden-metrics-for-version": previous_minor,
+_CHECKS: Final[Mapping[str, checks.Check]] = {
+    "allow-metric-labels": checks.metric_labels,
+    "allow-metric-labels-manifest": checks.metric_labels_file,
+    "cidr-allocator-type": checks.range_allocator,
+    "cloud-provider": checks.external_or_none,
+    "disabled-metrics": checks.metric_names,
+    "leader-migration-config": checks.readable_document,
+    "log-flush-frequency": checks.longer_than_nothing,
+    "master": checks.no_user,
+    "show-hidden-metrics-for-version": checks.previous_minor,
 }
 
 

@@ -2,19 +2,12 @@
 
 import ssl
 
-from . import tls
-from .config import (
-    AuthenticationConfig,
-    AuthorizationConfig,
-    CertificateFiles,
-    RequestHeaderConfig,
-    ServingConfig,
-)
+from . import config, tls
 from .flag_set import suggest
 from .options import Options
 
 
-def serving_config(options: Options) -> ServingConfig:
+def serving_config(options: Options) -> config.ServingConfig:
     """Return the config of the HTTPS server."""
     port = options["secure-port"]
     if not 0 <= port <= 65535:  # noqa: PLR2004 - the range of ports
@@ -25,10 +18,10 @@ def serving_config(options: Options) -> ServingConfig:
         absent = "tls-private-key-file" if certificate else "tls-cert-file"
         present = "tls-cert-file" if certificate else "tls-private-key-file"
         options.problem(present, f"must be given together with --{absent}")
-    return ServingConfig(
+    return config.ServingConfig(
         port=port,
         bind_address=options["bind-address"],
-        certificate=CertificateFiles(certificate, key) if certificate else None,
+        certificate=config.CertificateFiles(certificate, key) if certificate else None,
         cert_dir=options["cert-dir"],
         sni=tuple(_named_certificates(options)),
         min_tls_version=_min_version(options, ciphers),
@@ -39,7 +32,7 @@ def serving_config(options: Options) -> ServingConfig:
     )
 
 
-def _named_certificates(options: Options) -> list[CertificateFiles]:
+def _named_certificates(options: Options) -> list[config.CertificateFiles]:
     found = []
     for text in options["tls-sni-cert-key"]:
         files, colon, names = (part.strip() for part in text.partition(":"))
@@ -54,7 +47,9 @@ def _named_certificates(options: Options) -> list[CertificateFiles]:
             continue
         listed = (name.strip() for name in names.split(","))
         found.append(
-            CertificateFiles(certificate, key, tuple(name for name in listed if name))
+            config.CertificateFiles(
+                certificate, key, tuple(name for name in listed if name)
+            )
         )
     return found
 
@@ -115,7 +110,7 @@ def _curve(options: Options) -> str:
     return ""
 
 
-def authentication_config(options: Options) -> AuthenticationConfig:
+def authentication_config(options: Options) -> config.AuthenticationConfig:
     """Return the config by which users are authenticated."""
     for name in (
         "allowed-names",
@@ -126,13 +121,13 @@ def authentication_config(options: Options) -> AuthenticationConfig:
     ):
         if any(not each.strip() for each in options[f"requestheader-{name}"]):
             options.problem(f"requestheader-{name}", "has an empty entry")
-    return AuthenticationConfig(
+    return config.AuthenticationConfig(
         kubeconfig=options["authentication-kubeconfig"],
         skip_lookup=options["authentication-skip-lookup"],
         tolerate_lookup_failure=options["authentication-tolerate-lookup-failure"],
         cache_ttl=options.seconds("authentication-token-webhook-cache-ttl"),
         client_ca_file=options["client-ca-file"],
-        request_header=RequestHeaderConfig(
+        request_header=config.RequestHeaderConfig(
             client_ca_file=options["requestheader-client-ca-file"],
             allowed_names=options.words("requestheader-allowed-names"),
             username_headers=options.words("requestheader-username-headers"),
@@ -143,7 +138,7 @@ def authentication_config(options: Options) -> AuthenticationConfig:
     )
 
 
-def authorization_config(options: Options) -> AuthorizationConfig:
+def authorization_config(options: Options) -> config.AuthorizationConfig:
     """Return the config by which requests are authorized."""
     paths = options.words("authorization-always-allow-paths")
     for path in paths:
@@ -152,7 +147,7 @@ def authorization_config(options: Options) -> AuthorizationConfig:
                 "authorization-always-allow-paths",
                 f"{path!r}: a * is allowed at the end only",
             )
-    return AuthorizationConfig(
+    return config.AuthorizationConfig(
         kubeconfig=options["authorization-kubeconfig"],
         always_allow_paths=paths,
         authorized_ttl=options.seconds("authorization-webhook-cache-authorized-ttl"),

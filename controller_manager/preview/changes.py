@@ -7,9 +7,8 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from .fields import JSON
+from .fields import JSON, change_number
 from .target import Collection, Key
-from .versions import change_number
 
 _ENDS: Final = 10_000
 """The most ends of watches that are remembered."""

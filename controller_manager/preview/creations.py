@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from controller_manager.clock import Clock
 
+from .absentees import Ledger, Owner, owner_of
 from .changes import ChangeLog
 from .contents import changed_fields, has_value, unlike, with_other_uid, with_other_uids
 from .entries import Entries
 from .entry import Creation, Entry, Written
 from .fields import JSON, REMOVED, Item, Path, value_at
 from .findings import Findings
-from .ledger import Ledger, Owner, owner_of
 from .target import Key, Target
 
 _KEPT_OWNERS: Final = 4_000

@@ -18,10 +18,9 @@ from controller_manager.clock import Clock
 
 from .answers import Refused
 from .contents import controller_uid
-from .fields import JSON
+from .fields import JSON, change_number, server_version
 from .overlay import Overlay
 from .target import Target
-from .versions import change_number, server_version
 
 _REGISTRATION: Final = "apiregistration.k8s.io"
 """The group of APIServices, which has none itself: the API server serves it."""

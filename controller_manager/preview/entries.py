@@ -8,10 +8,9 @@ from controller_manager.options.config import PreviewConfig
 
 from .changes import ChangeLog
 from .entry import Entry
-from .fields import JSON
+from .fields import JSON, as_number, change_number, server_version, version_of
 from .findings import Findings
 from .target import Key, Target
-from .versions import as_number, change_number, server_version, version_of
 
 _KEPT: Final = 4_000
 """The most objects that are remembered after their entry is gone."""

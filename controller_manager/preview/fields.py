@@ -13,6 +13,39 @@ from msgspec import Struct
 
 from controller_manager.api.scalars import parse_time
 
+_BITS: Final = 40
+_MASK: Final = (1 << _BITS) - 1
+
+
+def viewed(server: int, change: int = 0) -> str:
+    """Return the version of the view for a version of the server and a change."""
+    return str((server << _BITS) | change)
+
+
+def server_version(version: str) -> str:
+    """Return the server's version in a version of the view.
+
+    An empty version and ``0`` stand for themselves, and so does a version that is no
+    number.
+    """
+    return str(int(version) >> _BITS) if version.isdecimal() else version
+
+
+def change_number(version: str) -> int:
+    """Return the number of the change in a version of the view, 0 for none."""
+    return int(version) & _MASK if version.isdecimal() else 0
+
+
+def as_number(version: object) -> int:
+    """Return a version of the server as a number; 0 if it is none."""
+    return int(version) if isinstance(version, str) and version.isdecimal() else 0
+
+
+def version_of(obj: dict[str, Any] | None) -> int:
+    """Return the server's version of an object as a number; 0 for no object."""
+    return as_number((obj or {}).get("metadata", {}).get("resourceVersion"))
+
+
 JSON = dict[str, Any]
 
 

@@ -10,24 +10,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from controller_manager.api.coordination.v1 import LEASES
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.errors import (
-    APIError,
-    Forbidden,
-    NotFound,
-    ProtocolError,
-    TransportError,
-)
 from controller_manager.observability.logs import Logger
+from controller_manager.options import manager_pods
 from controller_manager.options.config import Config
-from controller_manager.options.manager_pods import (
-    LABEL,
-    NAMESPACE,
-    PODS,
-    arguments_of_pod,
-    given_flags,
-    pod_in_charge,
-)
 from controller_manager.options.options import KnownControllers, OptionsError
 from controller_manager.options.parsing import parse
 
@@ -103,21 +90,23 @@ async def with_flags_in_charge(
         return config
     try:
         pod = await _pod_in_charge(client, config.generic.api_server_timeout)
-    except (APIError, ProtocolError) as error:
+    except (errors.APIError, errors.ProtocolError) as error:
         logger.warning("Cannot read the flags of the manager in charge", err=str(error))
         return config
     if pod is None:
         logger.warning(
             "No pod shows the flags of the manager in charge",
-            labels=LABEL,
+            labels=manager_pods.LABEL,
             give="the flags that decide",
         )
         return config
-    found = given_flags(arguments_of_pod(pod), build.flags).values
+    found = manager_pods.given_flags(
+        manager_pods.arguments_of_pod(pod), build.flags
+    ).values
     taken: _Flags = {
         name: found[name] for name in DECIDE if name in found and name not in given
     }
-    where = f"{NAMESPACE}/{pod['metadata']['name']}"
+    where = f"{manager_pods.NAMESPACE}/{pod['metadata']['name']}"
     merged, taken = _usable(config, taken, given, build, logger.bind(pod=where))
     words = tuple(f"--{name}={','.join(texts)}" for name, texts in taken.items())
     logger.info("Took flags of the manager in charge", pod=where, flags=" ".join(words))
@@ -146,26 +135,26 @@ def _usable(
 
 async def _pod_in_charge(client: Client, patience: float) -> _Pod | None:
     """Return the leader's pod, or any that has a manager, one that runs first."""
-    query = (("labelSelector", LABEL),)
+    query = (("labelSelector", manager_pods.LABEL),)
     time = asyncio.get_running_loop().time
     deadline = time() + patience
     while True:
         try:
-            found = await client.read(PODS, dict[str, Any], query)
+            found = await client.read(manager_pods.PODS, dict[str, Any], query)
             holder = await _holder(client)
             break
-        except TransportError:
+        except errors.TransportError:
             # Zero is no limit: the daemon then waits for ever, and so does this.
             if patience and time() + _PAUSE > deadline:
                 raise
             await asyncio.sleep(_PAUSE)
-    return pod_in_charge(found.get("items") or (), holder)
+    return manager_pods.pod_in_charge(found.get("items") or (), holder)
 
 
 async def _holder(client: Client) -> str:
     """Return the holder of upstream's lease, ``HOST_UUID``; empty if there is none."""
     try:
-        lease = await client.get(LEASES, NAMESPACE, _LEASE)
-    except (Forbidden, NotFound):
+        lease = await client.get(LEASES, manager_pods.NAMESPACE, _LEASE)
+    except (errors.Forbidden, errors.NotFound):
         return ""
     return lease.spec.holder_identity or ""

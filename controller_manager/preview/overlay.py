@@ -8,17 +8,15 @@ from controller_manager.api.scalars import parse_time
 from controller_manager.clock import Clock
 from controller_manager.options.config import PreviewConfig
 
-from .absentees import Absentee, Absentees
+from .absentees import Absentee, Absentees, Ledger, owner_of
 from .changes import ChangeLog
 from .contents import changed_fields, has_value
 from .creations import Creations
 from .entries import Entries
 from .entry import Creation, Deletion, Entry, Written
-from .fields import JSON, value_at
+from .fields import JSON, value_at, version_of
 from .findings import Findings
-from .ledger import Ledger, owner_of
 from .target import Key, Target
-from .versions import version_of
 
 _KEPT: Final = 4_000
 """The most creations and deletions of the server that are remembered, and the most

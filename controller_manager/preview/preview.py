@@ -31,14 +31,13 @@ from .answers import expired, not_found, refusal, wants_metadata
 from .contents import has_value, identity_of, is_opaque, unlike
 from .creations import Mismatch
 from .entry import Creation, Entry
-from .fields import REMOVED, Path, shown_path, value_at
+from .fields import REMOVED, Path, as_number, server_version, shown_path, value_at
 from .findings import Difference, FieldDifference, Findings, PreviewMetrics, shortened
 from .overlay import Overlay
 from .reading import Reader, ReadFailed, to_server
 from .report import Report, report_of
 from .streams import MergedStream, RefusedStream
 from .target import Collection, Target, find_target
-from .versions import as_number, server_version
 from .writing import Writer
 
 _PERIOD: Final = 1.0

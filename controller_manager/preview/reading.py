@@ -12,10 +12,9 @@ from controller_manager.client.rest.transport import Query, Request, Response, T
 
 from .answers import not_found, object_answer, partial, wants_metadata
 from .entry import Entry
-from .fields import JSON, REMOVED, value_at
+from .fields import JSON, REMOVED, as_number, server_version, value_at, viewed
 from .overlay import Overlay
 from .target import Target
-from .versions import as_number, server_version, viewed
 
 _READ: Final = {"accept": "application/json"}
 

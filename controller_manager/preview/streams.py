@@ -13,11 +13,10 @@ from controller_manager.client.rest.transport import Query, Response, Stream
 
 from .answers import partial
 from .changes import Change
-from .fields import JSON
+from .fields import JSON, as_number, viewed
 from .overlay import Overlay
 from .reading import of_item, selects, with_version
 from .target import Collection, Target
-from .versions import as_number, viewed
 
 _PATIENCE: Final = 1.0
 """Seconds that a watch waits until other watches have shown a change before it."""

@@ -16,25 +16,15 @@ import msgspec
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.transport import Request, Response, Transport
 
-from .answers import (
-    Refused,
-    already_exists,
-    conflict,
-    namespace_ending,
-    not_found,
-    object_answer,
-    refusal,
-    success,
-)
+from . import answers
 from .contents import changed_fields
 from .dry_run import DRY_RUN, DryRun
 from .entry import Deletion, grace_period_of
-from .fields import JSON, with_value
+from .fields import JSON, viewed, with_value
 from .overlay import Overlay
 from .patches import APPLY, InvalidPatch, patched
 from .reading import Reader, ReadFailed, with_version
 from .target import Collection, Target
-from .versions import viewed
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX: Final = 5
@@ -138,13 +128,13 @@ class Writer:
         """Return the answer to a write; raises TransportError if a read fails."""
         try:
             return await self._answer(target, request)
-        except Refused as refused:
+        except answers.Refused as refused:
             return refused.answer
         except ReadFailed as failed:
             return failed.answer
         except (InvalidPatch, msgspec.DecodeError) as error:
             bad = HTTPStatus.BAD_REQUEST
-            return refusal(target, bad, "BadRequest", str(error)).answer
+            return answers.refusal(target, bad, "BadRequest", str(error)).answer
 
     async def _answer(self, target: Target, request: Request) -> Response:
         body = msgspec.json.decode(request.body) if request.body else {}
@@ -159,10 +149,10 @@ class Writer:
                 await self._change(
                     target, request, {}, lambda obj: with_value(obj, path, node)
                 )
-                return success()
+                return answers.success()
             case ("POST", "token"):
                 why = "a preview writes no tokens"
-                raise refusal(target, HTTPStatus.FORBIDDEN, "Forbidden", why)
+                raise answers.refusal(target, HTTPStatus.FORBIDDEN, "Forbidden", why)
             case ("POST", ""):
                 return await self._create(target, request, body)
             case ("DELETE", "") if target.name:
@@ -176,7 +166,9 @@ class Writer:
             case ("PATCH", _):
                 return await self._patch(target, request, body)
         why = f"a preview does not know {request.method} of {target.subresource}"
-        raise refusal(target, HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", why)
+        raise answers.refusal(
+            target, HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", why
+        )
 
     async def _create(self, target: Target, request: Request, sent: JSON) -> Response:
         metadata = sent.get("metadata", {})
@@ -189,7 +181,7 @@ class Writer:
             await self._refuse_in_ending_namespace(target)
         real = None if is_generated else await self._reader.real(target)
         if self._overlay.view(target.key, real) is not None:
-            raise already_exists(target)
+            raise answers.already_exists(target)
         proposed = await self._dry_run.created(target, request, sent)
         if DRY_RUN in request.query:
             return _tried(target, request, proposed)
@@ -201,7 +193,7 @@ class Writer:
         )
         made["metadata"].pop("managedFields", None)
         if self._overlay.view(target.key, None) is not None:
-            raise already_exists(target)  # another controller was faster
+            raise answers.already_exists(target)  # another controller was faster
         change = self._overlay.create(target, self._controller, sent, made)
         return self._object(target, request, made, change, HTTPStatus.CREATED)
 
@@ -211,9 +203,9 @@ class Writer:
         real = await self._reader.real(namespace)
         if real is None:
             self._overlay.observe_gone(namespace, {})
-            raise not_found(namespace)
+            raise answers.not_found(namespace)
         if real["metadata"].get("deletionTimestamp"):
-            raise namespace_ending(target)
+            raise answers.namespace_ending(target)
         self._overlay.has_not_ended(target.namespace)
 
     async def _replace(self, target: Target, request: Request, body: JSON) -> Response:
@@ -264,7 +256,7 @@ class Writer:
             return self._object(target, request, shown or after, number)
         # The server makes no new version of an object that stays as it is.
         accept = request.headers.get("accept", "")
-        return object_answer(self._reader.versioned(target, view, real), accept)
+        return answers.object_answer(self._reader.versioned(target, view, real), accept)
 
     def _real(self, target: Target, real: JSON | None) -> JSON | None:
         """Return the newest state of the server's object that is known."""
@@ -275,18 +267,18 @@ class Writer:
         """Return the view of an object; raises Refused for a failed precondition."""
         view = self._overlay.view(target.key, real)
         if view is None:
-            raise not_found(target)
+            raise answers.not_found(target)
         if (uid := wanted.get("uid")) and uid != view["metadata"].get("uid"):
             found = view["metadata"].get("uid")
             why = f"Precondition failed: UID in precondition: {uid}, is {found}"
-            raise conflict(target, why)
+            raise answers.conflict(target, why)
         version = wanted.get("resourceVersion")
         if version and not self._overlay.entries.is_current(target.key, real, version):
             why = (
                 "the object has been modified; please apply your changes to the "
                 "latest version and try again"
             )
-            raise conflict(target, why)
+            raise answers.conflict(target, why)
         return view
 
     async def _delete(
@@ -297,7 +289,7 @@ class Writer:
         if not target.subresource:
             await self._dry_run.deleted(target, request, options)
         self._mark(target, real, view, options)
-        return success()
+        return answers.success()
 
     def _mark(
         self, target: Target, real: JSON | None, view: JSON, options: JSON
@@ -340,7 +332,7 @@ class Writer:
         for entry in list(self._overlay.entries.invented(target)):
             if (view := entry.view(None)) is not None:
                 self._mark(entry.target, None, view, options)
-        return success()
+        return answers.success()
 
     def _object(
         self,
@@ -352,7 +344,7 @@ class Writer:
     ) -> Response:
         version = viewed(self._overlay.changes.reached(target.collection), change)
         accept = request.headers.get("accept", "")
-        return object_answer(with_version(obj, version), accept, status)
+        return answers.object_answer(with_version(obj, version), accept, status)
 
 
 def _tried(target: Target, request: Request, proposed: JSON | None) -> Response:
@@ -360,9 +352,9 @@ def _tried(target: Target, request: Request, proposed: JSON | None) -> Response:
     if proposed is None:
         why = "a preview sends no dry run of this object"
         code = HTTPStatus.METHOD_NOT_ALLOWED
-        return refusal(target, code, "MethodNotAllowed", why).answer
+        return answers.refusal(target, code, "MethodNotAllowed", why).answer
     accept = request.headers.get("accept", "")
-    return object_answer(proposed, accept, HTTPStatus.CREATED)
+    return answers.object_answer(proposed, accept, HTTPStatus.CREATED)
 
 
 def _named(target: Target, name: str) -> Target:

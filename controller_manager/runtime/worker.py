@@ -26,14 +26,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from controller_manager.api.meta import group_of_key
-from controller_manager.client.rest.errors import (
-    APIError,
-    ProtocolError,
-    TransportError,
-    behind,
-    is_conflict,
-    is_namespace_terminating,
-)
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.limits import ON_WAIT, PLACES, SYNC_KEY
 from controller_manager.clock import Clock
 from controller_manager.observability.defects import Defects, count_nowhere
@@ -173,7 +166,12 @@ class Turns:
                 future.set_result(None)
 
 
-_EXPECTED_ERRORS: Final = (APIError, ProtocolError, SyncError, TransportError)
+_EXPECTED_ERRORS: Final = (
+    errors.APIError,
+    errors.ProtocolError,
+    SyncError,
+    errors.TransportError,
+)
 
 Pieces = Generator[bytes, None, None]
 """A text, piece by piece."""
@@ -381,7 +379,7 @@ class Workers:
 
     def _ended(self, key: str, outcome: Outcome, seconds: float) -> None:
         if isinstance(outcome, Failed):
-            outcome = Failed(behind(outcome.error), outcome.requeue_after)
+            outcome = Failed(errors.behind(outcome.error), outcome.requeue_after)
         self._records.ended(key, outcome, seconds)
         match outcome:
             case Failed():
@@ -406,7 +404,7 @@ class Workers:
         kind = failure_outcome(error)
         self.metrics.observe(kind, seconds)
         retries = self.queue.failures(key)
-        if is_conflict(error) or is_namespace_terminating(error):
+        if errors.is_conflict(error) or errors.is_namespace_terminating(error):
             # Expected under concurrency; the retry reads fresher state.
             self.logger.v(2).info("Sync to be retried", err=str(error))
         elif kind == "refused":

@@ -27,17 +27,10 @@ from controller_manager.clock import Clock
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import AuthorizationConfig
 
+from . import reviews
 from .answers import status_answer
 from .authentication import Authenticator, Refused
 from .connection import Connection
-from .reviews import (
-    MASTERS,
-    REVIEW_TIMEOUT,
-    ExpiringCache,
-    TooManyReviews,
-    User,
-    reviewed,
-)
 from .tls import verified_chain
 
 
@@ -66,8 +59,8 @@ class Authorizer:
     ) -> None:
         self._config = config
         self._client = client
-        self._cache: ExpiringCache[tuple[User, str, str], Decision] = ExpiringCache(
-            clock
+        self._cache: reviews.ExpiringCache[tuple[reviews.User, str, str], Decision] = (
+            reviews.ExpiringCache(clock)
         )
         if client is None:
             logger.warning(
@@ -75,12 +68,12 @@ class Authorizer:
                 "read only the paths of --authorization-always-allow-paths"
             )
 
-    async def decide(self, user: User, verb: str, path: str) -> Decision:
+    async def decide(self, user: reviews.User, verb: str, path: str) -> Decision:
         """Decide whether `user` may send a request with `verb` (lower case) to `path`.
 
         Raises ReviewError if the API server does not answer the review.
         """
-        if MASTERS in user.groups or self._is_open(path):
+        if reviews.MASTERS in user.groups or self._is_open(path):
             return Decision(allowed=True)
         if self._client is None:
             return Decision(allowed=False)
@@ -108,7 +101,7 @@ class Authorizer:
         return False
 
     async def _reviewed(
-        self, client: Client, user: User, verb: str, path: str
+        self, client: Client, user: reviews.User, verb: str, path: str
     ) -> Decision:
         review = SubjectAccessReview(
             spec=SubjectAccessReviewSpec(
@@ -120,11 +113,11 @@ class Authorizer:
             )
         )
         try:
-            answer = await reviewed(
+            answer = await reviews.reviewed(
                 lambda: client.create(SUBJECT_ACCESS_REVIEWS, review)
             )
         except (APIError, TransportError, ProtocolError, TimeoutError) as error:
-            why = str(error) or f"no answer within {REVIEW_TIMEOUT:g} s"
+            why = str(error) or f"no answer within {reviews.REVIEW_TIMEOUT:g} s"
             raise ReviewError(why) from error
         allowed = answer.status.allowed and not answer.status.denied
         return Decision(allowed, answer.status.reason)
@@ -140,7 +133,7 @@ class Access:
         self._authenticator = authenticator
         self._authorizer = authorizer
         # Each request is handled in its own task, which has its own context.
-        self._user: ContextVar[User] = ContextVar("user")
+        self._user: ContextVar[reviews.User] = ContextVar("user")
 
     async def answer(
         self, request: web.Request, handler: Handler
@@ -156,7 +149,7 @@ class Access:
             refusal = await self._refusal(user, request.method.lower(), request.path)
         except Refused:
             return status_answer(request, HTTPStatus.UNAUTHORIZED, "Unauthorized")
-        except TooManyReviews as error:
+        except reviews.TooManyReviews as error:
             answer = status_answer(request, HTTPStatus.TOO_MANY_REQUESTS, str(error))
             answer.headers["Retry-After"] = "1"
             return answer
@@ -170,7 +163,7 @@ class Access:
         self._user.set(user)
         return await handler(request)
 
-    async def _refusal(self, user: User, verb: str, path: str) -> str | None:
+    async def _refusal(self, user: reviews.User, verb: str, path: str) -> str | None:
         decision = await self._authorizer.decide(user, verb, path)
         if decision.allowed:
             return None

@@ -11,16 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from controller_manager.client.rest.errors import (
-    APIError,
-    InternalError,
-    NotSent,
-    RequestTimeout,
-    ServerTimeout,
-    Timeout,
-    TooManyRequests,
-    TransportError,
-)
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.limits import RequestLimiter
 from controller_manager.clock import Clock
 
@@ -97,7 +88,7 @@ async def reviewed(send: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
         for delay in _DELAYS:
             try:
                 return await send()
-            except (APIError, TransportError) as error:
+            except (errors.APIError, errors.TransportError) as error:
                 if not _passes(error):
                     raise
             await asyncio.sleep(delay)
@@ -110,13 +101,18 @@ def _passes(error: Exception) -> bool:
     Upstream recognises only connections that were reset, here all that broke count.
     """
     match error:
-        case InternalError() | Timeout() | TooManyRequests() | ServerTimeout():
+        case (
+            errors.InternalError()
+            | errors.Timeout()
+            | errors.TooManyRequests()
+            | errors.ServerTimeout()
+        ):
             return True
-        case APIError():
+        case errors.APIError():
             return bool(error.retry_after)
-        case NotSent():
+        case errors.NotSent():
             return isinstance(error.__cause__, ConnectionResetError)
-    return not isinstance(error, RequestTimeout)
+    return not isinstance(error, errors.RequestTimeout)
 
 
 KeyT = TypeVar("KeyT", bound=Hashable)

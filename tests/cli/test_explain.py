@@ -15,9 +15,8 @@ from controller_manager.cli.command import make_command
 from controller_manager.devcluster.testing.development_cluster import DevelopmentCluster
 from controller_manager.devcluster.testing.settings import ClusterSettings
 from controller_manager.explain import following
-from controller_manager.explain.cause import Explanation, Reference, State
+from controller_manager.explain.cause import Explanation, Item, Reference, State
 from controller_manager.explain.explainer import explain_item
-from controller_manager.explain.items import Item
 from controller_manager.explain.target import Target
 from controller_manager.explain.view import Missing, Unread, View
 

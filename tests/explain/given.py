@@ -6,9 +6,8 @@ import msgspec
 
 from controller_manager.api.meta import AnyResource
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.explain.cause import Cause, Explanation, State
+from controller_manager.explain.cause import Cause, Explanation, Item, State
 from controller_manager.explain.explainer import explain_item
-from controller_manager.explain.items import Item
 from tests.clusters import Cluster
 from tests.explain.test_objects import view_of
 

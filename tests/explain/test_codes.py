@@ -13,9 +13,8 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import AnyResource
 from controller_manager.api.policy.v1 import BUDGETS
-from controller_manager.explain.cause import State
+from controller_manager.explain.cause import Item, State
 from controller_manager.explain.explainer import explain_item
-from controller_manager.explain.items import Item
 from tests.clusters import Cluster
 from tests.explain.test_objects import NOW, add_node, pod, view_of
 

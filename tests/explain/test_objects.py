@@ -11,9 +11,8 @@ from controller_manager.client.rest.request import ServerClock
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.server.security.authentication import User
-from controller_manager.explain.cause import Cause, Reference, State
+from controller_manager.explain.cause import Cause, Item, Reference, State
 from controller_manager.explain.explainer import explain_item, explain_target
-from controller_manager.explain.items import Item
 from controller_manager.explain.target import parse_target
 from controller_manager.explain.view import Unread, View
 from tests.clusters import Cluster

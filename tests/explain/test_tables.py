@@ -4,8 +4,8 @@ import pytest
 
 from controller_manager.api.meta import AnyResource
 from controller_manager.explain.cause import Cause, Reference, State, merged, symptom
-from controller_manager.explain.kinds import known_kind
 from controller_manager.explain.pods import condensed, remedy_for
+from controller_manager.explain.target import known_kind
 
 _NO_ROOM = (
     "0/6 nodes are available: 1 node(s) had untolerated taint {a: b}, 2 node(s) were "

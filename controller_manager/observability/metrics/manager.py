@@ -9,12 +9,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.metrics_core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    Metric,
-)
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, metrics_core
 from prometheus_client.registry import Collector
 
 from controller_manager.observability.logs import Outputs
@@ -84,14 +79,14 @@ class LogCollectors(Collector):
         self._lost = lost
         registry.register(self)
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> Iterable[metrics_core.Metric]:
         """Read the logger's counts."""
-        yield CounterMetricFamily(
+        yield metrics_core.CounterMetricFamily(
             "log_write_failures_total",
             "Log lines that could not be written",
             value=self._lost.failed,
         )
-        yield CounterMetricFamily(
+        yield metrics_core.CounterMetricFamily(
             "log_lines_dropped_total",
             "Log lines that were dropped because the log was not read",
             value=self._lost.dropped,
@@ -118,9 +113,9 @@ class RolloutCollector(Collector):
         """Show other numbers from now on, by cause and kind."""
         self._numbers = dict(sorted(numbers.items()))
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> Iterable[metrics_core.Metric]:
         """Return the numbers."""
-        family = GaugeMetricFamily(
+        family = metrics_core.GaugeMetricFamily(
             "stuck_rollouts",
             "Deployments, stateful sets and daemon sets that are stuck, by the code of "
             "their root cause, see controller-manager explain",
