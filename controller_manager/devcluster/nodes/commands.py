@@ -36,11 +36,15 @@ _BLOCK: Final = "512"
 
 
 class Write(Struct, frozen=True):
-    """A file that a command writes: the seconds until then, its path, its bytes."""
+    """A file that a command writes: the seconds until then, its path, its bytes.
+
+    The command removes the file unless it `exists` then.
+    """
 
     after: float
     path: str
     size: int
+    exists: bool = True
 
 
 class Run(Struct, frozen=True):
@@ -76,7 +80,11 @@ def simple_run(words: Sequence[str], last_code: int = 0) -> Run | None:
             return Run(code=int(code) % 256, exits=True)
         case ["echo", *printed]:
             return Run(lines=tuple((0.0, line) for line in _echoed(printed)))
-        case ["pause"] | ["agnhost", "pause"] | ["tail", "-f" | "-F", "/dev/null"]:
+        case (
+            ["pause" | "httpd-foreground"]
+            | ["agnhost", "pause"]
+            | ["tail", "-f" | "-F", "/dev/null"]
+        ):
             return Run(FOREVER)
         case ["dd", *operands]:
             return _copy(operands)

@@ -13,6 +13,7 @@ from controller_manager.api.json_objects import JSON
 
 from .commands import Run
 from .scripts import run_of
+from .surroundings import Surroundings
 
 _SHELL_IMAGES: Final = frozenset(
     (
@@ -32,6 +33,7 @@ _SHELL_IMAGES: Final = frozenset(
 _IMAGES: Final[dict[str, tuple[Sequence[str], Sequence[str]]]] = {
     **dict.fromkeys(_SHELL_IMAGES, ((), ("sh",))),
     "agnhost": (("/agnhost",), ("pause",)),
+    "httpd": ((), ("httpd-foreground",)),
     "pause": (("/pause",), ()),
     "pause-amd64": (("/pause",), ()),
 }
@@ -43,24 +45,32 @@ def command_of(container: JSON) -> Sequence[str]:
     command, args = container.get("command") or (), container.get("args") or ()
     if command:
         return [*command, *args]
-    name = str(container["image"]).rpartition("/")[2].partition("@")[0]
-    found = _IMAGES.get(name.partition(":")[0])
+    found = _IMAGES.get(image_name(container))
     if found is None:
         return ()
     entrypoint, default = found
     return [*entrypoint, *(args or default)]
 
 
-def run_of_container(container: JSON) -> Run | None:
+def image_name(container: JSON) -> str:
+    """Return the last part of the name of a container's image, such as ``httpd``."""
+    name = str(container["image"]).rpartition("/")[2].partition("@")[0]
+    return name.partition(":")[0]
+
+
+def run_of_container(container: JSON, around: Surroundings | None = None) -> Run | None:
     """Return the run of a container's command, `None` for an unknown one.
 
-    A shell that gets no script reads the input of its container: that stays open with
-    ``stdin`` or ``tty``, and else ends at once.
+    Without surroundings, a command that needs variables or files is unknown. A shell
+    that gets no script reads the input of its container: that stays open with ``stdin``
+    or ``tty``, and else ends at once.
     """
     command = command_of(container)
     if not command:
         return None
     has_input = bool(container.get("stdin") or container.get("tty"))
+    if around is not None:
+        return run_of(command, around, has_input=has_input)
     return _run_of(tuple(command), has_input=has_input)
 
 

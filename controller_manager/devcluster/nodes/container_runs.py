@@ -11,7 +11,7 @@ from controller_manager.options.durations import format_duration
 
 from .annotations import FOREVER, AnnotationError
 from .event_notes import Note, normal, warning
-from .probes import JUST_NOW, Probe, ProbeKind
+from .probes import JUST_NOW, Outcome, Probe, ProbeKind
 from .programs import OUT_OF_MEMORY, Program, Role
 
 KILLED: Final = 137
@@ -62,6 +62,12 @@ class Machine(Protocol):
 
     def obtain(self, container: "ContainerRun", now: Moment) -> Refused | list[Note]:
         """Return the events before a container starts, or the reason why it cannot."""
+
+    def program(self, container: "ContainerRun", now: Moment) -> Program:
+        """Return the program of a container that starts now."""
+
+    def outcome(self, container: "ContainerRun", probe: Probe, now: Moment) -> Outcome:
+        """Return the result of a probe, by the files of a container."""
 
 
 class ContainerRun(Struct, frozen=True):
@@ -133,10 +139,11 @@ class ContainerRun(Struct, frozen=True):
         found = machine.obtain(self, now)
         if isinstance(found, Refused):
             return self._refused(found, now)
-        assert isinstance(self.program, Program)  # noqa: S101 - the machine has checked it
-        seconds = self.program.seconds
+        program = machine.program(self, now)
+        seconds = program.seconds
         running = replace(
             self,
+            program=program,
             step=Step.RUNNING,
             state={"running": {"startedAt": now.text}},
             due=now.seconds + seconds if seconds != FOREVER else None,
@@ -185,13 +192,14 @@ class ContainerRun(Struct, frozen=True):
             return replace(ended, last=ended.state, restarts=more).started(now, machine)
         return new
 
-    def probed(self, now: Moment) -> "ContainerRun":
+    def probed(self, now: Moment, machine: Machine) -> "ContainerRun":
         """Return the container after the probes that are due now."""
         run = self
         for number, probe in enumerate(self.probes):
             if probe.due is None or probe.due > now.seconds + JUST_NOW:
                 continue
-            made = probe.checked(self.began, now.seconds)
+            outcome = machine.outcome(self, probe, now)
+            made = probe.checked(self.began, now.seconds, outcome)
             probes = (*run.probes[:number], made, *run.probes[number + 1 :])
             run = replace(run, probes=probes)
             if not made.last:

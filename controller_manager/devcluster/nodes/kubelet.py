@@ -20,6 +20,7 @@ from .configuration import Configuration
 from .container_runs import Moment
 from .event_notes import warning
 from .events import Reporter
+from .files import Files
 from .machine import NodeMachine
 from .node_status import addresses_of, is_stopped
 from .pod_fit import PodFit, Rejection
@@ -82,6 +83,7 @@ class Kubelet:
         self._fit = fit
         self._configuration = Configuration(objects.storage)
         self._sources = Sources(self._configuration, report)
+        self._files = Files(objects.storage)
         self._start_delay = start_delay
         self._grace_scale = grace_scale
         self._families = families
@@ -189,6 +191,7 @@ class Kubelet:
         """Unmount the volumes of a pod without further runs."""
         self.forget(_key(pod))
         self._mounts.release(pod)
+        self._files.forget(pod)
 
     def close(self) -> None:
         """Stop waiting for all pods."""
@@ -238,7 +241,7 @@ class Kubelet:
         before = held or self._adopted(pod, now)
         machine = self._machine(pod)
         run = with_images_of(before, pod, now, self._delay(pod), machine)
-        run = with_annotations_of(run, pod, now, self._grace_scale)
+        run = with_annotations_of(run, pod, now, self._grace_scale, self._files.program)
         run = replace(run, deadline=self._deadline(pod, now))
         changed = run.containers != before.containers or gates_differ(pod, run)
         if changed or shows_older_generation(pod):
@@ -342,13 +345,16 @@ class Kubelet:
     def _delete(self, pod: JSON) -> None:
         metadata = pod["metadata"]
         self._mounts.release(pod)
+        self._files.forget(pod)
         options = Deletion(grace_period=0, uid=metadata["uid"])
         self._objects.delete(POD, metadata["namespace"], metadata["name"], options)
 
     def _machine(self, pod: JSON) -> NodeMachine:
         """Return the machine for the containers of a pod."""
         images = self._images.setdefault(pod["spec"]["nodeName"], set())
-        return NodeMachine(pod, images, self._configuration, self._delay(pod))
+        return NodeMachine(
+            pod, images, self._configuration, self._files, self._delay(pod)
+        )
 
     def _delay(self, pod: JSON) -> float:
         """Return the seconds until the images of a pod are on its node."""
@@ -364,7 +370,7 @@ class Kubelet:
         def at(text: str) -> float:
             return now.seconds - (wall - parse_time(text)).total_seconds()
 
-        return adopted_run(pod, now, at, self._grace_scale)
+        return adopted_run(pod, now, at, self._grace_scale, self._files.program)
 
     def _grace_left(self, pod: JSON) -> float:
         """Return the seconds until a deleted pod's containers are killed."""

@@ -115,7 +115,7 @@ def _files(
     runs, has_run = container.step is Step.RUNNING, bool(container.state)
     for write in _writes(container):
         is_written = runs and container.began + write.after <= time
-        volume, path = _place(container.spec, write.path)
+        volume, path = place_of(container.spec, write.path)
         if not volume and is_written:
             yield (container.spec["name"], path), write.size
         elif volume in storage.volumes and (
@@ -124,7 +124,7 @@ def _files(
             yield (f"volume {volume}", path), write.size
 
 
-def _place(container: JSON, path: str) -> tuple[str, str]:
+def place_of(container: JSON, path: str) -> tuple[str, str]:
     """Return the volume of a path, empty for the container itself, and the rest."""
     whole = PurePosixPath("/", container.get("workingDir") or "/", path)
     mounts = {

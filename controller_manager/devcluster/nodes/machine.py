@@ -9,12 +9,16 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.options.durations import format_duration
 
-from .annotations import AnnotationError
+from .annotations import FOREVER, AnnotationError
 from .configuration import Configuration
+from .container_commands import image_name, run_of_container
 from .container_runs import ContainerRun, Moment, Refused
 from .event_notes import Note, normal, warning
+from .files import Files
 from .images import invalid_name_message, is_broken, pull_error, pull_policy, size_of
-from .probes import JUST_NOW
+from .probes import JUST_NOW, WEB_ROOTS, Outcome, Probe
+from .programs import Program
+from .scripts import run_of
 
 _SHOWN_ERROR: Final = 1.0
 """Seconds in which a container shows ``ErrImagePull``, before the kubelet's backoff."""
@@ -24,12 +28,18 @@ class NodeMachine:
     """The node of one pod, for the start of its containers."""
 
     def __init__(
-        self, pod: JSON, images: set[str], configuration: Configuration, delay: float
+        self,
+        pod: JSON,
+        images: set[str],
+        configuration: Configuration,
+        files: Files,
+        delay: float,
     ) -> None:
         """Take the images that are on the node, and the seconds that a pull takes."""
         self._pod = pod
         self._images = images
         self._configuration = configuration
+        self._files = files
         self._delay = delay
 
     def pulls(self, container: JSON) -> bool:
@@ -54,6 +64,39 @@ class NodeMachine:
             return notes
         notes.append(warning("Failed", f"Error: {why}"))
         return Refused("CreateContainerConfigError", why, tuple(notes))
+
+    def program(self, container: ContainerRun, now: Moment) -> Program:
+        """Return the program of a container that starts now, and make its files."""
+        program = container.program
+        assert isinstance(program, Program)  # noqa: S101 - obtain has checked it
+        if program.depends:
+            around = self._files.around(self._pod, container, now.seconds)
+            program = program.started(run_of_container(container.spec, around))
+            self._files.start(self._pod, container.spec["name"], program)
+        if program.writes:
+            self._files.record(self._pod, container, now.seconds, program.writes)
+        return program
+
+    def outcome(self, container: ContainerRun, probe: Probe, now: Moment) -> Outcome:
+        """Return the result of a probe, by the files of a container.
+
+        An unknown program may have made any files, so its probes pass.
+        """
+        program = container.program
+        command, files = list(probe.command), self._files
+        if probe.page:
+            page = f"{probe.page}index.html" if probe.page[-1] == "/" else probe.page
+            command = ["cat", WEB_ROOTS[image_name(container.spec)] + page]
+        if not command or not isinstance(program, Program) or not program.makes_files:
+            return Outcome()
+        run = run_of(command, files.around(self._pod, container, now.seconds))
+        if run is None:
+            return Outcome()
+        changes = files.next_change(self._pod, container, now.seconds)
+        output = "HTTP probe failed with statuscode: 404" if probe.page else ""
+        if not output and run.code and command[0] == "cat":
+            output = f"cat: can't open '{command[-1]}': No such file or directory"
+        return Outcome(run.code == 0, output, None if changes == FOREVER else changes)
 
     def _without_image(self, container: ContainerRun, now: Moment) -> Refused | None:
         image = container.spec["image"]

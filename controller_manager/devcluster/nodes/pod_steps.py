@@ -85,7 +85,7 @@ def _moved(
         return container
     if container.step is Step.RUNNING:
         if not is_due(container.due, now):
-            return container.probed(now)
+            return container.probed(now, machine)
         ended = container.ended_by_itself(now)
         again = _again(run, ended)
         return ended.restarted(now, run.full_name, machine) if again else ended

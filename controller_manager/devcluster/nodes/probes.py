@@ -1,8 +1,8 @@
 """The probes of one container: their times and their results.
 
 Upstream: pkg/kubelet/prober (worker.go, prober.go). The kubelets contact no container:
-a probe succeeds unless an annotation says that it fails at that time. So they skip
-probes with the same result as before.
+a probe succeeds unless an annotation says that it fails at that time, or a file is
+missing that it needs. So they skip probes with the same result as before.
 """
 
 from collections.abc import Iterator
@@ -19,10 +19,12 @@ from .annotations import (
     FAILING_LIVENESS,
     FAILING_READINESS,
     FAILING_STARTUP,
+    FOREVER,
     Periods,
     find,
     periods_of,
 )
+from .container_commands import image_name
 
 
 class ProbeKind(StrEnum):
@@ -38,8 +40,23 @@ _SETTINGS: Final = (
     (ProbeKind.LIVENESS, "livenessProbe", FAILING_LIVENESS),
     (ProbeKind.READINESS, "readinessProbe", FAILING_READINESS),
 )
+WEB_ROOTS: Final = {"httpd": "/usr/local/apache2/htdocs"}
+"""The directories of the pages that servers in well-known images have."""
+
 JUST_NOW: Final = 0.001
 """A timer may fire early by less than this, in seconds."""
+
+
+class Outcome(Struct, frozen=True):
+    """The result of a probe by the files of its container.
+
+    `output` is the message of a failure. `changes` is the time of the next change of a
+    file, on the monotonic clock.
+    """
+
+    passes: bool = True
+    output: str = ""
+    changes: float | None = None
 
 
 class Probe(Struct, frozen=True):
@@ -48,7 +65,7 @@ class Probe(Struct, frozen=True):
     `passes` is the result that counts. `streak` is the number of equal results `last`
     in a row. `due` is the time of the next probe, on the monotonic clock; `None` if the
     result will not change. `grace` is the grace period of a container that fails the
-    probe, `None` for that of its pod.
+    probe, `None` for that of its pod. The probe runs a `command`, or asks for a `page`.
     """
 
     kind: ProbeKind
@@ -60,6 +77,8 @@ class Probe(Struct, frozen=True):
     output: str
     grace: float | None
     passes: bool
+    command: tuple[str, ...] = ()
+    page: str = ""
     last: bool | None = None
     streak: int = 0
     due: float | None = None
@@ -68,21 +87,31 @@ class Probe(Struct, frozen=True):
         """Return the probe with the first check of a container that has started."""
         return replace(self, due=max(began + self.delay, now))
 
-    def checked(self, began: float, now: float) -> "Probe":
+    def checked(self, began: float, now: float, outcome: Outcome) -> "Probe":
         """Return the probe after a check of a container that began at `began`."""
-        found = not self.failing.include(now - began + JUST_NOW)
+        may_pass = not self.failing.include(now - began + JUST_NOW)
+        found = may_pass and outcome.passes
         streak = self.streak + 1 if found is self.last else 1
         needed = self.successes if found else self.failures
         passes = found if streak >= needed else self.passes
         checked = replace(self, last=found, streak=streak, passes=passes)
-        return replace(checked, due=checked.next_check(began, now))
+        if may_pass and not found:
+            checked = replace(checked, output=outcome.output)
+        times = (checked.next_check(began, now), outcome.changes)
+        if self.kind is ProbeKind.STARTUP and passes:
+            times = (None, None)  # no further check
+        due = min((each for each in times if each is not None), default=None)
+        return replace(checked, due=due)
 
     def resumed(self, began: float, now: float, *, passes: bool) -> "Probe":
         """Return the probe for a container that runs already, with its result."""
         if not passes:
             return replace(self, passes=False, due=max(began + self.delay, now))
         resumed = replace(self, passes=True, last=True, streak=self.successes)
-        return replace(resumed, due=resumed.next_check(began, now))
+        due = resumed.next_check(began, now)
+        if self.kind is not ProbeKind.STARTUP and (self.command or self.page):
+            due = min(due or FOREVER, now + self.period)  # a file may have changed
+        return replace(resumed, due=due)
 
     def reset(self) -> "Probe":
         """Return the probe in its state before the first check."""
@@ -127,11 +156,14 @@ def _probes(pod: JSON, container: JSON, *, shared: bool) -> Iterator[Probe]:
         if spec is None and found is None:
             continue
         failing = Periods() if found is None else periods_of(*found)
-        yield _probe(pod, kind, spec or {}, failing)
+        yield _probe(pod, container, kind, spec or {}, failing)
 
 
-def _probe(pod: JSON, kind: ProbeKind, spec: JSON, failing: Periods) -> Probe:
+def _probe(
+    pod: JSON, container: JSON, kind: ProbeKind, spec: JSON, failing: Periods
+) -> Probe:
     grace = spec.get("terminationGracePeriodSeconds")
+    page = (spec.get("httpGet") or {}).get("path", "")
     return Probe(
         kind=kind,
         delay=float(spec.get("initialDelaySeconds", 0)),
@@ -142,6 +174,8 @@ def _probe(pod: JSON, kind: ProbeKind, spec: JSON, failing: Periods) -> Probe:
         output=_output(pod, spec),
         grace=None if grace is None else float(grace),
         passes=kind is ProbeKind.LIVENESS,
+        command=tuple((spec.get("exec") or {}).get("command") or ()),
+        page=page if image_name(container) in WEB_ROOTS else "",
     )
 
 

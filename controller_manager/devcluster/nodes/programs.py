@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
 
@@ -26,8 +27,8 @@ from .annotations import (
     periods_of,
     seconds_of,
 )
-from .commands import Write
-from .container_commands import run_of_container
+from .commands import Run, Write
+from .container_commands import command_of, run_of_container
 
 OUT_OF_MEMORY: Final = -1
 """In place of an exit code: the kernel killed the container for its use of memory."""
@@ -55,13 +56,26 @@ class Program(Struct, frozen=True):
     It runs for `seconds`, which may be infinite. The first run ends with the first of
     `codes`, the second run with the second, and so on; the last code is for all later
     runs. After SIGTERM it continues for `termination` seconds, or until it is killed.
-    Each run writes the files `writes`.
+    Each run writes the files `writes`. A program that `depends` on variables and files
+    is found again at each start. One that `makes_files` makes those that are listed,
+    and no others.
     """
 
     seconds: float = FOREVER
     codes: tuple[int, ...] = (0,)
     termination: float = FOREVER
     writes: tuple[Write, ...] = ()
+    makes_files: bool = False
+    depends: bool = False
+
+    def started(self, run: Run | None) -> "Program":
+        """Return the program of a start, whose `run` is `None` if it is unknown."""
+        if run is None:
+            return self
+        termination = self.termination
+        if termination == FOREVER:
+            termination = run.termination
+        return replace(_program(run, termination), depends=True)
 
     def code(self, restarts: int) -> int:
         """Return the exit code of the run after so many restarts."""
@@ -118,9 +132,16 @@ def _unannotated(pod: JSON, container: JSON, role: Role, termination: float) -> 
     if run is not None:
         if find(pod, TERMINATION_SECONDS, container["name"]) is None:
             termination = run.termination
-        return Program(run.seconds, (run.code,), termination, run.writes)
+        return _program(run, termination)
     ends = role is Role.INIT or (role is Role.MAIN and _belongs_to_a_job(pod))
-    return Program(_BRIEFLY if ends else FOREVER, (0,), termination)
+    seconds = _BRIEFLY if ends else FOREVER
+    depends = bool(command_of(container))
+    return Program(seconds, (0,), termination, depends=depends)
+
+
+def _program(run: Run, termination: float) -> Program:
+    """Return the program of a known command."""
+    return Program(run.seconds, (run.code,), termination, run.writes, makes_files=True)
 
 
 def _belongs_to_a_job(pod: JSON) -> bool:

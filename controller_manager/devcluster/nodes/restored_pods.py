@@ -20,7 +20,13 @@ At = Callable[[str], float]
 """Converts a time of the API to seconds of the monotonic clock."""
 
 
-def adopted_run(pod: JSON, now: Moment, at: At, grace_scale: float) -> PodRun:
+Recall = Callable[[JSON, str], Program | None]
+"""Returns the program that a container of a pod has found at its start, if any."""
+
+
+def adopted_run(
+    pod: JSON, now: Moment, at: At, grace_scale: float, recall: Recall
+) -> PodRun:
     """Return the run of a pod from its status; `at` converts its times."""
     status = pod.get("status", {})
     named = {
@@ -32,7 +38,9 @@ def adopted_run(pod: JSON, now: Moment, at: At, grace_scale: float) -> PodRun:
     }
     containers = tuple(
         _adopted(
-            container_of(pod, spec, role, now.seconds, grace_scale),
+            _recalled(
+                container_of(pod, spec, role, now.seconds, grace_scale), pod, recall
+            ),
             named.get(spec["name"]),
             now,
             at,
@@ -50,7 +58,7 @@ def adopted_run(pod: JSON, now: Moment, at: At, grace_scale: float) -> PodRun:
 
 
 def with_annotations_of(
-    run: PodRun, pod: JSON, now: Moment, grace_scale: float
+    run: PodRun, pod: JSON, now: Moment, grace_scale: float, recall: Recall
 ) -> PodRun:
     """Return the pod with its present annotations; past events stay."""
     annotations = pod["metadata"].get("annotations")
@@ -59,11 +67,19 @@ def with_annotations_of(
     containers = []
     for old, (spec, role) in zip(run.containers, specs_of(pod), strict=True):
         new = container_of(pod, spec, role, now.seconds, grace_scale)
-        containers.append(_with_fate_of(old, new, now))
+        containers.append(_with_fate_of(old, _recalled(new, pod, recall), now))
     storage = local_storage(pod, containers)
     return replace(
         run, containers=tuple(containers), annotations=annotations, storage=storage
     )
+
+
+def _recalled(container: ContainerRun, pod: JSON, recall: Recall) -> ContainerRun:
+    """Return a container with the program that it has found at its start."""
+    if isinstance(container.program, Program) and container.program.depends:
+        known = recall(pod, container.spec["name"])
+        return replace(container, program=known or container.program)
+    return container
 
 
 def _with_fate_of(old: ContainerRun, new: ContainerRun, now: Moment) -> ContainerRun:

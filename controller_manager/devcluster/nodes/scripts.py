@@ -1,13 +1,13 @@
 """The shell: its command lines, and scripts of commands whose end is known.
 
 A script may have ``;``, ``&&``, ``||``, ``exit``, ``exec``, ``set -e``, ``trap exit
-TERM``, and loops such as ``while true; do sleep 1; done``. Any other part makes all of
-it unknown.
+TERM``, loops such as ``while true; do sleep 1; done``, and ``if``. Any other part makes
+all of it unknown.
 """
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -15,7 +15,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .annotations import FOREVER
-from .commands import Run, Write, simple_run
+from .commands import Run, simple_run
+from .expansion import expanded
+from .file_commands import run_of_files
+from .surroundings import Surroundings
 
 _SHELLS: Final = frozenset(("ash", "bash", "dash", "sh"))
 _SIGTERM: Final = frozenset(("15", "SIGTERM", "TERM"))
@@ -27,6 +30,9 @@ _LONGEST: Final = 10_000
 """A script of more characters is unknown: reading it would take the server's time."""
 _MOST_LOOPS: Final = 50
 """A script with more loops is unknown: nested loops would take the server's stack."""
+_OPENING: Final = ("if", "until", "while")
+_ALONE: Final = ("do", "else", "then")
+"""Words that are a statement of their own, whatever follows."""
 _DEEPEST: Final = 8
 """A script in a script in a script is unknown beyond this depth."""
 
@@ -44,21 +50,36 @@ class _ShellLine(Struct, frozen=True):
 class _Statement(Struct, frozen=True):
     """A command of a script, with the separator before it.
 
-    A loop has its condition as `words`, and the statements of its `body`.
+    A loop has its condition as `words`, and the statements of its `body`. An ``if`` has
+    `branches`: each a condition and a body, and an empty condition for ``else``.
     """
 
     separator: str
     words: Sequence[str]
     body: tuple["_Statement", ...] | None = None
+    branches: tuple[tuple["_Statements", "_Statements"], ...] = ()
+
+    @property
+    def is_compound(self) -> bool:
+        """True for a loop and for an ``if``."""
+        return self.body is not None or bool(self.branches)
+
+
+_Statements = tuple[_Statement, ...]
 
 
 def run_of(
-    command: Sequence[str], *, has_input: bool = False, depth: int = 0
+    command: Sequence[str],
+    around: Surroundings | None = None,
+    *,
+    has_input: bool = False,
+    depth: int = 0,
 ) -> Run | None:
     """Return the run of a command line, `None` for an unknown one.
 
-    A shell or ``cat`` that reads its input ends at once, unless it `has_input` that
-    stays open. `depth` is the number of shells around the command.
+    A command that needs variables or files is unknown without surroundings. A shell or
+    ``cat`` that reads its input ends at once, unless it `has_input` that stays open.
+    `depth` is the number of shells around the command.
     """
     if PurePosixPath(command[0]).name == "busybox" and command[1:]:
         command = command[1:]
@@ -66,16 +87,17 @@ def run_of(
     if list(command[1:]) in ([], ["-"]) and name == "cat":
         return Run(FOREVER if has_input else 0.0)
     if name not in _SHELLS:
-        return simple_run(command)
+        return simple_run(command) or run_of_files(command, around)
     line = _shell_line(command[1:])
     if line is None or depth >= _DEEPEST:
         return None
     if line.script is None:
         return Run(FOREVER if has_input else 0.0)
-    statements = _statements(line.script)
+    variables = around.variables if around else {}
+    statements = _statements(line.script, variables)
     if statements is None:
         return None
-    return _Script(line, depth, has_input=has_input).run(statements)
+    return _Script(line, depth, around, has_input=has_input).run(statements)
 
 
 def _shell_line(words: Sequence[str]) -> _ShellLine | None:
@@ -98,9 +120,17 @@ def _shell_line(words: Sequence[str]) -> _ShellLine | None:
 class _Script:
     """One run of a script in a shell."""
 
-    def __init__(self, line: _ShellLine, depth: int, *, has_input: bool) -> None:
+    def __init__(
+        self,
+        line: _ShellLine,
+        depth: int,
+        around: Surroundings | None,
+        *,
+        has_input: bool,
+    ) -> None:
         self._ends_on_failure = line.ends_on_failure
         self._depth = depth
+        self._around = around
         self._has_input = has_input
         self._traps_signals = False
         self._longest = 0.0
@@ -115,28 +145,27 @@ class _Script:
         return replace(run, exits=False, termination=termination)
 
     def _all(self, statements: Sequence[_Statement], code: int = 0) -> Run | None:
-        seconds, exits = 0.0, False
-        lines: list[tuple[float, str]] = []
-        writes: list[Write] = []
+        total = Run(code=code)
         for number, each in enumerate(statements):
-            if each.separator == ("||" if code == 0 else "&&"):
+            if each.separator == ("||" if total.code == 0 else "&&"):
                 continue
-            run = self._one(each, code)
+            run = self._one(each, total.code)
             if run is None:
                 return None
-            lines += [(seconds + after, line) for after, line in run.lines]
-            writes += [replace(w, after=seconds + w.after) for w in run.writes]
-            seconds, code = seconds + run.seconds, run.code
+            total = _followed(total, run)
             following = statements[number + 1 : number + 2]
             is_last = not following or following[0].separator == ";"
-            exits = run.exits or bool(code and is_last and self._ends_on_failure)
-            if exits or seconds == FOREVER:
+            if total.code and is_last and self._ends_on_failure:
+                total = replace(total, exits=True)
+            if total.exits or total.seconds == FOREVER:
                 break
-        return Run(seconds, code, exits=exits, lines=tuple(lines), writes=tuple(writes))
+        return total
 
     def _one(self, statement: _Statement, code: int) -> Run | None:
         if statement.body is not None:
             return self._loop(statement)
+        if statement.branches:
+            return self._if(statement)
         match statement.words:
             case ["set", *options]:
                 return self._set(options)
@@ -153,9 +182,13 @@ class _Script:
     def _command(self, words: Sequence[str], code: int) -> Run | None:
         if words[0] == "exit":
             return simple_run(words, code)
-        run = run_of(words, has_input=self._has_input, depth=self._depth + 1)
+        run = run_of(
+            words, self._around, has_input=self._has_input, depth=self._depth + 1
+        )
         if run is None:
             return None
+        if self._around is not None:
+            self._around.take(run.writes)
         self._longest = max(self._longest, run.seconds)
         return replace(run, exits=False)
 
@@ -181,14 +214,50 @@ class _Script:
         body = self._all(loop.body or ())
         if body is None or body.exits:
             return body
-        return Run(FOREVER)
+        return Run(FOREVER, writes=body.writes)
+
+    def _if(self, statement: _Statement) -> Run | None:
+        """Return the run of the first branch whose condition holds."""
+        total = Run()
+        for condition, body in statement.branches:
+            found = self._condition(condition)
+            if found is None:
+                return None
+            total = _followed(total, found)
+            if total.exits:
+                return total
+            if total.code == 0:
+                run = self._all(body)
+                return None if run is None else _followed(total, run)
+        return replace(total, code=0)
+
+    def _condition(self, statements: Sequence[_Statement]) -> Run | None:
+        """Return the run of a condition, whose failure ends no script."""
+        ends, self._ends_on_failure = self._ends_on_failure, False
+        run = self._all(statements)
+        self._ends_on_failure = ends
+        return run
 
 
-def _statements(text: str) -> list[_Statement] | None:
+def _followed(first: Run, second: Run) -> Run:
+    """Return two runs as one."""
+    began = first.seconds
+    lines = tuple((began + after, line) for after, line in second.lines)
+    writes = tuple(replace(each, after=began + each.after) for each in second.writes)
+    return Run(
+        began + second.seconds,
+        second.code,
+        exits=second.exits,
+        lines=first.lines + lines,
+        writes=first.writes + writes,
+    )
+
+
+def _statements(text: str, variables: Mapping[str, str]) -> list[_Statement] | None:
     """Return the statements of a script, `None` if one cannot be read."""
     if len(text) > _LONGEST:
         return None
-    script = text.strip().replace("\\\n", " ")
+    script = expanded(text.strip().replace("\\\n", " "), variables)
     lexer = shlex.shlex(script, posix=True, punctuation_chars=f"{_PUNCTUATION}\n")
     lexer.whitespace = " \t\r"
     lexer.whitespace_split = True
@@ -205,12 +274,12 @@ def _statements(text: str) -> list[_Statement] | None:
                 found.append((separator, []))
         elif set(part) <= set(_PUNCTUATION) or part.startswith("#"):
             return None
-        elif part == "do" and not found[-1][1]:
+        elif part in _ALONE and not found[-1][1]:
             found[-1][1].append(part)
             found.append((";", []))
         else:
             found[-1][1].append(part)
-    return _with_loops([_Statement(*each) for each in found if each[1]])
+    return _compound([_Statement(*each) for each in found if each[1]])
 
 
 def _separator(part: str) -> str:
@@ -222,24 +291,60 @@ def _separator(part: str) -> str:
     return signs or ";"
 
 
-def _with_loops(statements: list[_Statement]) -> list[_Statement] | None:
-    """Return statements in which each loop is one statement, innermost loops first."""
+def _compound(statements: list[_Statement]) -> list[_Statement] | None:
+    """Return statements in which each loop and each ``if`` is one statement.
+
+    The innermost come first.
+    """
     for _ in range(_MOST_LOOPS):
         starts = [
             number
             for number, each in enumerate(statements)
-            if each.body is None and each.words[0] in ("while", "until")
+            if not each.is_compound and each.words[0] in _OPENING
         ]
         if not starts:
             return statements
         start = starts[-1]
+        closing = ["fi"] if statements[start].words[0] == "if" else ["done"]
         words = [list(each.words) for each in statements[start:]]
-        if len(words[0]) < 2 or words[1:2] != [["do"]] or ["done"] not in words:
+        if closing not in words:
             return None
-        end = start + words.index(["done"])
-        body = tuple(statements[start + 2 : end])
-        if not body:
+        end = start + words.index(closing)
+        inner = statements[start:end]
+        made = _conditional(inner) if closing == ["fi"] else _loop(inner)
+        if made is None:
             return None
-        loop = replace(statements[start], body=body)
-        statements[start : end + 1] = [loop]
+        statements[start : end + 1] = [made]
     return None
+
+
+def _loop(statements: Sequence[_Statement]) -> _Statement | None:
+    """Return a loop, `None` if it lacks a part."""
+    head, *rest = statements
+    if len(head.words) < 2 or not rest or list(rest[0].words) != ["do"] or not rest[1:]:
+        return None
+    return replace(head, body=tuple(rest[1:]))
+
+
+def _conditional(statements: Sequence[_Statement]) -> _Statement | None:
+    """Return an ``if``, `None` if it lacks a part."""
+    parts: list[tuple[str, list[_Statement]]] = []
+    for each in statements:
+        keyword, *words = each.words or ("",)
+        if each.is_compound or keyword not in ("if", "elif", "then", "else"):
+            if not parts:
+                return None
+            parts[-1][1].append(each)
+            continue
+        parts.append((keyword, [_Statement("", words)] if words else []))
+    branches: list[tuple[_Statements, _Statements]] = []
+    if parts[-1][0] == "else":
+        branches.append(((), tuple(parts.pop()[1])))
+    keywords = [keyword for keyword, _ in parts]
+    if keywords != ["if", "then", *["elif", "then"] * (len(parts) // 2 - 1)]:
+        return None
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    branches = [(tuple(one), tuple(two)) for (_, one), (_, two) in pairs] + branches
+    if not all(body for _, body in branches) or not branches[0][0]:
+        return None
+    return _Statement(statements[0].separator, (), branches=tuple(branches))

@@ -94,7 +94,7 @@ def writing(size: int) -> Run:
         (["sh", "-c", "sleep 5 & wait"], None),
         (["sh", "-c", "echo a | grep b"], None),
         (["sh", "-c", "exit $JOB_COMPLETION_INDEX"], None),
-        (["sh", "-c", "if true; then exit 1; fi"], None),
+        (["sh", "-c", "if true; then exit 1; fi"], Run(code=1)),
         (["sh", "-c", "echo 'no end"], None),
         (["sh", "-c", ""], Run()),
     ],
