@@ -268,6 +268,8 @@ class Policies:
         found = [*self._objects(reference, kind, namespace)]
         if not found and reference.get("parameterNotFoundAction") == "Deny":
             raise _ParamsError(_NO_PARAMS)
+        if write.submission:
+            kind = kind.within(write.submission)
         return [_decoded(in_version(kind, each).obj) for each in found]
 
     def _objects(self, reference: JSON, kind: Kind, namespace: str) -> Iterator[Stored]:

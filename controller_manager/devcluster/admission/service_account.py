@@ -10,11 +10,11 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.control.hashes import safe_encode
 from controller_manager.devcluster.server.rest.admission import (
     Operation,
-    Pending,
     Plugin,
     Submission,
     Write,
 )
+from controller_manager.devcluster.server.rest.answers import Pending
 from controller_manager.devcluster.server.storage.storage import Storage
 
 from .writes import PODS, annotations_of, object_of, refused, spec_of

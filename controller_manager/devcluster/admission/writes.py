@@ -66,7 +66,9 @@ def take_changed(write: Write, changed: JSON, kind: Kind) -> None:
         return
     checked, _ = check_object(changed, kind, kind.version)
     found = to_stored(kind, checked)
-    if write.kind.is_custom and "apiVersion" in obj:
+    if write.kind.converter:
+        found = dict(in_version(write.kind, Stored(found, 0)).obj)
+    elif write.kind.is_custom and "apiVersion" in obj:
         found["apiVersion"] = obj["apiVersion"]
     managers = obj["metadata"].get("managedFields")
     if managers is not None:
@@ -311,7 +313,8 @@ def in_requested(write: Write, kind: Kind, obj: JSON | None) -> JSON | None:
         complete = {**head, **{k: v for k, v in obj.items() if k not in head}}
         if obj.get("apiVersion") and write.kind.is_custom:
             complete["apiVersion"] = obj["apiVersion"]
-        found = in_version(kind, Stored(complete, 0)).obj
+        asked = kind.within(write.submission) if write.submission else kind
+        found = in_version(asked, Stored(complete, 0)).obj
     decoded: JSON = msgspec.json.decode(msgspec.json.encode(found))
     return decoded
 

@@ -16,10 +16,10 @@ from controller_manager.devcluster.admission.writes import Kinds, Matcher, is_ex
 from controller_manager.devcluster.scheme.bodies import random_uid
 from controller_manager.devcluster.scheme.statuses import forbidden
 from controller_manager.devcluster.server.rest.admission import (
-    Pending,
     Submission,
     Write,
 )
+from controller_manager.devcluster.server.rest.answers import Pending
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.security.authorization import Authorizer
 from controller_manager.devcluster.server.storage.storage import Storage

@@ -86,7 +86,7 @@ def _validate_webhook(hook: JSON, field: str, *, mutates: bool) -> list[Cause]:
         value = shown(hook.get("reinvocationPolicy"))
         where = f"{field}.reinvocationPolicy"
         causes.append(not_supported(where, value, _REINVOCATIONS))
-    causes += _validate_client(hook.get("clientConfig") or {}, f"{field}.clientConfig")
+    causes += validate_client(hook.get("clientConfig") or {}, f"{field}.clientConfig")
     conditions = hook.get("matchConditions") or []
     where = f"{field}.matchConditions"
     return causes + validate_conditions(conditions, where, params=False)
@@ -129,7 +129,8 @@ def _validate_versions(versions: list[str], field: str) -> list[Cause]:
     return causes
 
 
-def _validate_client(config: JSON, field: str) -> list[Cause]:
+def validate_client(config: JSON, field: str) -> list[Cause]:
+    """Check where a ``clientConfig`` says that a webhook listens."""
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):
         return [required(field, "exactly one of url or service is required")]

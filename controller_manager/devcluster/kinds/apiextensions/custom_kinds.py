@@ -2,10 +2,12 @@
 
 import base64
 import hashlib
+from dataclasses import replace
 
 import msgspec
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.kind import (
     ALL_VERBS,
     SCALE,
@@ -15,6 +17,8 @@ from controller_manager.devcluster.server.rest.kind import (
     status_of,
 )
 
+from .conversion.converter import Versions, WebhookConverter
+from .conversion.webhook import ConversionWebhook
 from .custom_resource_strategy import CustomResourceStrategy, Origin, Served
 
 
@@ -30,16 +34,38 @@ def origin_of(definition: JSON) -> Origin:
     )
 
 
-def kinds_of(definition: JSON, since: int) -> list[Kind]:
+def kinds_of(definition: JSON, objects: Objects) -> list[Kind]:
     """Return the kinds of a definition: one for each served version.
 
-    `since` is the resource version from which on objects are stored with these schemas.
+    The objects that are stored from now on have these schemas.
     """
-    return [
+    since = objects.storage.version
+    kinds = [
         _kind(definition, version, since)
         for version in definition["spec"]["versions"]
         if version.get("served")
     ]
+    conversion = definition["spec"].get("conversion") or {}
+    if conversion.get("strategy") != "Webhook":
+        return kinds
+    versions = _converted_versions(definition, objects, since)
+    return [
+        replace(kind, converter=WebhookConverter(versions, kind.api_version))
+        for kind in kinds
+    ]
+
+
+def _converted_versions(definition: JSON, objects: Objects, since: int) -> Versions:
+    """Return all versions of a definition with a webhook, which converts them."""
+    spec, origin = definition["spec"], origin_of(definition)
+    strategies = {}
+    for version in spec["versions"]:
+        api_version = f"{spec['group']}/{version['name']}"
+        served = Served(origin, version, api_version, since)
+        strategies[api_version] = CustomResourceStrategy(served)
+    stored = stored_kind_of(definition, since)
+    webhook = ConversionWebhook(spec["conversion"], objects.storage, objects.new_uid)
+    return Versions(strategies, stored.api_version, stored.list_kind, webhook)
 
 
 def stored_kind_of(definition: JSON, since: int) -> Kind:

@@ -178,6 +178,11 @@ class CustomResourceStrategy(Strategy):
 
     # Showing
 
+    def without_unknown(self, obj: JSON) -> JSON:
+        """Return a converted object without the fields that the schema lacks."""
+        result, _ = pruned(obj, self._schema, is_resource=True)
+        return dict(result)
+
     def openapi_schema(self) -> JSON:
         """Return the schema of the version."""
         return self._schema

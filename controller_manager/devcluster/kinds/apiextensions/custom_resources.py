@@ -98,7 +98,7 @@ def _serve(objects: Objects, catalogue: Catalogue) -> None:
         kind
         for origin, definition in wanted.items()
         if origin not in served
-        for kind in kinds_of(definition, objects.storage.version)
+        for kind in kinds_of(definition, objects)
     ]
     for kind in sorted(new, key=lambda each: each.api_version):
         # A built-in kind has priority over a custom kind of the same name.

@@ -14,7 +14,7 @@ from controller_manager.devcluster.server.rest.tables import CREATED_AT, NAME
 from controller_manager.devcluster.server.storage.storage import Storage
 
 from .approval import validate_approval
-from .conversion import validate_convertible
+from .conversion_validation import validate_bundle
 from .custom_resources import CLEANUP, sync_definitions
 from .definition_status import is_established
 from .definition_validation import (
@@ -37,7 +37,11 @@ class CustomResourceDefinitionStrategy(Strategy):
         if kind := names.get("kind"):
             names.setdefault("singular", kind.lower())
             names.setdefault("listKind", f"{kind}List")
-        spec.setdefault("conversion", {}).setdefault("strategy", "None")
+        conversion = spec.setdefault("conversion", {})
+        conversion.setdefault("strategy", "None")
+        client = (conversion.get("webhook") or {}).get("clientConfig") or {}
+        if service := client.get("service"):
+            service.setdefault("port", 443)
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Add the finalizer that holds deletion until no custom resource is left."""
@@ -62,7 +66,7 @@ class CustomResourceDefinitionStrategy(Strategy):
         return [*causes, *validate_stored_versions(obj)]
 
     def validate_new(self, obj: JSON) -> Sequence[Cause]:
-        """Check the name, the group, and whether objects can be converted."""
+        """Check the name and the group."""
         spec = obj["spec"]
         causes = validate_approval(obj)
         wanted = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
@@ -70,16 +74,14 @@ class CustomResourceDefinitionStrategy(Strategy):
             why = 'must be spec.names.plural+"."+spec.group'
             value = shown(obj["metadata"].get("name", ""))
             causes.append(invalid("metadata.name", value, why))
-        return [*causes, *validate_convertible(obj)]
+        return causes
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check immutable fields, and a changed spec for conversion.
-
-        An unchanged one may be that of an earlier version of this server.
-        """
-        changes = validate_definition_update(old, new, is_served=is_established(old))
-        convertible = validate_convertible(new) if old["spec"] != new["spec"] else ()
-        return [*changes, *validate_approval(new, old), *convertible]
+        """Check immutable fields, the approval, and the authority of the webhook."""
+        is_served = is_established(old)
+        changes = validate_definition_update(old, new, is_served=is_served)
+        bundle = validate_bundle(old, new, is_served=is_served)
+        return [*changes, *validate_approval(new, old), *bundle]
 
 
 def _storage_versions(definition: JSON) -> list[str]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from controller_manager.api.json_objects import JSON
 
 from .approval import approval_condition
-from .conversion import conversion_problem
+from .conversion_validation import has_valid_bundle
 
 _NAMES: Final = (
     ("plural", "PluralConflict"),
@@ -62,7 +62,6 @@ def is_settled(definition: JSON) -> bool:
         and _is_true(conditions, "NamesAccepted")
         and _is_true(conditions, "Established")
         and approval_condition(definition) is None
-        and not conversion_problem(definition)
     )
 
 
@@ -112,12 +111,8 @@ def _conditions(
 ) -> Iterable[JSON]:
     if conflict is None:
         yield _condition("NamesAccepted", "True", "NoConflicts", "no conflicts found")
-        message = "the initial names have been accepted"
-        if problem := conversion_problem(definition):
-            # An earlier version of this server has stored the definition.
-            yield _condition("Established", "False", "NotConvertible", problem)
-        elif not _is_true(known, "Established"):
-            yield _condition("Established", "True", "InitialNamesAccepted", message)
+        if not _is_true(known, "Established"):
+            yield _established(definition)
     else:
         yield _condition("NamesAccepted", "False", *conflict)
         if not _is_true(known, "Established"):
@@ -129,6 +124,15 @@ def _conditions(
         yield _condition("Terminating", "True", reason, message)
     if (approval := approval_condition(definition)) is not None:
         yield _condition("KubernetesAPIApprovalPolicyConformant", *approval)
+
+
+def _established(definition: JSON) -> JSON:
+    """Return the condition Established of a definition whose names are accepted."""
+    if not has_valid_bundle(definition):
+        why = "The conversion webhook CABundle is invalid"
+        return _condition("Established", "False", "InvalidCABundle", why)
+    why = "the initial names have been accepted"
+    return _condition("Established", "True", "InitialNamesAccepted", why)
 
 
 def is_established(definition: JSON) -> bool:

@@ -21,7 +21,7 @@ from controller_manager.devcluster.scheme.statuses import (
     shown,
 )
 
-from .conversion import validate_conversion
+from .conversion_validation import validate_conversion
 from .version_validation import (
     validate_columns,
     validate_selectable_fields,

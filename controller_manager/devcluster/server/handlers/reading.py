@@ -1,7 +1,8 @@
 """GET: one object, a list, a watch."""
 
 import asyncio
-import functools
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
@@ -41,7 +42,12 @@ from controller_manager.devcluster.server.http.responses import (
 )
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.scale import scale_of
-from controller_manager.devcluster.server.rest.kind import in_version
+from controller_manager.devcluster.server.rest.answers import ReadAnswers, settled
+from controller_manager.devcluster.server.rest.kind import (
+    Kind,
+    all_in_version,
+    in_version,
+)
 from controller_manager.devcluster.server.rest.selection import (
     Selection,
     parse_selection,
@@ -105,8 +111,10 @@ class Reader:
             raise wrong_form(target, form, is_list=False)
         if least := target.query.get("resourceVersion"):
             await self._reach(self._collection(target), parse_version(least))
-        found = self._objects.find(kind, target.namespace, target.name)
-        stored = in_version(kind, found)
+        asked, key = kind.within(ReadAnswers()), (target.namespace, target.name)
+        stored = await settled(
+            lambda: in_version(asked, self._objects.find(asked, *key))
+        )
         match target.subresource:
             case "" | "status":
                 body = self._renderer.encoded(target, stored, form)
@@ -135,15 +143,28 @@ class Reader:
         if watches:
             if answer_in.media_type not in FRAMES:
                 raise not_acceptable(_ONLY_STREAMS)
-            return self._watch(target, selection, answer_in)
+            return await self._watch(target, selection, answer_in)
         if form is Form.METADATA:
             raise wrong_form(target, form, is_list=True)
         return await self._list(target, selection, form)
 
     def select(self, target: Target, selection: Selection) -> list[tuple[Key, Stored]]:
-        """Return the selected present objects in order, by key."""
-        found = self._collection(target).selected(target.namespace, selection.matches)
-        return [(key, in_version(target.kind, stored)) for key, stored in found]
+        """Return the selected present objects in order, by key.
+
+        Raises Refusal and Pending if a webhook converts them.
+        """
+        collection, kind = self._collection(target), target.kind
+        if kind.converter is None:
+            found = collection.selected(target.namespace, selection.matches)
+            return [(key, in_version(kind, stored)) for key, stored in found]
+        every = collection.selected(target.namespace, lambda _: True)
+        shown = all_in_version(kind, [stored for _, stored in every])
+        keys = (key for key, _ in every)
+        return [
+            (key, stored)
+            for key, stored in zip(keys, shown, strict=True)
+            if selection.matches(stored.obj)
+        ]
 
     def _ordered(self, target: Target, version: int | None) -> OrderedObjects[Stored]:
         """Return all objects of a kind in order; raises Refusal 410."""
@@ -166,7 +187,12 @@ class Reader:
         page: list[Stored] = []
         last = start
         metadata: JSON = {"resourceVersion": str(version)}
-        for key, stored in ordered.at(places):
+        found = ordered.at(places)
+        if target.kind.converter:
+            # Where everything is selected, the objects of later pages are not shown.
+            most = limit if limit > 0 and selection.is_everything else None
+            found = iter(await _converted(target.kind, [*found], most))
+        for key, stored in found:
             if not selection.matches(stored.obj):
                 continue
             if 0 < limit == len(page):
@@ -215,7 +241,7 @@ class Reader:
 
     # Watches
 
-    def _watch(
+    async def _watch(
         self, target: Target, selection: Selection, answer_in: Accepted
     ) -> StreamingResponse | Response:
         query, frame = target.query, FRAMES[answer_in.media_type]
@@ -224,16 +250,20 @@ class Reader:
         sends_initial = wants_initial_events(query)
         from_now = number == 0 or sends_initial
         collection = self._collection(target)
-        initial = self.select(target, selection) if sends_initial else []
+        since = collection.version
+        select = partial(self.select, _asked(target), selection)
         try:
-            watcher = collection.watch(collection.version if from_now else number)
+            watcher = collection.watch(since if from_now else number)
         except TooOldError as error:
             body = frame.error(expired(str(error)).status())
             return Response(200, {"content-type": frame.content_type}, body)
+        try:
+            initial = await settled(select) if sends_initial else []
+        except BaseException:
+            watcher.close()
+            raise
         bookmarks = is_true(query, "allowWatchBookmarks")
-        shown = EventForm(
-            answer_in.form, functools.partial(self._renderer.event, target)
-        )
+        shown = EventForm(answer_in.form, partial(self._renderer.event, target))
         timeout = whole_number(query, "timeoutSeconds", 0)
         return WatchResponse(
             WatchRequest(
@@ -248,11 +278,27 @@ class Reader:
             ),
             watcher,
             [stored for _, stored in initial],
-            collection.version,
+            since,
             ends_initial=sends_initial and bookmarks,
             version=lambda: collection.version,
             clock=self._clock,
         )
+
+
+def _asked(target: Target) -> Target:
+    """Return a target whose conversions keep their answers."""
+    return replace(target, kind=target.kind.within(ReadAnswers()))
+
+
+async def _converted(
+    kind: Kind, found: list[tuple[Key, Stored]], most: int | None
+) -> list[tuple[Key, Stored]]:
+    """Return objects in the version of a kind with a webhook, at most so many."""
+    asked, first = kind.within(ReadAnswers()), found[:most]
+    objects = [stored for _, stored in first]
+    shown = await settled(lambda: all_in_version(asked, objects))
+    keys = [key for key, _ in first]
+    return [*zip(keys, shown, strict=True), *found[len(first) :]]
 
 
 def _limit(target: Target) -> int:

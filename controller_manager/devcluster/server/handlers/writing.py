@@ -39,10 +39,10 @@ from controller_manager.devcluster.server.registry.rest_storage import (
 )
 from controller_manager.devcluster.server.rest.admission import (
     Operation,
-    Pending,
     Submission,
     Write,
 )
+from controller_manager.devcluster.server.rest.answers import Pending
 from controller_manager.devcluster.server.rest.kind import (
     Catalogue,
     Kind,
@@ -107,8 +107,9 @@ class Writer:
         """Return a target with a new submission."""
         now = self._objects.clock.now()
         submission = Submission(target.kind, target.user, now, query=target.query)
+        submission.kind = target.kind.within(submission)
         submitted = Target(
-            target.kind,
+            submission.kind,
             target.namespace,
             target.name,
             target.subresource,

@@ -22,6 +22,7 @@ from controller_manager.devcluster.server.fields.model_types import type_of_mode
 from controller_manager.devcluster.server.fields.pruning import Version
 from controller_manager.devcluster.server.http.negotiation import header
 from controller_manager.devcluster.server.http.request_info import Target
+from controller_manager.devcluster.server.rest.answers import Answers
 from controller_manager.devcluster.server.rest.kind import (
     Catalogue,
     Kind,
@@ -57,7 +58,7 @@ def field_manager(
     return FieldManager(
         Manager(name, operation, subresource, version),
         version_of(kind),
-        partial(_find, catalogue, kind),
+        partial(_find, catalogue, kind, submission),
         _reset(kind, subresource),
         # The time is the same in all attempts to write.
         format_time(submission.now if submission else clock.now()),
@@ -105,11 +106,15 @@ def _shown(kind: Kind, obj: JSON) -> JSON:
     return in_version(kind, Stored({"apiVersion": "", **obj}, 0)).obj
 
 
-def _find(catalogue: Catalogue, kind: Kind, api_version: str) -> Version | None:
+def _find(
+    catalogue: Catalogue, kind: Kind, answers: Answers | None, api_version: str
+) -> Version | None:
     """Return the version of a kind by its apiVersion, `None` if it is not served."""
     group, _, version = api_version.rpartition("/")
     found = catalogue.find(group, version, kind.plural)
-    return version_of(found) if found and found.kind == kind.kind else None
+    if found is None or found.kind != kind.kind:
+        return None
+    return version_of(found.within(answers) if answers else found)
 
 
 def _reset(kind: Kind, subresource: str) -> FieldSet:

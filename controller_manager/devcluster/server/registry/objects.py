@@ -232,7 +232,8 @@ class Objects(ObjectStore):
         kind, new, old = write.kind, write.obj, stored.obj
         assert new is not None  # noqa: S101 - there is one in an update
         metadata, strategy = new["metadata"], kind.strategy
-        if is_same(complete(kind, new), old):
+        key = (metadata.get("namespace", ""), metadata["name"])
+        if is_same(complete(kind, new), old) and self.is_current(kind, key):
             return stored  # no change: no new version, no event
         if (
             strategy.counts_generations
@@ -241,7 +242,6 @@ class Objects(ObjectStore):
         ):
             metadata["generation"] = old["metadata"]["generation"] + 1
         self.admission.charge(write)
-        key = (metadata.get("namespace", ""), metadata["name"])
         result = self.put(kind, key, new, dry_run=write.is_dry_run)
         if not write.is_dry_run:
             if gone := strategy.can_be_removed(new):

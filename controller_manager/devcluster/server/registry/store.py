@@ -16,7 +16,7 @@ from controller_manager.clock import Clock
 from controller_manager.devcluster.scheme.bodies import random_uid
 from controller_manager.devcluster.scheme.statuses import already_exists, not_found
 from controller_manager.devcluster.server.rest.admission import Submission
-from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.kind import Converter, Kind
 from controller_manager.devcluster.server.storage.storage import Key, Storage, Stored
 
 from .stored_form import SERVER_OWNED, complete, with_null_times
@@ -52,11 +52,14 @@ class ObjectStore:
         return other
 
     def find(self, kind: Kind, namespace: str, name: str) -> Stored:
-        """Return an object; raises Refusal 404."""
+        """Return an object, in the version of a kind with a webhook.
+
+        Raises Refusal 404, and Pending.
+        """
         stored = self.storage.collection(kind.stored.resource).get((namespace, name))
         if stored is None:
             raise not_found(kind.group, kind.plural, name)
-        return stored
+        return kind.converter.shown(stored) if kind.converter else stored
 
     def has(self, kind: Kind, namespace: str, name: str) -> bool:
         """Tell whether there is such an object."""
@@ -64,6 +67,11 @@ class ObjectStore:
             self.storage.collection(kind.stored.resource).get((namespace, name))
             is not None
         )
+
+    def is_current(self, kind: Kind, key: Key) -> bool:
+        """Tell whether an object is stored in the version that the kind stores now."""
+        stored = self.storage.collection(kind.stored.resource).get(key)
+        return not kind.converter or not stored or kind.converter.is_current(stored.obj)
 
     def free_key(self, kind: Kind, metadata: JSON) -> Key:
         """Return the key of a new object; raises Refusal 409 if it is in use."""
@@ -82,10 +90,24 @@ class ObjectStore:
     def put(self, kind: Kind, key: Key, obj: JSON, *, dry_run: bool = False) -> Stored:
         """Store an object without checks, unless it is a dry run."""
         collection = self.storage.collection(kind.resource)
+        if kind.converter:
+            return self._put_converted(kind.converter, kind, key, obj, dry_run=dry_run)
         if dry_run:
             return Stored(complete(kind, obj), collection.version)
         shown = with_null_times(kind.null_condition_times, obj)
         return collection.put(key, shown, kind.head)
+
+    def _put_converted(
+        self, converter: Converter, kind: Kind, key: Key, obj: JSON, *, dry_run: bool
+    ) -> Stored:
+        """Store an object in the stored version; return it as it is read then.
+
+        All conversions are done before: nothing is stored while one is pending.
+        """
+        collection = self.storage.collection(kind.resource)
+        kept = converter.kept(complete(kind, obj))
+        shown = converter.shown(Stored(kept, collection.version))
+        return shown if dry_run else converter.shown(collection.put(key, kept))
 
     def insert(self, kind: Kind, key: Key, obj: JSON, now: datetime) -> Stored:
         """Store a new, complete object of a part of the cluster without checks.
@@ -97,7 +119,7 @@ class ObjectStore:
         metadata: JSON = {"name": name}
         if namespace:
             metadata["namespace"] = namespace
-        self._stamp(kind, metadata, self._new_uid(), now)
+        self._stamp(kind, metadata, self.new_uid(), now)
         collection = self.storage.collection(kind.resource)
         new = {**kind.head, **obj, "metadata": metadata}
         if collection.get(key) is not None:
@@ -129,7 +151,8 @@ class ObjectStore:
                 break
         return name
 
-    def _new_uid(self) -> str:
+    def new_uid(self) -> str:
+        """Return a uid for an object or a review."""
         return random_uid(self._rng)
 
     def _stamp_new(
@@ -137,7 +160,7 @@ class ObjectStore:
     ) -> None:
         for name in (*SERVER_OWNED, "resourceVersion"):
             metadata.pop(name, None)
-        uid = _once(submission, "uid", self._new_uid)
+        uid = _once(submission, "uid", self.new_uid)
         self._stamp(kind, metadata, uid, self._now(submission))
 
     def _stamp(self, kind: Kind, metadata: JSON, uid: str, now: datetime) -> None:

@@ -7,7 +7,7 @@ stores a write only if all answers are about the present objects, as in upstream
 GuaranteedUpdate.
 """
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -39,18 +39,6 @@ class Operation(StrEnum):
     UPDATE = "UPDATE"
     DELETE = "DELETE"
     CONNECT = "CONNECT"
-
-
-class Pending(Exception):
-    """A write waits for an answer.
-
-    `wait` returns once the submission holds the answer. Then the server attempts the
-    same write again.
-    """
-
-    def __init__(self, wait: Callable[[], Awaitable[None]]) -> None:
-        super().__init__("a write waits for an answer")
-        self.wait = wait
 
 
 @dataclass(slots=True)

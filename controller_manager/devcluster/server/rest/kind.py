@@ -1,9 +1,9 @@
 """A resource: the facts that paths and discovery show; and the catalogue of all."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Final
+from typing import Final, Protocol
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.models import (
@@ -14,6 +14,7 @@ from controller_manager.devcluster.scheme.models import (
 from controller_manager.devcluster.server.storage.storage import Stored
 from controller_manager.options.gates import FeatureGates, Gate
 
+from .answers import Answers
 from .strategy import Strategy
 
 ALL_VERBS: Final = (
@@ -95,6 +96,33 @@ class Conversion:
     from_stored: Callable[[JSON], JSON]
 
 
+class Converter(Protocol):
+    """Converts the objects of a custom resource that has a conversion webhook.
+
+    The methods raise Refusal if the webhook fails, and Pending to wait for it.
+    """
+
+    def within(self, answers: Answers) -> "Converter":
+        """Return the same converter for one request, which keeps its answers."""
+        ...
+
+    def shown(self, stored: Stored) -> Stored:
+        """Return a stored object in the version of the kind."""
+        ...
+
+    def all_shown(self, found: Sequence[Stored]) -> list[Stored]:
+        """Return the items of a list in the version of the kind."""
+        ...
+
+    def kept(self, obj: JSON) -> JSON:
+        """Return an object of the kind's version as it is stored."""
+        ...
+
+    def is_current(self, obj: JSON) -> bool:
+        """Tell whether an object is stored in the version of today."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A resource.
@@ -118,6 +146,7 @@ class Kind:
     singular_name: str = ""
     list_name: str = ""
     conversion: Conversion | None = None
+    converter: Converter | None = None
     other_versions: tuple[str, ...] = ()
     """More versions that are served; they differ in nothing but their name."""
 
@@ -158,6 +187,12 @@ class Kind:
         same = Conversion(self, to_stored=_fields, from_stored=_fields)
         for version in self.other_versions:
             yield replace(self, version=version, other_versions=(), conversion=same)
+
+    def within(self, answers: Answers) -> "Kind":
+        """Return the kind for one request, whose conversions keep their answers."""
+        if self.converter is None:
+            return self
+        return replace(self, converter=self.converter.within(answers))
 
     def with_features(self, features: FeatureGates) -> "Kind":
         """Return the kind with the strategy for these feature gates."""
@@ -240,8 +275,11 @@ def in_version(kind: Kind, stored: Stored) -> Stored:
     """Return an object with the version in which it was requested.
 
     The versions of a custom resource differ by their name and their schema
-    (conversion strategy None).
+    (conversion strategy None), unless a webhook converts its objects: then it raises
+    Refusal and Pending.
     """
+    if kind.converter is not None:
+        return kind.converter.shown(stored)
     if kind.is_custom:
         obj = kind.strategy.shown(stored)
         if obj is stored.obj and obj["apiVersion"] == kind.api_version:
@@ -252,6 +290,16 @@ def in_version(kind: Kind, stored: Stored) -> Stored:
     return Stored(
         _headed(kind, kind.conversion.from_stored(stored.obj)), stored.version
     )
+
+
+def all_in_version(kind: Kind, found: Sequence[Stored]) -> list[Stored]:
+    """Return the items of a list with the version in which it was requested.
+
+    Raises Refusal and Pending, as `in_version`.
+    """
+    if kind.converter is not None:
+        return kind.converter.all_shown(found)
+    return [in_version(kind, each) for each in found]
 
 
 def to_stored(kind: Kind, obj: JSON) -> JSON:

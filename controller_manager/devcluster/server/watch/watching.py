@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
@@ -16,7 +16,8 @@ from controller_manager.devcluster.scheme.protobuf import encode, encode_event
 from controller_manager.devcluster.scheme.statuses import Refusal, expired
 from controller_manager.devcluster.scheme.wire import ProtobufError
 from controller_manager.devcluster.server.http.accepting import JSON_TYPE, PROTOBUF_TYPE
-from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.server.rest.answers import ReadAnswers, settled
+from controller_manager.devcluster.server.rest.kind import Kind, all_in_version
 from controller_manager.devcluster.server.rest.selection import Selection
 from controller_manager.devcluster.server.storage.storage import (
     Change,
@@ -141,6 +142,12 @@ class WatchResponse:
                 yield self.request.frame.error(expired(str(why)).status())
                 return
             changes, version = self.watcher.take(), self.version()
+            if changes and self.request.kind.converter:
+                try:
+                    changes = await self._converted(changes)
+                except Refusal as refusal:
+                    yield self.request.frame.error(refusal.status())
+                    return
             if chunk := b"".join(map(self._event, changes)):
                 yield chunk
             if self.watcher.has_expired():
@@ -157,6 +164,25 @@ class WatchResponse:
                     await self.watcher.wait()
             except TimeoutError:
                 continue
+
+    async def _converted(self, changes: Sequence[Change]) -> list[Change]:
+        """Return the changes of the watch in its version, with one call of a webhook.
+
+        Raises Refusal.
+        """
+        namespace = self.request.namespace
+        seen = [each for each in changes if namespace in ("", each.key[0])]
+        after = [each.after for each in seen]
+        before = [each.before for each in seen if each.before is not None]
+        kind = self.request.kind.within(ReadAnswers())
+        shown = await settled(lambda: all_in_version(kind, [*after, *before]))
+        later, earlier = iter(shown), iter(shown[len(after) :])
+        return [
+            msgspec.structs.replace(
+                each, after=next(later), before=next(earlier) if each.before else None
+            )
+            for each in seen
+        ]
 
     def _bookmark_time(self, now: float, end: float) -> float:
         """Return the time of the next bookmark: in a minute, or just before the end.
