@@ -36,7 +36,7 @@ def run_of_files(words: Sequence[str], around: Surroundings | None) -> Run | Non
         case "rm" | "rmdir" if paths:
             return _removed(rest, paths, around)
         case "mv" | "cp" if len(paths) == 2 and around:
-            return _moved(name, *paths, around)
+            return _moved(name, paths[0], paths[1], around)
         case "cat" | "ls" if paths and around:
             return Run() if all(map(around.exists, paths)) else _FAILED
         case "[" | "[[" | "test":

@@ -133,9 +133,7 @@ def workload_body(job: Job) -> JSON:
         },
         "spec": {
             "controllerRef": {"apiGroup": JOBS.group, "kind": JOBS.kind, "name": name},
-            "podGroupTemplates": [
-                {"name": f"{name}-pgt-0", "schedulingPolicy": policy}
-            ],
+            "podGroupTemplates": [template],
         },
     }
 
