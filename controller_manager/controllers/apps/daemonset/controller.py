@@ -60,14 +60,8 @@ FAILED_DAEMON_POD: Final = "FailedDaemonPod"
 SUCCEEDED_DAEMON_POD: Final = "SucceededDaemonPod"
 
 
-class DaemonSetMetrics:
-    """The ``daemonset_controller_*`` metrics."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
-        self.stale_syncs = StaleSyncs(
-            registry, "daemonset_controller", DAEMON_SETS, PODS
-        )
+def _stale_syncs(registry: CollectorRegistry) -> StaleSyncs:
+    return StaleSyncs(registry, "daemonset_controller", DAEMON_SETS, PODS)
 
 
 def init_daemon_set_controller(context: ControllerContext) -> Controller:
@@ -99,13 +93,8 @@ class DaemonSetReconciler(PodOwnerReconciler[DaemonSet]):
         self._templates = TemplateTracker(
             lambda template: placement_of(template, compares_numbers=compares_numbers)
         )
-        self._nodes = NodeHandlers(
-            context,
-            self.objects,
-            self._templates,
-            self.queue,
-        )
-        self.stale_syncs = context.metrics.of(DaemonSetMetrics).stale_syncs
+        self._nodes = NodeHandlers(context, self.objects, self._templates, self.queue)
+        self.stale_syncs = context.metrics.of(_stale_syncs)
         self._backoff = FailedPodBackoff(context.clock)
         self._mutations = Mutations(context.clock)
         history = History(
@@ -173,7 +162,7 @@ class DaemonSetReconciler(PodOwnerReconciler[DaemonSet]):
         )
         pods = await self._claim(daemon_set, selector)
         fits = self._nodes.fits(compiled)
-        fit_of = self._nodes.fit_function(compiled)
+        fit_of = partial(self._nodes.fit_of, compiled)
         placed = DaemonPods.of(daemon_set, revisions.hash, fits, pods, fit_of)
         state = self._expectations.state(key)
         if state is State.UNKNOWN or (
@@ -228,11 +217,8 @@ class DaemonSetReconciler(PodOwnerReconciler[DaemonSet]):
                 delay = plan.requeue_after
             if plan.is_empty:
                 continue
-            self.logger.v(2).info(
-                "Changing pods",
-                creating=len(plan.nodes),
-                deleting=len(plan.deletions),
-            )
+            changes = {"creating": len(plan.nodes), "deleting": len(plan.deletions)}
+            self.logger.v(2).info("Changing pods", **changes)
             placed, failure = await self._sync_nodes(placed, plan)
             if failure is not None:
                 return placed, delay, failure
@@ -289,10 +275,7 @@ class DaemonSetReconciler(PodOwnerReconciler[DaemonSet]):
         if not nodes:
             return created, None
         daemon_set = placed.daemon_set
-        key, templates = (
-            key_of(daemon_set),
-            PodTemplates(daemon_set, placed.revision_hash),
-        )
+        templates = PodTemplates(daemon_set, placed.revision_hash)
         api_version, kind = DAEMON_SETS.api_version, DAEMON_SETS.kind
         reference = controller_reference(daemon_set, api_version, kind)
         waiting = iter(nodes)
@@ -302,6 +285,7 @@ class DaemonSetReconciler(PodOwnerReconciler[DaemonSet]):
             body = pod_from_template(template, daemon_set, reference)
             created.append(await self._pod_control.create_whole(daemon_set, body))
 
+        key = key_of(daemon_set)
         return created, await self._create_pods(key, len(nodes), create)
 
     async def _end(

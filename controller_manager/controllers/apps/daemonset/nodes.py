@@ -5,6 +5,7 @@ Upstream: NodeShouldRunDaemonPod, GetTargetNodeName and syncNodeUpdate.
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import IntEnum
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -37,9 +38,6 @@ from controller_manager.workqueue.queue import WorkQueue
 
 from .pod_template import with_default_tolerations
 
-_KEEPS_NEW_PODS_AWAY: Final = (NO_EXECUTE, NO_SCHEDULE)
-_ENDS_PODS: Final = (NO_EXECUTE,)
-
 
 class Fit(IntEnum):
     """The fit of a node: whether a pod of the daemon set may or must run there."""
@@ -68,11 +66,11 @@ class Placement(Struct, frozen=True):
             return Fit.NONE
         if not self.required.matches(node):
             return Fit.NONE
-        if not node.spec.taints or self._tolerates(node, _KEEPS_NEW_PODS_AWAY):
+        if not node.spec.taints or self._tolerates(node, NO_EXECUTE, NO_SCHEDULE):
             return Fit.RUN
-        return Fit.KEEP if self._tolerates(node, _ENDS_PODS) else Fit.NONE
+        return Fit.KEEP if self._tolerates(node, NO_EXECUTE) else Fit.NONE
 
-    def _tolerates(self, node: Node, effects: tuple[str, ...]) -> bool:
+    def _tolerates(self, node: Node, *effects: str) -> bool:
         taint = untolerated(
             node.spec.taints,
             self.tolerations,
@@ -131,7 +129,6 @@ class CompiledTemplate:
         """The position up to which the log of changed nodes was read."""
 
         self.template = template
-        self._data: Raw | None = None
         self._is_equal: dict[str, bool] = {}
 
     def fits(self, nodes: Callable[[], Iterable[Node]]) -> dict[str, Fit]:
@@ -144,9 +141,9 @@ class CompiledTemplate:
             }
         return dict(self._fits)
 
-    def fit_of(self, node: Node | None) -> Fit | None:
-        """Compute the fit of a node anew; `None` if there is no node."""
-        return None if node is None else self._placement.fit(node)
+    def fit_of(self, node: Node) -> Fit:
+        """Compute the fit of a node anew."""
+        return self._placement.fit(node)
 
     def has_changed(self, name: str, node: Node | None) -> bool:
         """Store the fit of a node, `None` if it is gone; tell if that changes it."""
@@ -160,12 +157,10 @@ class CompiledTemplate:
             self._fits[name] = now
         return now is not before
 
-    @property
+    @cached_property
     def data(self) -> Raw:
         """The data of the revision that records this template."""
-        if self._data is None:
-            self._data = template_data(self.template)
-        return self._data
+        return template_data(self.template)
 
     def matching(self, revisions: Iterable[ControllerRevision]) -> Collection[str]:
         """Return the uids of the revisions that hold this template."""
@@ -307,9 +302,10 @@ class NodeHandlers:
         compiled.seen_changes = self._waiting.position
         return compiled.fits(self.nodes.all)
 
-    def fit_function(self, compiled: CompiledTemplate) -> Callable[[str], Fit | None]:
-        """Return the function that computes the fit of a cached node by its name."""
-        return lambda name: compiled.fit_of(self.nodes.get("", name))
+    def fit_of(self, compiled: CompiledTemplate, name: str) -> Fit | None:
+        """Compute the fit of a cached node anew; `None` if there is no such node."""
+        node = self.nodes.get("", name)
+        return None if node is None else compiled.fit_of(node)
 
     def workers(self, count: int) -> Workers:
         """Return the workers that process changed nodes; they do not run yet."""
@@ -345,7 +341,6 @@ class NodeHandlers:
             yield from self._keys_of_pods_on(name)
 
     def _keys_of_pods_on(self, name: str) -> Iterator[str]:
-        for pod in self._pods.by_index(DAEMON_PODS_BY_NODE, name):
-            daemon_set = self._daemon_sets.controller_of(pod)
-            if daemon_set is not None:
-                yield key_of(daemon_set)
+        pods = self._pods.by_index(DAEMON_PODS_BY_NODE, name)
+        owners = map(self._daemon_sets.controller_of, pods)
+        yield from (key_of(each) for each in owners if each is not None)

@@ -69,10 +69,9 @@ class DaemonPods(Struct, frozen=True):
 
     def after(self, created: Iterable[Pod], deleted: Iterable[str]) -> "DaemonPods":
         """Return the pods after some were created, and others deleted by uid."""
-        additions = by_node(created)
         pods = {**self.pods}
-        for node, new in additions.items():
-            pods[node] = (*self.pods.get(node, ()), *new)
+        for node, new in by_node(created).items():
+            pods[node] = (*self.on(node), *new)
         uids = frozenset((*self.deleted, *deleted))
         return msgspec.structs.replace(self, pods=pods, deleted=uids)
 
@@ -152,10 +151,7 @@ def by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
         if pod.metadata.deletion_timestamp and is_terminal(pod):
             continue
         if node := pod.spec.node_name or target_of(pod):
-            if node in found:
-                found[node].append(pod)
-            else:
-                found[node] = [pod]
+            found.setdefault(node, []).append(pod)
     return found
 
 
@@ -242,8 +238,9 @@ def manage_pods(placed: DaemonPods, delays: Delays, now: datetime) -> Plan:
         elif fit is Fit.NONE:
             deletions += (Deletion(node, pod) for pod in placed.staying(node))
         else:
-            running, ended = _running_and_ended(placed.staying(node))
-            delay = delays.failed.get(node)
+            staying, delay = placed.staying(node), delays.failed.get(node)
+            running = [pod for pod in staying if not is_terminal(pod)]
+            ended = [pod for pod in staying if is_terminal(pod)]
             leaving, waiting = _ended_to_delete(ended, delay)
             deletions += (Deletion(node, pod, has_ended=True) for pod in leaving)
             if waiting and delay is not None:
@@ -256,12 +253,6 @@ def manage_pods(placed: DaemonPods, delays: Delays, now: datetime) -> Plan:
                 nodes.append(node)
     deletions += _without_node(placed)
     return in_burst(nodes, deletions, min(waits, default=None))
-
-
-def _running_and_ended(pods: Sequence[Pod]) -> tuple[list[Pod], list[Pod]]:
-    running = [pod for pod in pods if pod.status.phase not in ("Failed", "Succeeded")]
-    ended = [pod for pod in pods if pod.status.phase in ("Failed", "Succeeded")]
-    return running, ended
 
 
 def _ended_to_delete(
@@ -284,14 +275,9 @@ def _surplus(placed: DaemonPods, running: Sequence[Pod], now: datetime) -> list[
     new = [pod for pod in oldest_first(running) if placed.has_current_hash(pod)]
     old = [pod for pod in oldest_first(running) if not placed.has_current_hash(pod)]
     surplus = [*new[1:], *old[1:]]
-    if new and old and _is_superseded(placed, old[0], new[0], now):
-        surplus.append(old[0])
+    if new and old and (not is_ready(old[0]) or placed.is_available(new[0], now)):
+        surplus.append(old[0])  # no available pod is lost
     return surplus
-
-
-def _is_superseded(placed: DaemonPods, old: Pod, new: Pod, now: datetime) -> bool:
-    """Tell whether the old pod may be deleted without losing an available pod."""
-    return not is_ready(old) or placed.is_available(new, now)
 
 
 def _without_node(placed: DaemonPods) -> Iterator[Deletion]:

@@ -4,25 +4,14 @@ Without maxSurge the old pod is deleted first; with maxSurge the new pod is crea
 beside the old one.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
 
-import msgspec
-from msgspec import Struct
-
-from controller_manager.api.core.v1 import Pod
 from controller_manager.api.scalars import scaled_value
 
 from .nodes import Fit
-from .pods import (
-    ROLLING_UPDATE,
-    DaemonPods,
-    Deletion,
-    Plan,
-    in_burst,
-    surge_count,
-)
+from .pods import ROLLING_UPDATE, DaemonPods, Deletion, Plan, in_burst, surge_count
 
 
 class Bounds(NamedTuple):
@@ -89,26 +78,6 @@ def _plan_replacements(
     return in_burst((), (*broken, *within_bound))
 
 
-class _SurgePlan(Struct):
-    """The changes that nodes need, and the numbers that limit these changes."""
-
-    held: Collection[str]
-    """Nodes that get no pod yet."""
-
-    replacements: list[str] = msgspec.field(default_factory=list)
-    """Nodes without a second pod whose old pod is not available."""
-
-    candidates: list[str] = msgspec.field(default_factory=list)
-    """Nodes without a second pod whose old pod is available."""
-
-    deletions: list[Deletion] = msgspec.field(default_factory=list)
-    misplaced: list[Deletion] = msgspec.field(default_factory=list)
-    """Available old pods on nodes that must not have a pod any more."""
-
-    surge: int = 0
-    available: int = 0
-
-
 def plan_surge(
     placed: DaemonPods, bounds: Bounds, held: Collection[str], now: datetime
 ) -> Plan:
@@ -118,53 +87,31 @@ def plan_surge(
     # an available old pod stays until more pods are available than nodes must have one:
     # with maxSurge the user expects that all of them serve. A node of `held` counts as
     # one whose new pod is not available.
-    found = _SurgePlan(held)
+    surge = available = 0
+    replacements: list[str] = []
+    candidates: list[str] = []
+    deletions: list[Deletion] = []
+    misplaced: list[Deletion] = []
     for node in placed.nodes_of_update():
-        _add_node(placed, node, found, now)
-    within_bound = found.candidates[: max(bounds.surge - found.surge, 0)]
-    dispensable = found.misplaced[: max(found.available - bounds.desired, 0)]
-    return in_burst(
-        (*found.replacements, *within_bound), (*found.deletions, *dispensable)
-    )
-
-
-def _add_node(placed: DaemonPods, node: str, found: _SurgePlan, now: datetime) -> None:
-    pods = placed.staying(node)
-    new = [pod for pod in pods if placed.is_updated(pod)]
-    old = [pod for pod in pods if not placed.is_updated(pod)]
-    if len(new) > 1 or len(old) > 1:
-        found.surge += 1  # the surplus is deleted first
-        return
-    counted = old or new
-    if counted and placed.is_available(counted[0], now):
-        found.available += 1
-    if old and new:
-        _plan_second_pod(placed, node, old[0], new[0], found, now)
-    elif old:
-        _plan_single_pod(placed, node, old, found, now)
-
-
-def _plan_second_pod(
-    placed: DaemonPods, node: str, old: Pod, new: Pod, found: _SurgePlan, now: datetime
-) -> None:
-    if placed.is_available(new, now):
-        found.deletions.append(Deletion(node, old))
-    else:
-        found.surge += 1
-
-
-def _plan_single_pod(
-    placed: DaemonPods, node: str, old: Sequence[Pod], found: _SurgePlan, now: datetime
-) -> None:
-    is_available = placed.is_available(old[0], now)
-    if placed.fits.get(node) is Fit.RUN:
-        if node in found.held:
-            found.surge += 1
-        elif is_available:
-            found.candidates.append(node)
-        else:
-            found.replacements.append(node)
-    elif is_available:
-        found.misplaced.append(Deletion(node, old[0]))
-    else:
-        found.deletions.append(Deletion(node, old[0]))
+        pods = placed.staying(node)
+        new = [pod for pod in pods if placed.is_updated(pod)]
+        old = [pod for pod in pods if not placed.is_updated(pod)]
+        if len(new) > 1 or len(old) > 1:
+            surge += 1  # the surplus is deleted first
+            continue
+        serves = any(placed.is_available(pod, now) for pod in old or new)
+        available += serves
+        if old and new:
+            if placed.is_available(new[0], now):
+                deletions.append(Deletion(node, old[0]))
+            else:
+                surge += 1
+        elif old and placed.fits.get(node) is not Fit.RUN:
+            (misplaced if serves else deletions).append(Deletion(node, old[0]))
+        elif old and node in held:
+            surge += 1
+        elif old:
+            (candidates if serves else replacements).append(node)
+    within_bound = candidates[: max(bounds.surge - surge, 0)]
+    dispensable = misplaced[: max(available - bounds.desired, 0)]
+    return in_burst((*replacements, *within_bound), (*deletions, *dispensable))

@@ -31,9 +31,7 @@ from controller_manager.api.meta import (
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.events.recorder import WARNING
-from controller_manager.client.rest.errors import (
-    is_namespace_terminating,
-)
+from controller_manager.client.rest.errors import is_namespace_terminating
 from controller_manager.control import controller_history
 from controller_manager.control.controller_ref_manager import Claimer
 from controller_manager.control.expectations import StaleSyncs
@@ -75,14 +73,8 @@ class StatefulSetMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
-        self.stale_syncs = StaleSyncs(
-            registry,
-            "statefulset_controller",
-            STATEFUL_SETS,
-            CONTROLLER_REVISIONS,
-            PODS,
-            CLAIMS,
-        )
+        watched = STATEFUL_SETS, CONTROLLER_REVISIONS, PODS, CLAIMS
+        self.stale_syncs = StaleSyncs(registry, "statefulset_controller", *watched)
         self._max_unavailable = Gauge(
             "statefulset_controller_statefulset_max_unavailable",
             "Maximum number of unavailable pods during a rolling update",

@@ -255,10 +255,9 @@ def corrected_owners(
     ours = {stateful_set.metadata.uid, pod.metadata.uid}
     others = tuple(each for each in present if each.uid not in ours)
     mine = tuple(each for each in present if each.uid in ours)
-    wanted = (
-        () if has_conflict(claim, stateful_set, pod) else _owners(stateful_set, pod)
-    )
-    if {_essence(each) for each in mine} == {_essence(each) for each in wanted}:
+    conflict = has_conflict(claim, stateful_set, pod)
+    wanted = () if conflict else _owners(stateful_set, pod)
+    if set(map(_essence, mine)) == set(map(_essence, wanted)):
         return None
     return (*others, *wanted)
 
@@ -320,11 +319,8 @@ def _is_stale(claim: KubeObject, owner: KubeObject, resource: AnyResource) -> bo
 
 
 def _names(reference: OwnerReference, resource: AnyResource, name: str) -> bool:
-    return (reference.api_version, reference.kind, reference.name) == (
-        resource.api_version,
-        resource.kind,
-        name,
-    )
+    named = reference.api_version, reference.kind, reference.name
+    return named == (resource.api_version, resource.kind, name)
 
 
 def _essence(reference: OwnerReference) -> tuple[str, bool]:

@@ -25,6 +25,7 @@ from controller_manager.client.events.recorder import NORMAL, WARNING, EventReco
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client, DeleteOptions, PatchType
 from controller_manager.control.controller_history import POD_REVISION_LABEL
+from controller_manager.control.owner_reads import live
 from controller_manager.runtime.outcome import SyncError
 
 from . import identity
@@ -247,32 +248,23 @@ class StatefulPodControl:
 
     async def _correct_owner(self, pod: Pod, name: str) -> None:
         namespace = self._set.metadata.namespace
-        try:
-            claim = await self._client.get(CLAIMS, namespace, name)
-        except errors.NotFound as error:
-            if not errors.is_about(error, name):
-                raise
+        claim = await live(self._client, CLAIMS, namespace, name)
+        if claim is None:
             return
         owners = identity.corrected_owners(claim, self._set, pod)
         if owners is None or not await self._may_own(pod, owners):
             return
         metadata = replace(claim.metadata, owner_references=owners or None)
-        await self._client.update_for_metadata(
-            CLAIMS, replace(claim, metadata=metadata)
-        )
+        changed = replace(claim, metadata=metadata)
+        await self._client.update_for_metadata(CLAIMS, changed)
 
     async def _may_own(self, pod: Pod, owners: identity.References) -> bool:
         await self._check_set()
         metadata = pod.metadata
         if all(each.uid != metadata.uid for each in owners):
             return True
-        try:
-            fresh = await self._client.get(PODS, metadata.namespace, metadata.name)
-        except errors.NotFound as error:
-            if not errors.is_about(error, metadata.name):
-                raise
-            return False
-        return fresh.metadata.uid == metadata.uid
+        fresh = await live(self._client, PODS, metadata.namespace, metadata.name)
+        return fresh is not None and fresh.metadata.uid == metadata.uid
 
     def check_set_again(self) -> None:
         """Read the set again before the next change of an owner."""
@@ -325,6 +317,8 @@ def pod_body(
     """Return the request body of the pod with an ordinal (newStatefulSetPod)."""
     name = identity.pod_name(stateful_set, ordinal)
     made_from, owner = template.metadata, stateful_set.metadata
+    api_version, kind = STATEFUL_SETS.api_version, STATEFUL_SETS.kind
+    reference = controller_reference(stateful_set, api_version, kind)
     metadata: JSON = {
         "name": name,
         "generateName": f"{owner.name}-",
@@ -334,11 +328,7 @@ def pod_body(
             **identity.identity_labels(name, ordinal),
             POD_REVISION_LABEL: revision,
         },
-        "ownerReferences": [
-            controller_reference(
-                stateful_set, STATEFUL_SETS.api_version, STATEFUL_SETS.kind
-            )
-        ],
+        "ownerReferences": [reference],
     }
     if made_from.annotations:
         metadata["annotations"] = made_from.annotations

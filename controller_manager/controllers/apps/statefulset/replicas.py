@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from operator import itemgetter
 from typing import Final
 
 from msgspec import Struct
@@ -176,14 +175,13 @@ class Replicas(Struct, frozen=True, kw_only=True, dict=True):
     def condemned(self) -> Sequence[Pod]:
         """The pods outside of the wanted ordinals, the highest first."""
         wanted = ordinals(self.stateful_set)
-        numbered = ((ordinal_of(self.stateful_set, pod), pod) for pod in self.pods)
-        outside = [
-            (-ordinal, pod)
-            for ordinal, pod in numbered
-            if ordinal is not None and ordinal not in wanted
-        ]
-        outside.sort(key=itemgetter(0))
-        return [pod for _, pod in outside]
+        outside = {
+            ordinal: pod
+            for pod in self.pods
+            if (ordinal := ordinal_of(self.stateful_set, pod)) is not None
+            and ordinal not in wanted
+        }
+        return [outside[ordinal] for ordinal in sorted(outside, reverse=True)]
 
     def revision_of(self, pod: Pod) -> str | None:
         """Return the revision that a pod was made from; empty for a pod without one."""
@@ -270,11 +268,9 @@ def is_same(old: StatefulSetStatus, new: StatefulSetStatus) -> bool:
     # An older observedGeneration is never written.
     if new.observed_generation > old.observed_generation:
         return False
-    return (
-        replace(
-            old,
-            observed_generation=new.observed_generation,
-            collision_count=new.collision_count,
-        )
-        == new
+    written = replace(
+        old,
+        observed_generation=new.observed_generation,
+        collision_count=new.collision_count,
     )
+    return written == new

@@ -163,13 +163,10 @@ def seconds_until_broken(replicas: Replicas, now: datetime) -> float | None:
     """Return the seconds until the next old pod counts as broken, if one fails."""
     if not replicas.settings.replaces_stuck_pods or not replicas.failing_since:
         return None
-    first: datetime | None = None
-    for slot in replicas.slots:
-        if (pod := _old_pod(replicas, slot)) is None:
-            continue
-        instant = broken_at(replicas, pod)
-        if instant is not None and instant > now:
-            first = instant if first is None else min(first, instant)
+    old = (_old_pod(replicas, slot) for slot in replicas.slots)
+    instants = [broken_at(replicas, pod) for pod in old if pod is not None]
+    later = (each for each in instants if each is not None and each > now)
+    first = min(later, default=None)
     return (first - now) / timedelta(seconds=1) if first is not None else None
 
 
