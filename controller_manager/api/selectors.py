@@ -299,3 +299,21 @@ def _check_value(value: str) -> None:
     if value and not _NAME.fullmatch(value):
         msg = f"values must be valid label values, not {value!r}"
         raise SelectorError(msg)
+
+
+def as_go_prints(selector: LabelSelector | None) -> str:
+    """Return a selector as Go prints the struct of metav1 with ``%+v``."""
+    # ``&LabelSelector{MatchLabels:map[string]string{app: web,},MatchExpressions:…,}``
+    if selector is None:
+        return "nil"
+    labels = sorted((selector.match_labels or {}).items())
+    pairs = "".join(f"{key}: {value}," for key, value in labels)
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},"
+        f"Values:[{' '.join(each.values or ())}],}},"
+        for each in selector.match_expressions or ()
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{pairs}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )

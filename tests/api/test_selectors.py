@@ -1,15 +1,18 @@
 """Selectors match as upstream's do."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import (
     LabelSelector,
     LabelSelectorRequirement,
     Requirement,
     Selector,
     SelectorError,
+    as_go_prints,
     compile_selector,
     format_selector,
     parse_selector,
@@ -164,3 +167,36 @@ def test_in_and_not_in_are_opposites(
     present = Selector(requirements=(Requirement(key, "Exists"),))
     absent = Selector(requirements=(Requirement(key, "DoesNotExist"),))
     assert present.matches(labels) != absent.matches(labels)
+
+
+@pytest.mark.parametrize(
+    ("selector", "text"),
+    [
+        (
+            {"matchLabels": {"b": "2", "a": "1"}},
+            (
+                "&LabelSelector{MatchLabels:map[string]string{a: 1,b: 2,},"
+                "MatchExpressions:[]LabelSelectorRequirement{},}"
+            ),
+        ),
+        (
+            {
+                "matchExpressions": [
+                    {"key": "a", "operator": "In", "values": ["x", "y"]},
+                    {"key": "b", "operator": "Exists"},
+                ]
+            },
+            (
+                "&LabelSelector{MatchLabels:map[string]string{},"
+                "MatchExpressions:[]LabelSelectorRequirement{"
+                "LabelSelectorRequirement{Key:a,Operator:In,Values:[x y],},"
+                "LabelSelectorRequirement{Key:b,Operator:Exists,Values:[],},},}"
+            ),
+        ),
+        (None, "nil"),
+    ],
+)
+def test_a_selector_reads_as_go_prints_it(selector: JSON | None, text: str) -> None:
+    """Events about unmanaged pods and names of metrics have it."""
+    found = selector and msgspec.convert(selector, LabelSelector)
+    assert as_go_prints(found or None) == text

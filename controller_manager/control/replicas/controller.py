@@ -30,10 +30,7 @@ from controller_manager.api.pods import is_active, is_terminating, next_availabi
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.control.controller_ref_manager import Claimer
-from controller_manager.control.expectations import (
-    StaleSyncs,
-    State,
-)
+from controller_manager.control.expectations import StaleSyncs, State
 from controller_manager.control.failed_at_once import NO_LIMIT, FailuresAtOnce
 from controller_manager.control.pod_control import (
     at_once,
@@ -184,10 +181,7 @@ class ReplicasReconciler(PodOwnerReconciler[OwnerT]):
         return None
 
     async def _claim(
-        self,
-        owner: OwnerT,
-        selector: Selector,
-        owned: Sequence[Pod],
+        self, owner: OwnerT, selector: Selector, owned: Sequence[Pod]
     ) -> list[Pod]:
         orphans: Sequence[Pod] = self._pods.orphans(owner.metadata.namespace, selector)
         claimer = Claimer(self.client, self.resource, PODS)

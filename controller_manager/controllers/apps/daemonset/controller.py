@@ -10,11 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.apps.v1 import (
-    CONTROLLER_REVISIONS,
-    DAEMON_SETS,
-    DaemonSet,
-)
+from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, DAEMON_SETS, DaemonSet
 from controller_manager.api.core.v1 import NODES, PODS, Pod
 from controller_manager.api.meta import (
     controller_reference,
@@ -27,10 +23,7 @@ from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest import errors
 from controller_manager.control.controller_history import History
 from controller_manager.control.controller_ref_manager import Claimer
-from controller_manager.control.expectations import (
-    StaleSyncs,
-    State,
-)
+from controller_manager.control.expectations import StaleSyncs, State
 from controller_manager.control.failed_at_once import AT_ONCE, age
 from controller_manager.control.gates import COMPARISON_OPERATORS
 from controller_manager.control.mutations import REVISION_MUTATED, Mutation, Mutations

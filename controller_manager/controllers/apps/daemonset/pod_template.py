@@ -110,9 +110,4 @@ def with_default_tolerations(
 
 
 def _identity(toleration: Toleration) -> tuple[str, str, str, str]:
-    return (
-        toleration.key,
-        toleration.operator,
-        toleration.value,
-        toleration.effect,
-    )
+    return (toleration.key, toleration.operator, toleration.value, toleration.effect)

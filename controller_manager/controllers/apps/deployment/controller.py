@@ -28,6 +28,7 @@ from controller_manager.client.rest.client import DeleteOptions, PatchType
 from controller_manager.control.controller_ref_manager import Claimer
 from controller_manager.control.gates import TERMINATING_REPLICAS
 from controller_manager.control.mutations import Mutation, Mutations
+from controller_manager.control.owner_reads import live
 from controller_manager.informers.store import BY_CONTROLLER
 from controller_manager.runtime.consistency import STALE_RECHECK
 from controller_manager.runtime.context import ControllerContext
@@ -43,7 +44,7 @@ from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps, Owns
 
 from . import DeploymentOptions, revisions, scaling
-from .metrics import RolloutMetrics, RolloutTimes
+from .metrics import RolloutTimes, rollout_duration
 from .rollout import (
     LABELS,
     RECREATE,
@@ -91,13 +92,12 @@ class DeploymentReconciler(Reconciler[Deployment]):
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self.workers = context.config.of(DeploymentOptions).concurrent_syncs
-        self._counts_terminating = context.config.features.is_enabled(
-            TERMINATING_REPLICAS
-        )
+        gates = context.config.features
+        self._counts_terminating = gates.is_enabled(TERMINATING_REPLICAS)
         self._replica_sets = self.lister(REPLICASETS)
         self._pods = context.lister(PODS, BY_CONTROLLER)
         self._claimer = Claimer(self.client, DEPLOYMENTS, REPLICASETS)
-        self._times = RolloutTimes(context.clock, context.metrics.of(RolloutMetrics))
+        self._times = RolloutTimes(context.clock, context.metrics.of(rollout_duration))
         self._mutations = Mutations(context.clock)
         self._reread_versions: dict[str, str] = {}
         """The resource versions of deployments whose replica sets were read again, by
@@ -185,9 +185,8 @@ class DeploymentReconciler(Reconciler[Deployment]):
         if rollout.new is not None or known == version:
             return ()
         template = deployment.spec.template
-        return [
-            each for each in rollout.old if may_be_equal(each.spec.template, template)
-        ]
+        old = rollout.old
+        return [each for each in old if may_be_equal(each.spec.template, template)]
 
     async def _reread(
         self, deployment: Deployment, outdated: Iterable[ReplicaSet]
@@ -203,11 +202,8 @@ class DeploymentReconciler(Reconciler[Deployment]):
 
     async def _reread_one(self, key: str, replica_set: ReplicaSet) -> None:
         namespace, name = replica_set.metadata.namespace, replica_set.metadata.name
-        try:
-            fresh = await self.client.get(REPLICASETS, namespace, name)
-        except errors.NotFound as error:
-            if not errors.is_about(error, name):
-                raise
+        fresh = await live(self.client, REPLICASETS, namespace, name)
+        if fresh is None:
             return  # the watch will show its deletion
         if not self.context.informers.informer(REPLICASETS).reread(fresh):
             self.context.consistency.record(key, REPLICASETS, fresh)
@@ -303,13 +299,11 @@ class DeploymentReconciler(Reconciler[Deployment]):
             return None
         name = known.name or max(rollout.old, key=by_age).metadata.name
         candidate = _candidate(rollout)
-        unnamed = replace(
-            candidate.metadata, name="", generate_name=f"{deployment.metadata.name}-"
-        )
+        prefix = f"{deployment.metadata.name}-"
+        unnamed = replace(candidate.metadata, name="", generate_name=prefix)
+        trial = replace(candidate, metadata=unnamed)
         try:
-            tried = await self.client.try_create(
-                REPLICASETS, replace(candidate, metadata=unnamed)
-            )
+            tried = await self.client.try_create(REPLICASETS, trial)
         except errors.BadRequest:
             # A webhook allows no dry runs, so that only a creation can tell.
             return None
@@ -507,25 +501,19 @@ class DeploymentReconciler(Reconciler[Deployment]):
         """Patch this version; raise Conflict if the replica set has changed."""
         metadata = replica_set.metadata
         version = {"resourceVersion": metadata.resource_version}
-        changed = {**patch.get("metadata", {}), **version}
+        changed = {**patch, "metadata": {**patch.get("metadata", {}), **version}}
         return await self.client.patch(
-            REPLICASETS,
-            metadata.namespace,
-            metadata.name,
-            {**patch, "metadata": changed},
-            PatchType.MERGE,
+            REPLICASETS, metadata.namespace, metadata.name, changed, PatchType.MERGE
         )
 
     async def _delete(self, replica_set: ReplicaSet) -> None:
         metadata = replica_set.metadata
         self.logger.v(4).info("Deleting old replica set", replica_set=metadata.name)
-        options = DeleteOptions(
-            uid=metadata.uid, resource_version=metadata.resource_version
-        )
+        version = metadata.resource_version
+        options = DeleteOptions(uid=metadata.uid, resource_version=version)
+        where = metadata.namespace, metadata.name
         with suppress(errors.NotFound):
-            await self.client.delete(
-                REPLICASETS, metadata.namespace, metadata.name, options
-            )
+            await self.client.delete(REPLICASETS, *where, options)
 
     def _scaled(
         self, deployment: Deployment, replica_set: ReplicaSet, before: int, after: int

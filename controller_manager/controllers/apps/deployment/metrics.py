@@ -1,7 +1,5 @@
 """The metric of the deployment controller: the duration of rollouts."""
 
-from typing import Final
-
 from prometheus_client import CollectorRegistry, Histogram
 
 from controller_manager.api.apps.v1 import DeploymentStatus
@@ -10,19 +8,15 @@ from controller_manager.clock import Clock
 
 from .status import NEW_REPLICA_SET_AVAILABLE, PROGRESSING
 
-_ROLLOUT_SECONDS: Final = (1, 5, 10, 30, 60, 120, 300, 600, 1200, 3600)
 
-
-class RolloutMetrics:
-    """The duration of rollouts, which upstream does not export."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.duration = Histogram(
-            "deployment_rollout_duration_seconds",
-            "Seconds from a change of a deployment until it is complete",
-            buckets=_ROLLOUT_SECONDS,
-            registry=registry,
-        )
+def rollout_duration(registry: CollectorRegistry) -> Histogram:
+    """Return the metric, which upstream does not export."""
+    return Histogram(
+        "deployment_rollout_duration_seconds",
+        "Seconds from a change of a deployment until it is complete",
+        buckets=(1, 5, 10, 30, 60, 120, 300, 600, 1200, 3600),
+        registry=registry,
+    )
 
 
 class RolloutTimes:
@@ -33,9 +27,9 @@ class RolloutTimes:
     Progressing, so it is not measured.
     """
 
-    def __init__(self, clock: Clock, metrics: RolloutMetrics) -> None:
+    def __init__(self, clock: Clock, duration: Histogram) -> None:
         self._clock = clock
-        self._metrics = metrics
+        self._duration = duration
         self._started: dict[str, float] = {}
 
     def reported(self, key: str, status: DeploymentStatus) -> None:
@@ -46,7 +40,7 @@ class RolloutTimes:
         elif progressing.reason != NEW_REPLICA_SET_AVAILABLE:
             self._started.setdefault(key, self._clock.monotonic())
         elif (started := self._started.pop(key, None)) is not None:
-            self._metrics.duration.observe(self._clock.monotonic() - started)
+            self._duration.observe(self._clock.monotonic() - started)
 
     def forget(self, key: str) -> None:
         """Drop the state of a deployment that is gone."""

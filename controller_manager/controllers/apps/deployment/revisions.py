@@ -21,15 +21,9 @@ MAX_REPLICAS: Final = "deployment.kubernetes.io/max-replicas"
 ROLLBACK_TO: Final = "deprecated.deployment.rollback.to"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
-NOT_COPIED: Final = frozenset(
-    (
-        REVISION,
-        REVISION_HISTORY,
-        DESIRED_REPLICAS,
-        MAX_REPLICAS,
-        ROLLBACK_TO,
-        LAST_APPLIED,
-    )
+NOT_COPIED: Final = (
+    *(REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS),
+    *(ROLLBACK_TO, LAST_APPLIED),
 )
 """Annotations that a replica set does not inherit from its deployment."""
 
@@ -55,12 +49,7 @@ def synced_annotations(
     the replica set's own, which is added to the history. The history is limited to
     2,000 characters; the oldest entries are dropped.
     """
-    inherited = {
-        key: value
-        for key, value in annotations_of(deployment.metadata).items()
-        if key not in NOT_COPIED
-    }
-    annotations = {**current, **inherited}
+    annotations = {**current, **_copied(deployment.metadata)}
     own = current.get(REVISION, "")
     known = parse_int(own or "0", 64)
     if known is None:
@@ -72,6 +61,11 @@ def synced_annotations(
                 current.get(REVISION_HISTORY, ""), own
             )
     return annotations
+
+
+def _copied(metadata: ObjectMeta) -> dict[str, str]:
+    annotations = annotations_of(metadata).items()
+    return {key: value for key, value in annotations if key not in NOT_COPIED}
 
 
 def _extended_history(history: str, revision: str) -> str:
@@ -141,9 +135,8 @@ def rollback_target(rollout: Rollout, revision: int) -> ReplicaSet | None:
         wanted = known[-2] if len(known) > 1 else 0
     if wanted == 0:
         return None
-    return next(
-        (each for each in rollout.all if revision_of(each.metadata) == wanted), None
-    )
+    found = (each for each in rollout.all if revision_of(each.metadata) == wanted)
+    return next(found, None)
 
 
 def without_request(deployment: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,13 +158,9 @@ def rolled_back(deployment: Mapping[str, Any], target: ReplicaSet) -> dict[str, 
         for key, value in cleared["metadata"]["annotations"].items()
         if key in NOT_COPIED
     }
-    restored = {
-        key: value
-        for key, value in annotations_of(target.metadata).items()
-        if key not in NOT_COPIED
-    }
     template = msgspec.json.decode(msgspec.json.encode(target.spec.template))
     template["metadata"]["labels"].pop(POD_TEMPLATE_HASH, None)
-    metadata = {**cleared["metadata"], "annotations": {**kept, **restored}}
+    annotations = {**kept, **_copied(target.metadata)}
+    metadata = {**cleared["metadata"], "annotations": annotations}
     spec = {**cleared["spec"], "template": template}
     return {**cleared, "metadata": metadata, "spec": spec}

@@ -153,9 +153,8 @@ def changed_field(deployment: Deployment, sent: ReplicaSet, stored: ReplicaSet) 
     # whose labels do not match its selector.
     one, other = sent.spec.template, stored.spec.template
     if not equal_ignoring_hash(one, other):
-        return first_difference(
-            _canonical_template(one), _canonical_template(other), "spec.template"
-        )
+        first, second = map(_canonical_template, (one, other))
+        return first_difference(first, second, "spec.template")
     if compile_selector(deployment.spec.selector).matches(labels_of(stored)):
         return ""
     return first_difference(labels_of(sent), labels_of(stored), LABELS)
@@ -165,9 +164,8 @@ def template_hash(template: PodTemplateSpec, collision_count: int | None) -> str
     """Return the name suffix and label value of a template's replica set."""
     # The value differs from upstream's, which hashes a dump of Go structs. This is
     # harmless, because a replica set is recognised by its template alone.
-    canonical = msgspec.json.encode(
-        _canonical_template(template), order="deterministic"
-    )
+    content = _canonical_template(template)
+    canonical = msgspec.json.encode(content, order="deterministic")
     if collision_count is not None:
         canonical += str(collision_count).encode()
     return safe_encode(fnv1a(canonical))
@@ -203,6 +201,8 @@ def new_replica_set(
     selector = deployment.spec.selector or LabelSelector()
     owner = controller_reference(deployment, DEPLOYMENTS.api_version, DEPLOYMENTS.kind)
     stem = deployment.metadata.name[: _MAX_NAME_LENGTH - len(digest) - 1]
+    match_labels = {**(selector.match_labels or {}), POD_TEMPLATE_HASH: digest}
+    metadata = replace(template.metadata, labels=labels)
     return ReplicaSet(
         metadata=ObjectMeta(
             name=f"{stem}-{digest}",
@@ -214,16 +214,8 @@ def new_replica_set(
         spec=ReplicaSetSpec(
             replicas=replicas,
             min_ready_seconds=deployment.spec.min_ready_seconds,
-            selector=replace(
-                selector,
-                match_labels={
-                    **(selector.match_labels or {}),
-                    POD_TEMPLATE_HASH: digest,
-                },
-            ),
-            template=replace(
-                template, metadata=replace(template.metadata, labels=labels)
-            ),
+            selector=replace(selector, match_labels=match_labels),
+            template=replace(template, metadata=metadata),
         ),
     )
 

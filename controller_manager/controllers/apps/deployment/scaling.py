@@ -47,12 +47,8 @@ def _scaled_or_zero(value: IntOrString, total: int, *, round_up: bool) -> int:
 def _resolved(deployment: Deployment) -> tuple[int, int]:
     rolling = deployment.spec.strategy.rolling_update
     # apps/v1 defaults both to 25 %; upstream's helper takes an absent value as 0.
-    surge = rolling.max_surge if rolling and rolling.max_surge is not None else 0
-    unavailable = (
-        rolling.max_unavailable
-        if rolling and rolling.max_unavailable is not None
-        else 0
-    )
+    surge = (rolling.max_surge if rolling else None) or 0
+    unavailable = (rolling.max_unavailable if rolling else None) or 0
     return fenceposts(surge, unavailable, desired_replicas(deployment))
 
 
@@ -228,11 +224,8 @@ def _fraction(each: ReplicaSet, deployment: Deployment) -> int:
     before = max_annotation(each) or deployment.status.replicas
     if before == 0:
         return 0
-    return _round_half_up(size * max_total(deployment), before) - size
-
-
-def _round_half_up(numerator: int, denominator: int) -> int:
-    return (2 * numerator + denominator) // (2 * denominator)
+    # Half a pod is rounded up.
+    return (2 * size * max_total(deployment) + before) // (2 * before) - size
 
 
 def size_annotations_of(deployment: Deployment) -> dict[str, str]:
@@ -274,21 +267,15 @@ def size_patch(
 
 def plan_rolling(rollout: Rollout) -> Plan:
     """Return the next step: scale the new replica set up, else old ones down."""
-    new = rollout.new
+    new, wanted = rollout.new, desired_replicas(rollout.deployment)
     if new is None:
         return ()
-    grown = _new_size(rollout, new)
-    if grown != desired_replicas(new):
+    grown, current = wanted, desired_replicas(new)
+    if current < wanted:
+        grown = new_replica_set_size(rollout.deployment, rollout.old, current)
+    if grown != current:
         return (Resize(new, grown),)
     return _shrink_old(rollout, new)
-
-
-def _new_size(rollout: Rollout, new: ReplicaSet) -> int:
-    current = desired_replicas(new)
-    wanted = desired_replicas(rollout.deployment)
-    if current >= wanted:
-        return wanted
-    return new_replica_set_size(rollout.deployment, rollout.old, current)
 
 
 def _shrink_old(rollout: Rollout, new: ReplicaSet) -> Plan:
@@ -296,9 +283,8 @@ def _shrink_old(rollout: Rollout, new: ReplicaSet) -> Plan:
     # 0 are available: 13 - 8 - 5 = 0 pods may be deleted, because every new pod may
     # fail. If 2 new pods are available, 13 - 8 - 3 = 2 pods may be deleted.
     old = active(rollout.old)
-    min_available = desired_replicas(rollout.deployment) - max_unavailable(
-        rollout.deployment
-    )
+    deployment = rollout.deployment
+    min_available = desired_replicas(deployment) - max_unavailable(deployment)
     unavailable_new = desired_replicas(new) - lasting_available(new)
     everything = total_replicas(old) + desired_replicas(new)
     budget = everything - min_available - unavailable_new

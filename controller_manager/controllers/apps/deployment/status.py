@@ -27,22 +27,16 @@ from .revisions import REVISION
 from .rollout import Rollout
 from .scaling import max_unavailable, total_available, total_replicas
 
-AVAILABLE: Final = "Available"
 PROGRESSING: Final = "Progressing"
 REPLICA_FAILURE: Final = "ReplicaFailure"
 
-REPLICA_SET_UPDATED: Final = "ReplicaSetUpdated"
 REPLICA_SET_CREATE_ERROR: Final = "ReplicaSetCreateError"
 REPLICA_SET_MUTATED: Final = "ReplicaSetMutated"
 """A reason of ours: upstream says nothing of such a change."""
 
-NEW_REPLICA_SET_CREATED: Final = "NewReplicaSetCreated"
-FOUND_NEW_REPLICA_SET: Final = "FoundNewReplicaSet"
 NEW_REPLICA_SET_AVAILABLE: Final = "NewReplicaSetAvailable"
 PROGRESS_DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
 DEPLOYMENT_PAUSED: Final = "DeploymentPaused"
-DEPLOYMENT_RESUMED: Final = "DeploymentResumed"
-
 
 Conditions = tuple[DeploymentCondition, ...]
 
@@ -122,21 +116,11 @@ def calculate_status(
     deployment, everything = rollout.deployment, rollout.all
     available = total_available(everything)
     if available >= desired_replicas(deployment) - max_unavailable(deployment):
-        availability = condition(
-            AVAILABLE,
-            "True",
-            "MinimumReplicasAvailable",
-            "Deployment has minimum availability.",
-            now,
-        )
+        truth, reason, verb = "True", "MinimumReplicasAvailable", "has"
     else:
-        availability = condition(
-            AVAILABLE,
-            "False",
-            "MinimumReplicasUnavailable",
-            "Deployment does not have minimum availability.",
-            now,
-        )
+        truth, reason, verb = "False", "MinimumReplicasUnavailable", "does not have"
+    message = f"Deployment {verb} minimum availability."
+    availability = condition("Available", truth, reason, message, now)
     new = rollout.new
     return DeploymentStatus(
         observed_generation=deployment.metadata.generation,
@@ -166,9 +150,8 @@ def _terminating(everything: Iterable[ReplicaSet]) -> int | None:
 
 def is_same(old: DeploymentStatus, new: DeploymentStatus) -> bool:
     """Tell whether two statuses are equal; absent and empty conditions are equal."""
-    return replace(old, conditions=old.conditions or None) == replace(
-        new, conditions=new.conditions or None
-    )
+    before = replace(old, conditions=old.conditions or None)
+    return before == replace(new, conditions=new.conditions or None)
 
 
 # Progress, and the condition Progressing.
@@ -198,9 +181,9 @@ def draft_of(rollout: Rollout, now: datetime) -> Deployment:
         return deployment
     name = new.metadata.name
     if rollout.is_created:
-        what = (NEW_REPLICA_SET_CREATED, f'Created new replica set "{name}"')
+        what = ("NewReplicaSetCreated", f'Created new replica set "{name}"')
     else:
-        what = (FOUND_NEW_REPLICA_SET, f'Found new replica set "{name}"')
+        what = ("FoundNewReplicaSet", f'Found new replica set "{name}"')
     return with_progressing(deployment, condition(PROGRESSING, "True", *what, now))
 
 
@@ -217,7 +200,7 @@ def record_pause(deployment: Deployment, now: datetime) -> Deployment:
     if paused and reason != DEPLOYMENT_PAUSED:
         what = (DEPLOYMENT_PAUSED, "Deployment is paused")
     elif not paused and reason == DEPLOYMENT_PAUSED:
-        what = (DEPLOYMENT_RESUMED, "Deployment is resumed")
+        what = ("DeploymentResumed", "Deployment is resumed")
     else:
         return deployment
     return with_progressing(deployment, condition(PROGRESSING, "Unknown", *what, now))
@@ -324,7 +307,7 @@ def _with_progress(
         rollout, current
     ):
         message = f"{what} is progressing."
-        new = condition(PROGRESSING, "True", REPLICA_SET_UPDATED, message, now)
+        new = condition(PROGRESSING, "True", "ReplicaSetUpdated", message, now)
         if current is not None and current.status == "True":
             new = replace(new, last_transition_time=current.last_transition_time)
         # Replace the condition even for the same reason, because lastUpdateTime

@@ -25,7 +25,11 @@ from controller_manager.api.policy.v1 import (
     PodDisruptionBudgetStatus,
 )
 from controller_manager.api.scalars import IntOrStringError
-from controller_manager.api.selectors import SelectorError, compile_selector
+from controller_manager.api.selectors import (
+    SelectorError,
+    as_go_prints,
+    compile_selector,
+)
 from controller_manager.client.discovery.resource_mapper import KindNotServed
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest import errors
@@ -266,7 +270,7 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
             return len(pods)
         expected, has_unmanaged = await self._owners.expected(pods)
         if has_unmanaged:
-            text = health.selector_text(budget.spec.selector)
+            text = as_go_prints(budget.spec.selector)
             message = UNMANAGED_PODS.format(selector=text)
             self._record(budget, WARNING, "UnmanagedPods", message)
         return expected

@@ -20,7 +20,6 @@ from controller_manager.api.policy.v1 import (
     PodDisruptionBudgetStatus,
 )
 from controller_manager.api.scalars import format_time, parse_time, scaled_value
-from controller_manager.api.selectors import LabelSelector, LabelSelectorRequirement
 
 DELETION_TIMEOUT: Final = timedelta(minutes=2)
 """The time for which a pod counts as disrupted after its eviction was allowed.
@@ -85,10 +84,7 @@ def desired_healthy(budget: PodDisruptionBudget, expected: int) -> int:
 
 
 def assess(
-    budget: PodDisruptionBudget,
-    pods: Sequence[Pod],
-    expected: int,
-    now: datetime,
+    budget: PodDisruptionBudget, pods: Sequence[Pod], expected: int, now: datetime
 ) -> Health:
     """Count the pods of a budget (buildDisruptedPodMap, countHealthyPods).
 
@@ -171,26 +167,4 @@ def failed_status(
         status,
         disruptions_allowed=0,
         conditions=with_condition(status.conditions, condition),
-    )
-
-
-def selector_text(selector: LabelSelector | None) -> str:
-    """Return a selector as Go prints the struct of metav1."""
-    # ``&LabelSelector{MatchLabels:map[string]string{app: web,},MatchExpressions:…,}``
-    if selector is None:
-        return "nil"
-    labels = sorted((selector.match_labels or {}).items())
-    pairs = "".join(f"{key}: {value}," for key, value in labels)
-    expressions = "".join(map(_expression_text, selector.match_expressions or ()))
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{pairs}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
-    )
-
-
-def _expression_text(expression: LabelSelectorRequirement) -> str:
-    values = " ".join(expression.values or ())
-    return (
-        f"LabelSelectorRequirement{{Key:{expression.key},"
-        f"Operator:{expression.operator},Values:[{values}],}},"
     )

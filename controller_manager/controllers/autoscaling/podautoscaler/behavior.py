@@ -116,11 +116,7 @@ def recommended(
 
 
 def scaled(
-    history: History,
-    before: int,
-    after: int,
-    now: datetime,
-    keep: timedelta,
+    history: History, before: int, after: int, now: datetime, keep: timedelta
 ) -> History:
     """Return the history with a change of scale (storeScaleEvent)."""
     # Changes older than `keep` are dropped: that is the longest period of a policy. The

@@ -17,6 +17,7 @@ from controller_manager.api.quantity import Format, Quantity
 from controller_manager.api.selectors import (
     LabelSelector,
     SelectorError,
+    as_go_prints,
     compile_selector,
     format_selector,
 )
@@ -201,7 +202,7 @@ class MetricSources(Struct, frozen=True):
             )
         shown = v2.ExternalMetricStatus(metric, current)
         status = v2.MetricStatus(type="External", external=shown)
-        named = f"external metric {metric.name}({_as_go(metric.selector)})"
+        named = f"external metric {metric.name}({as_go_prints(metric.selector)})"
         return Evaluation(proposal.replicas, named, status)
 
     async def _of_total(
@@ -243,7 +244,7 @@ class MetricSources(Struct, frozen=True):
     async def _read_external(self, source: v2.ExternalMetricSource) -> int:
         metric = source.metric
         compile_selector(metric.selector)
-        full_name = f"{self.namespace}/{metric.name}/{_as_go(metric.selector)}"
+        full_name = f"{self.namespace}/{metric.name}/{as_go_prints(metric.selector)}"
         with _about(f"unable to get external metric {full_name}"):
             values = await self.client.external_metric(
                 self.namespace, metric.name, _query_of(metric.selector)
@@ -288,25 +289,6 @@ def _average_of(proposal: Proposal, resource: str = "") -> v2.MetricValueStatus:
     return v2.MetricValueStatus(
         average_value=_shown(proposal.usage, form),
         average_utilization=proposal.utilization,
-    )
-
-
-def _as_go(selector: LabelSelector | None) -> str:
-    """Return a selector as Go prints it with ``%+v``; it is part of metrics' names."""
-    if selector is None:
-        return "nil"
-    labels = "".join(
-        f"{key}: {value},"
-        for key, value in sorted((selector.match_labels or {}).items())
-    )
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},"
-        f"Values:[{' '.join(each.values or ())}],}},"
-        for each in selector.match_expressions or ()
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
     )
 
 

@@ -95,11 +95,7 @@ def replicas_for_average(
 
 
 def replicas_for_value(
-    pods: Sequence[Pod],
-    usage: int,
-    current: int,
-    target: int,
-    tolerances: Tolerances,
+    pods: Sequence[Pod], usage: int, current: int, target: int, tolerances: Tolerances
 ) -> Proposal:
     """Return the number that brings a metric that all pods share to `target`.
 

@@ -100,9 +100,7 @@ class Draft:
         return _as_stored(self.status()) != _as_stored(self._before)
 
 
-def _as_stored(
-    status: HorizontalPodAutoscalerStatus,
-) -> HorizontalPodAutoscalerStatus:
+def _as_stored(status: HorizontalPodAutoscalerStatus) -> HorizontalPodAutoscalerStatus:
     return replace(
         status,
         conditions=status.conditions or None,

@@ -23,10 +23,7 @@ class JobOptions(ControllerOptions):
 
     concurrent_syncs: int = option(
         concurrency(
-            "concurrent-job-syncs",
-            5,
-            "JobController.ConcurrentJobSyncs",
-            "jobs",
+            "concurrent-job-syncs", 5, "JobController.ConcurrentJobSyncs", "jobs"
         )
     )
 

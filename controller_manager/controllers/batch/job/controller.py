@@ -21,13 +21,7 @@ from controller_manager.control.pod_owner import PodOwnerReconciler
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
-from controller_manager.runtime.outcome import (
-    DONE,
-    Done,
-    Failed,
-    Outcome,
-    SyncError,
-)
+from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome, SyncError
 from controller_manager.runtime.watches import For, Handles, Owns
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
 

@@ -275,10 +275,7 @@ def _with_indexes(
         )
     )
     tally = replace(
-        tally,
-        completed_before=before,
-        completed=completed,
-        succeeded=len(completed),
+        tally, completed_before=before, completed=completed, succeeded=len(completed)
     )
     limit = job.spec.backoff_limit_per_index
     if limit is None:

@@ -11,7 +11,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import Condition
 from controller_manager.api.policy.v1 import PodDisruptionBudgetStatus
 from controller_manager.api.scalars import IntOrString, IntOrStringError
-from controller_manager.api.selectors import LabelSelector
 from controller_manager.controllers.apps.disruption.health import (
     Health,
     assess,
@@ -20,7 +19,6 @@ from controller_manager.controllers.apps.disruption.health import (
     failed_status,
     is_limited,
     needs_scales,
-    selector_text,
 )
 from tests.controllers.apps.disruption.cases import NOW, at, budget, pod
 
@@ -240,36 +238,3 @@ def test_a_failure_keeps_the_numbers_and_allows_nothing() -> None:
             ),
         ),
     )
-
-
-@pytest.mark.parametrize(
-    ("selector", "text"),
-    [
-        (
-            {"matchLabels": {"b": "2", "a": "1"}},
-            (
-                "&LabelSelector{MatchLabels:map[string]string{a: 1,b: 2,},"
-                "MatchExpressions:[]LabelSelectorRequirement{},}"
-            ),
-        ),
-        (
-            {
-                "matchExpressions": [
-                    {"key": "a", "operator": "In", "values": ["x", "y"]},
-                    {"key": "b", "operator": "Exists"},
-                ]
-            },
-            (
-                "&LabelSelector{MatchLabels:map[string]string{},"
-                "MatchExpressions:[]LabelSelectorRequirement{"
-                "LabelSelectorRequirement{Key:a,Operator:In,Values:[x y],},"
-                "LabelSelectorRequirement{Key:b,Operator:Exists,Values:[],},},}"
-            ),
-        ),
-        (None, "nil"),
-    ],
-)
-def test_a_selector_reads_as_go_prints_it(selector: JSON | None, text: str) -> None:
-    """The event about unmanaged pods shows it."""
-    found = selector and msgspec.convert(selector, LabelSelector)
-    assert selector_text(found or None) == text
