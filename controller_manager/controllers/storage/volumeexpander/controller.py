@@ -5,18 +5,14 @@ users are told to wait for them. The kubelet expands only volumes of flex volume
 plugins; this controller prepares them.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final, TypeVar
 
-from controller_manager.api.core.claims import (
-    BOUND,
-    CLAIMS,
-    STORAGE,
-    PersistentVolumeClaim,
-)
+from controller_manager.api.core.claims import CLAIMS, STORAGE, PersistentVolumeClaim
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import CompleteObject, annotations_of, key_of
 from controller_manager.api.quantity import parse_quantity
+from controller_manager.api.resource import Resource
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.errors import APIError, is_conflict
@@ -27,21 +23,9 @@ from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For
 
-from .resize import (
-    NODE_IN_PROGRESS,
-    NODE_INFEASIBLE,
-    NODE_PENDING,
-    amount,
-    awaiting_node,
-    is_node_expand_complete,
-    requested,
-    resized,
-    resizing,
-    size_to_allocate,
-    state_of,
-    status_patch,
-    wants_more,
-)
+from . import resize
+
+ObjectT = TypeVar("ObjectT", bound=CompleteObject)
 
 RESIZER: Final = "volume.kubernetes.io/storage-resizer"
 """The annotation of a claim with the name of the resizer of its volume."""
@@ -54,22 +38,20 @@ _EXTERNAL: Final = "ExternalExpanding"
 _FAILED: Final = "VolumeResizeFailed"
 """The reasons of events."""
 
-_WORKERS: Final = 10
-_OPERATION: Final = "expand_volume"
 _BLOCK: Final = "Block"
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:
     """Tell whether a claim has a volume."""
-    return claim.status.phase == BOUND
+    return claim.status.phase == "Bound"
 
 
 def has_grown(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:
     """Tell whether a claim requests more, or has more, than before."""
     if (old.raw_spec, old.raw_status) == (new.raw_spec, new.raw_status):
         return False
-    return requested(new) > requested(old) or (
-        amount(new.status.capacity) > amount(old.status.capacity)
+    return resize.requested(new) > resize.requested(old) or (
+        resize.amount(new.status.capacity) > resize.amount(old.status.capacity)
     )
 
 
@@ -81,11 +63,11 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
     """
 
     queue_name = "volume_expand"
+    workers = 10
     watches = (For(CLAIMS, when=is_bound, when_changed=has_grown),)
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
-        self.workers = _WORKERS
         self._volumes = context.lister(PERSISTENT_VOLUMES)
         self._operations = context.metrics.of(StorageOperationMetrics)
 
@@ -95,7 +77,7 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
         if volume is None:
             return DONE
         is_marked = PRE_RESIZE_CAPACITY in annotations_of(volume.metadata)
-        if not wants_more(claim) and not is_marked:
+        if not resize.wants_more(claim) and not is_marked:
             return DONE
         if (plugin := plugin_of(volume.spec)) is not None:
             text = (
@@ -107,9 +89,9 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
         elif (flex := volume.spec.flex_volume) is None:
             text = "waiting for an external controller to expand this PVC"
             self.recorder.event(CLAIMS, claim, NORMAL, _EXTERNAL, text)
-        elif is_marked and is_node_expand_complete(claim, volume):
+        elif is_marked and resize.is_node_expand_complete(claim, volume):
             problem = f"error updating pv {volume.metadata.name}: "
-            await self._patch_volume(claim, volume, _mark(None), problem)
+            await self._patch(PERSISTENT_VOLUMES, claim, volume, _mark(None), problem)
         else:
             await self._try_to_expand(claim, volume, flex.driver)
         return DONE
@@ -125,7 +107,7 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
         reference = volume.spec.claim_ref if volume is not None else None
         if reference is not None and reference.uid == claim.metadata.uid:
             return volume
-        if not wants_more(claim):
+        if not resize.wants_more(claim):
             return None
         problem = "is missing" if volume is None else "is bound to another claim"
         msg = f"the volume {name!r} of {key_of(claim)} {problem}"
@@ -135,7 +117,7 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
         key = key_of(claim)
         problem = f"error setting resizer annotation to pvc {key}, with error "
         if patch := _annotation(claim, resizer):
-            await self._patch_claim(claim, claim, patch, problem, _EXTERNAL)
+            await self._patch(CLAIMS, claim, claim, patch, problem, _EXTERNAL)
 
     async def _try_to_expand(
         self, claim: PersistentVolumeClaim, volume: PersistentVolume, driver: str
@@ -147,7 +129,7 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
             failed = False
         finally:
             seconds = self.clock.monotonic() - started
-            self._operations.observe(driver, _OPERATION, seconds, failed=failed)
+            self._operations.observe(driver, "expand_volume", seconds, failed=failed)
 
     async def _expand(
         self, claim: PersistentVolumeClaim, volume: PersistentVolume, driver: str
@@ -158,43 +140,44 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
         larger already keeps its capacity; upstream would lower it. Each write carries
         the version that the previous one returned; events are about the cached claim.
         """
-        key, state, now = key_of(claim), state_of(claim), self.clock.now()
-        is_large = amount(volume.spec.capacity) >= requested(claim)
-        if is_large and state in (NODE_PENDING, NODE_IN_PROGRESS):
+        key, state, now = key_of(claim), resize.state_of(claim), self.clock.now()
+        is_large = resize.amount(volume.spec.capacity) >= resize.requested(claim)
+        if is_large and state in (resize.NODE_PENDING, resize.NODE_IN_PROGRESS):
             # The kubelet continues. The mark is missing if this process ended before
             # writing it.
             await self._keep_capacity(claim, volume)
             return
         stored, status = claim, claim.status
-        if not (is_large and state == NODE_INFEASIBLE):
-            size = size_to_allocate(claim, volume)
-            status = resizing(status, size, now)
-            begun = {**_annotation(claim, driver), **status_patch(claim.status, status)}
+        if not (is_large and state == resize.NODE_INFEASIBLE):
+            size = resize.size_to_allocate(claim, volume)
+            status = resize.resizing(status, size, now)
+            begun = {
+                **_annotation(claim, driver),
+                **resize.status_patch(claim.status, status),
+            }
             if begun:
                 problem = f"error updating pvc {key} with resize in progress: "
-                stored = await self._patch_claim(claim, stored, begun, problem)
-            if amount(volume.spec.capacity) < parse_quantity(size):
+                stored = await self._patch(CLAIMS, claim, stored, begun, problem)
+            if resize.amount(volume.spec.capacity) < parse_quantity(size):
                 grown = {"spec": {"capacity": {STORAGE: size}}}
                 problem = f"error updating pv for pvc {key}: "
-                volume = await self._patch_volume(claim, volume, grown, problem)
+                place = PERSISTENT_VOLUMES
+                volume = await self._patch(place, claim, volume, grown, problem)
             if volume.spec.volume_mode == _BLOCK:
-                done = status_patch(status, resized(status, size))
+                done = resize.status_patch(status, resize.resized(status, size))
                 await self._finish(claim, stored, done)
                 return
-        awaiting = status_patch(status, awaiting_node(status, now))
+        awaiting = resize.status_patch(status, resize.awaiting_node(status, now))
         problem = f"error marking pvc {key} for node expansion: "
-        await self._patch_claim(claim, stored, awaiting, problem)
+        await self._patch(CLAIMS, claim, stored, awaiting, problem)
         await self._keep_capacity(claim, volume)
 
     async def _finish(
-        self,
-        claim: PersistentVolumeClaim,
-        stored: PersistentVolumeClaim,
-        done: Mapping[str, Any],
+        self, claim: PersistentVolumeClaim, stored: PersistentVolumeClaim, done: JSON
     ) -> None:
         key = key_of(claim)
         problem = f"error marking pvc {key} as resized: "
-        await self._patch_claim(claim, stored, done, problem)
+        await self._patch(CLAIMS, claim, stored, done, problem)
         text = f"ExpandVolume succeeded for volume {key}"
         self.recorder.event(CLAIMS, claim, NORMAL, "VolumeResizeSuccessful", text)
 
@@ -209,68 +192,47 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
         is_marked = PRE_RESIZE_CAPACITY in annotations_of(metadata)
         if is_marked or volume.spec.volume_mode == _BLOCK:
             return
-        has = str(amount(claim.status.capacity))
+        has = str(resize.amount(claim.status.capacity))
         problem = (
             f"error updating pv {metadata.name} annotation ({PRE_RESIZE_CAPACITY}) "
             f"with pre-resize capacity {has}: "
         )
-        await self._patch_volume(claim, volume, _mark(has), problem)
+        await self._patch(PERSISTENT_VOLUMES, claim, volume, _mark(has), problem)
 
-    async def _patch_claim(
+    async def _patch(
         self,
+        resource: Resource[ObjectT],
         claim: PersistentVolumeClaim,
-        stored: PersistentVolumeClaim,
-        patch: Mapping[str, Any],
+        stored: ObjectT,
+        patch: JSON,
         problem: str,
         reason: str = _FAILED,
-    ) -> PersistentVolumeClaim:
-        """Patch a claim's status and metadata; report a failure, except a conflict.
+    ) -> ObjectT:
+        """Patch the volume, or the claim's status and metadata.
 
-        `stored` is its last known version.
+        `stored` is its last known version. An event about the claim reports a failure,
+        except a conflict.
         """
-        seen, patch = stored.metadata, _of_version(stored, patch)
+        seen = stored.metadata
+        version = {"resourceVersion": seen.resource_version, "uid": seen.uid}
+        patch = {**patch, "metadata": {**patch.get("metadata", {}), **version}}
+        where = (seen.namespace, seen.name)
+        subresource = "status" if resource.plural == CLAIMS.plural else ""
         try:
             return await self.client.patch(
-                CLAIMS, seen.namespace, seen.name, patch, PatchType.MERGE, "status"
+                resource, *where, patch, PatchType.MERGE, subresource
             )
         except APIError as error:
-            self._report(claim, reason, problem, error)
+            if not is_conflict(error):
+                self.recorder.event(CLAIMS, claim, WARNING, reason, f"{problem}{error}")
             raise
 
-    async def _patch_volume(
-        self,
-        claim: PersistentVolumeClaim,
-        volume: PersistentVolume,
-        patch: Mapping[str, Any],
-        problem: str,
-    ) -> PersistentVolume:
-        name, patch = volume.metadata.name, _of_version(volume, patch)
-        try:
-            return await self.client.patch(
-                PERSISTENT_VOLUMES, "", name, patch, PatchType.MERGE
-            )
-        except APIError as error:
-            self._report(claim, _FAILED, problem, error)
-            raise
 
-    def _report(
-        self, claim: PersistentVolumeClaim, reason: str, problem: str, error: APIError
-    ) -> None:
-        if not is_conflict(error):
-            self.recorder.event(CLAIMS, claim, WARNING, reason, f"{problem}{error}")
-
-
-def _annotation(claim: PersistentVolumeClaim, resizer: str) -> dict[str, Any]:
+def _annotation(claim: PersistentVolumeClaim, resizer: str) -> JSON:
     if annotations_of(claim.metadata).get(RESIZER) == resizer:
         return {}
     return {"metadata": {"annotations": {RESIZER: resizer}}}
 
 
-def _mark(capacity: str | None) -> dict[str, Any]:
+def _mark(capacity: str | None) -> JSON:
     return {"metadata": {"annotations": {PRE_RESIZE_CAPACITY: capacity}}}
-
-
-def _of_version(obj: CompleteObject, patch: Mapping[str, Any]) -> dict[str, Any]:
-    seen = obj.metadata
-    version = {"resourceVersion": seen.resource_version, "uid": seen.uid}
-    return {**patch, "metadata": {**patch.get("metadata", {}), **version}}

@@ -129,23 +129,21 @@ def status_patch(old: ClaimStatus, new: ClaimStatus) -> dict[str, Any]:
     if (old.conditions or ()) != (new.conditions or ()):
         conditions = new.conditions or ()
         patch["conditions"] = [msgspec.to_builtins(each) for each in conditions]
-    for name, before, after in (
-        ("capacity", old.capacity, new.capacity),
-        ("allocatedResources", old.allocated_resources, new.allocated_resources),
-        (
-            "allocatedResourceStatuses",
-            old.allocated_resource_statuses,
-            new.allocated_resource_statuses,
-        ),
-    ):
-        if changed := _changed(before or {}, after or {}):
-            patch[name] = changed
+    patch |= _changed("capacity", old.capacity, new.capacity)
+    before, after = old.allocated_resources, new.allocated_resources
+    patch |= _changed("allocatedResources", before, after)
+    before, after = old.allocated_resource_statuses, new.allocated_resource_statuses
+    patch |= _changed("allocatedResourceStatuses", before, after)
     return {"status": patch} if patch else {}
 
 
-def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str | None]:
+def _changed(
+    field: str, before: Mapping[str, str] | None, after: Mapping[str, str] | None
+) -> dict[str, Any]:
+    old, new = before or {}, after or {}
     names = dict.fromkeys((*old, *new))
-    return {each: new.get(each) for each in names if old.get(each) != new.get(each)}
+    changed = {key: new.get(key) for key in names if old.get(key) != new.get(key)}
+    return {field: changed} if changed else {}
 
 
 def _with_state(status: ClaimStatus, state: str) -> dict[str, str]:
@@ -165,11 +163,9 @@ def _with_condition(
     A condition that is True already is kept. With `keep`, the other conditions about
     resizing are kept, too.
     """
+    time = format_time(now)
     added = ClaimCondition(
-        type=name,
-        status="True",
-        message=message,
-        last_transition_time=format_time(now),
+        type=name, status="True", message=message, last_transition_time=time
     )
     merged: list[ClaimCondition] = []
     for each in status.conditions or ():
