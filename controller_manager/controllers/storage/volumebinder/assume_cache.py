@@ -12,7 +12,7 @@ a time, so that one slow request does not delay all others. So volumes have lock
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
@@ -22,7 +22,8 @@ from controller_manager.api.meta import (
     key_of,
     resource_version_number,
 )
-from controller_manager.client.rest.errors import InvalidName, NotFound, is_about
+from controller_manager.client.rest.errors import InvalidName
+from controller_manager.control.owner_reads import live
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 
@@ -33,13 +34,6 @@ STATUS: Final = "status"
 
 Observer = Callable[[str, Any], None]
 """A function that takes the key of an object and its newest version, `None` if gone."""
-
-
-class _Assumed(NamedTuple):
-    """An object as the API server has stored it, and the epoch of that version."""
-
-    obj: Any
-    epoch: int
 
 
 class AssumeCache(Generic[ObjectT]):
@@ -63,7 +57,8 @@ class AssumeCache(Generic[ObjectT]):
         self._resource = resource
         self._informer = context.informers.informer(resource)
         self._observers = observers
-        self._assumed: dict[str, _Assumed] = {}
+        self._assumed: dict[str, tuple[ObjectT, int]] = {}
+        """The objects that writes have returned, each with the epoch of its version."""
         self._informer.add_handler(
             Handler(
                 on_add=self._seen,
@@ -82,21 +77,17 @@ class AssumeCache(Generic[ObjectT]):
         assumed = self._assumed.get(key)
         if cached is None or assumed is None:
             return cached
-        if assumed.epoch != self._informer.epoch:
-            # The server's store was restored: resource versions have started again.
-            del self._assumed[key]
-            return cached
-        found: ObjectT = assumed.obj
-        return found
+        obj, epoch = assumed
+        if epoch == self._informer.epoch:
+            return obj
+        # The server's store was restored: resource versions have started again.
+        del self._assumed[key]
+        return cached
 
     async def read(self, namespace: str, name: str) -> ObjectT | None:
         """Read an object from the API server; return `None` if there is none."""
         try:
-            return await self._client.get(self._resource, namespace, name)
-        except NotFound as error:
-            if not is_about(error, name):
-                raise
-            return None
+            return await live(self._client, self._resource, namespace, name)
         except InvalidName:
             return None  # no object can have that name
 
@@ -131,13 +122,13 @@ class AssumeCache(Generic[ObjectT]):
         cached = self._informer.store.get(key)
         if cached is None or not _is_newer(obj, cached):
             return
-        self._assumed[key] = _Assumed(obj, self._informer.epoch)
+        self._assumed[key] = (obj, self._informer.epoch)
         self._tell(key)
 
     def _seen(self, obj: ObjectT) -> None:
         key = key_of(obj)
         assumed = self._assumed.get(key)
-        if assumed is not None and not _is_newer(assumed.obj, obj):
+        if assumed is not None and not _is_newer(assumed[0], obj):
             del self._assumed[key]
         self._tell(key)
 

@@ -10,9 +10,8 @@ from typing import Final, TypeVar
 from controller_manager.api.core.claims import CLAIMS, STORAGE, PersistentVolumeClaim
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import CompleteObject, annotations_of, key_of
+from controller_manager.api.meta import CompleteObject, Resource, annotations_of, key_of
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.api.resource import Resource
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.errors import APIError, is_conflict
