@@ -10,7 +10,6 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from controller_manager.api.dynamicresources.v1 import (
     RESOURCE_CLAIMS,
     RESOURCE_SLICES,
-    ResourceClaim,
     ResourceSlice,
 )
 from controller_manager.api.dynamicresources.v1alpha3 import (
@@ -20,13 +19,8 @@ from controller_manager.api.dynamicresources.v1alpha3 import (
 )
 from controller_manager.api.meta import Condition, is_deleting, key_of
 from controller_manager.api.scalars import format_time, parse_time
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import DeleteOptions
-from controller_manager.client.rest.errors import (
-    APIError,
-    NotFound,
-    ProtocolError,
-    TransportError,
-)
 from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome
@@ -43,17 +37,17 @@ class PoolStatusMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         prefix = "resourcepoolstatusrequest_controller"
-        self._processed = Counter(
-            f"{prefix}_requests_processed_total",
+
+        def counter(name: str, text: str) -> Counter:
+            return Counter(f"{prefix}_{name}", text, ["driver_name"], registry=registry)
+
+        self._processed = counter(
+            "requests_processed_total",
             "Number of answers to ResourcePoolStatusRequests, also of failed ones",
-            ["driver_name"],
-            registry=registry,
         )
-        self._errors = Counter(
-            f"{prefix}_request_processing_errors_total",
+        self._errors = counter(
+            "request_processing_errors_total",
             "Number of answers to ResourcePoolStatusRequests that could not be written",
-            ["driver_name"],
-            registry=registry,
         )
         self._seconds = Histogram(
             f"{prefix}_request_processing_duration_seconds",
@@ -79,36 +73,32 @@ _PATIENCE: Final = 24 * 3600.0
 
 _ENDS: Final = ("Complete", "Failed")
 
-
-def _driver_of(obj: ResourceSlice) -> Iterable[str]:
-    return (obj.spec.driver,)
-
-
-def _has_same_driver(old: ResourceSlice, new: ResourceSlice) -> bool:
-    return old.spec.driver == new.spec.driver
+_ERRORS: Final = (errors.APIError, errors.ProtocolError, errors.TransportError)
 
 
 def _asked_driver(request: ResourcePoolStatusRequest) -> Iterable[str]:
     return () if request.status is not None else (request.spec.driver,)
 
 
-def _asks_the_same(
-    old: ResourcePoolStatusRequest, new: ResourcePoolStatusRequest
-) -> bool:
-    return _asked_driver(old) == _asked_driver(new)
-
-
-def _has_same_drivers(old: ResourceClaim, new: ResourceClaim) -> bool:
-    return set(status.drivers_of(old)) == set(status.drivers_of(new))
-
-
-SLICES: Final = Index("driver", _driver_of, _has_same_driver)
+SLICES: Final = Index(
+    "driver",
+    lambda each: (each.spec.driver,),
+    lambda old, new: old.spec.driver == new.spec.driver,
+)
 """Slices by their driver."""
 
-ALLOCATIONS: Final = Index("allocated driver", status.drivers_of, _has_same_drivers)
+ALLOCATIONS: Final = Index(
+    "allocated driver",
+    status.drivers_of,
+    lambda old, new: set(status.drivers_of(old)) == set(status.drivers_of(new)),
+)
 """Claims by the drivers of their allocated devices."""
 
-OPEN: Final = Index("asked driver", _asked_driver, _asks_the_same)
+OPEN: Final = Index(
+    "asked driver",
+    _asked_driver,
+    lambda old, new: _asked_driver(old) == _asked_driver(new),
+)
 """Requests without a response, by their driver."""
 
 
@@ -118,10 +108,7 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
     def _asking(self, found: ResourceSlice) -> Iterable[str]:
         return map(key_of, self._open.by_index(OPEN, found.spec.driver))
 
-    watches = (
-        For(RESOURCE_POOL_STATUS_REQUESTS),
-        Maps(RESOURCE_SLICES, _asking),
-    )
+    watches = (For(RESOURCE_POOL_STATUS_REQUESTS), Maps(RESOURCE_SLICES, _asking))
 
     def __init__(self, context: ControllerContext) -> None:
         self._open = context.lister(RESOURCE_POOL_STATUS_REQUESTS, OPEN)
@@ -138,7 +125,7 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
         try:
             if request.status is None and await self._answer(request):
                 return DONE
-        except (APIError, ProtocolError, TransportError) as error:
+        except _ERRORS as error:
             return Failed(error, requeue_after)
         if requeue_after > 0:
             return Done(requeue_after)
@@ -146,7 +133,7 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
         options = DeleteOptions(
             uid=metadata.uid, resource_version=metadata.resource_version
         )
-        with suppress(NotFound):
+        with suppress(errors.NotFound):
             await self.client.delete(self.resource, "", metadata.name, options)
         return DONE
 
@@ -171,7 +158,7 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
         failed = False
         try:
             await self.client.update_for_metadata(self.resource, answered, "status")
-        except (APIError, ProtocolError, TransportError):
+        except _ERRORS:
             failed = True
             raise
         finally:
