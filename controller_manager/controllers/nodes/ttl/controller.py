@@ -71,9 +71,7 @@ class TTLReconciler(Reconciler[Node]):
         if annotations is not None and annotations.ttl == wanted:
             return DONE
         metadata = {"annotations": {NODE_TTL: wanted}, "uid": node.metadata.uid}
+        where = (metadata_of(NODES), "", node.metadata.name)
         with suppress(NotFound):
-            name = node.metadata.name
-            await self.client.patch(
-                metadata_of(NODES), "", name, {"metadata": metadata}
-            )
+            await self.client.patch(*where, {"metadata": metadata})
         return DONE

@@ -41,11 +41,7 @@ def used_by(pod: Pod) -> Iterable[str]:
     return (group,) if group and pod.status.phase not in TERMINAL_PHASES else ()
 
 
-BY_GROUP: Final = Index(
-    "pod group",
-    used_by,
-    depends_on=_USE,
-)
+BY_GROUP: Final = Index("pod group", used_by, depends_on=_USE)
 """The pods that use a group, by its key."""
 
 USERS: Final = Users(PODS, used_by)
@@ -74,11 +70,7 @@ class PodGroupProtectionReconciler(LiveProtectionReconciler[PodGroup]):
 
     watches = (
         For(POD_GROUPS, when=is_held),
-        Maps(
-            PODS,
-            _held_group,
-            depends_on=_USE,
-        ),
+        Maps(PODS, _held_group, depends_on=_USE),
     )
 
     def __init__(self, context: ControllerContext) -> None:
@@ -97,9 +89,6 @@ class PodGroupProtectionReconciler(LiveProtectionReconciler[PodGroup]):
         found = self._users.by_index(BY_GROUP, key_of(group))
         if not found:
             return False
-        self.logger.v(4).info(
-            "Keeping PodGroup because it is being used",
-            podGroup=key_of(group),
-            pod=key_of(found[0]),
-        )
+        text = "Keeping PodGroup because it is being used"
+        self.logger.v(4).info(text, podGroup=key_of(group), pod=key_of(found[0]))
         return True

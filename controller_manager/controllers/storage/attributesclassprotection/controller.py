@@ -6,10 +6,8 @@ from typing import Final
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.meta import is_deleting
-from controller_manager.api.storage.v1 import (
-    VOLUME_ATTRIBUTES_CLASSES,
-    VolumeAttributesClass,
-)
+from controller_manager.api.storage.v1 import VOLUME_ATTRIBUTES_CLASSES as CLASSES
+from controller_manager.api.storage.v1 import VolumeAttributesClass
 from controller_manager.control.protection import (
     LiveProtectionReconciler,
     Protection,
@@ -55,17 +53,15 @@ def _claims_use_the_same(
     return classes_of_claim(old) == classes_of_claim(new)
 
 
-def _volumes_use_the_same(old: PersistentVolume, new: PersistentVolume) -> bool:
-    if old.raw_spec == new.raw_spec:
-        return True
-    return classes_of_volume(old) == classes_of_volume(new)
-
-
 CLAIMS_BY_CLASS: Final = Index(
     "attributes class", classes_of_claim, _claims_use_the_same
 )
 VOLUMES_BY_CLASS: Final = Index(
-    "attributes class", classes_of_volume, _volumes_use_the_same
+    "attributes class",
+    classes_of_volume,
+    lambda old, new: (
+        old.raw_spec == new.raw_spec or classes_of_volume(old) == classes_of_volume(new)
+    ),
 )
 
 USERS: Final = (
@@ -99,7 +95,7 @@ class AttributesClassProtectionReconciler(
         return filter(self._is_held, classes_of_volume(volume))
 
     watches = (
-        For(VOLUME_ATTRIBUTES_CLASSES, when=needs_work),
+        For(CLASSES, when=needs_work),
         Maps(CLAIMS, _held_of_claim, on=("update", "delete")),
         Maps(PERSISTENT_VOLUMES, _held_of_volume, on=("update", "delete")),
     )
@@ -123,9 +119,7 @@ class AttributesClassProtectionReconciler(
                 self.logger.v(4).info("Keeping VAC because it is being used", VAC=name)
                 return DONE
             await self.check_unused(attributes_class)
-        await PROTECTION.settle(
-            self.client, VOLUME_ATTRIBUTES_CLASSES, attributes_class
-        )
+        await PROTECTION.settle(self.client, CLASSES, attributes_class)
         self.logger.v(3).info(
             "Changed the finalizers of VAC",
             VAC=name,
@@ -134,7 +128,5 @@ class AttributesClassProtectionReconciler(
         return DONE
 
     def _is_seen_in_use(self, name: str) -> bool:
-        return bool(
-            self._volumes.count(VOLUMES_BY_CLASS, name)
-            or self._claims.count(CLAIMS_BY_CLASS, name)
-        )
+        volumes = self._volumes.count(VOLUMES_BY_CLASS, name)
+        return bool(volumes or self._claims.count(CLAIMS_BY_CLASS, name))

@@ -11,11 +11,8 @@ from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.core.claims import (
-    CLAIMS,
-    ClaimCondition,
-    PersistentVolumeClaim,
-)
+from controller_manager.api.core import claims
+from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import with_fields
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
@@ -57,13 +54,12 @@ def marked(
     claim: PersistentVolumeClaim, now: datetime, *, unused: bool
 ) -> PersistentVolumeClaim:
     """Return a claim with a condition that says so; it had another or none."""
-    new = ClaimCondition(
+    pods = "No pods are" if unused else "A pod is"
+    new = claims.ClaimCondition(
         type=UNUSED,
         status="True" if unused else "False",
         reason="NoPodsUsingPVC" if unused else "PodUsingPVC",
-        message="No pods are currently referencing this PVC"
-        if unused
-        else "A pod is currently referencing this PVC",
+        message=f"{pods} currently referencing this PVC",
         last_transition_time=format_time(now),
     )
     old = claim.status.conditions or ()
@@ -124,10 +120,6 @@ def _is_same(cached: KubeObject, stored: KubeObject) -> bool:
     )
 
 
-def _needs_work(claim: PersistentVolumeClaim) -> bool:
-    return not is_settled(claim)
-
-
 class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
     """Keeps deleted claims until no pod uses them.
 
@@ -139,15 +131,14 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
     queue_name = "pvcprotection"
 
     def _released(self, pod: Pod) -> Iterable[str]:
-        return (
-            key_of(claim) for claim in self._deleted_of(pod) if not uses(pod, claim)
-        )
+        found = self._deleted_of(pod)
+        return (key_of(claim) for claim in found if not uses(pod, claim))
 
     def _named(self, pod: Pod) -> Iterable[str]:
         return map(key_of, self._deleted_of(pod))
 
     watches: ClassVar[Sequence[Watch]] = (
-        For(CLAIMS, when=_needs_work),
+        For(CLAIMS, when=lambda claim: not is_settled(claim)),
         Maps(PODS, _released, on=("add", "update"), depends_on=_USE),
         Maps(PODS, _named, on=("delete",)),
     )
@@ -163,11 +154,8 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
         if is_settled(claim):
             return DONE
         if is_deleting(claim) and (user := await self._user_of(claim)) is not None:
-            self.logger.v(2).info(
-                "Keeping PVC because it is being used",
-                PVC=key_of(claim),
-                pod=key_of(user),
-            )
+            text = "Keeping PVC because it is being used"
+            self.logger.v(2).info(text, PVC=key_of(claim), pod=key_of(user))
             return DONE
         return await self._set_finalizers(claim)
 
@@ -208,15 +196,15 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
         )
         return DONE
 
-    def _deleted_of(self, pod: Pod) -> Iterator[PersistentVolumeClaim]:
+    def _claims_of(self, pod: Pod) -> Iterator[PersistentVolumeClaim]:
         for name in claim_names(pod):
             claim = self.objects.get(pod.metadata.namespace, name)
-            if claim is not None and _needs_work(claim) and is_deleting(claim):
+            if claim is not None:
                 yield claim
 
-
-def _needs_sync(claim: PersistentVolumeClaim) -> bool:
-    return is_tracked(claim) or not is_settled(claim)
+    def _deleted_of(self, pod: Pod) -> Iterator[PersistentVolumeClaim]:
+        deleted = filter(is_deleting, self._claims_of(pod))
+        return (claim for claim in deleted if not is_settled(claim))
 
 
 class UnusedClaimReconciler(ClaimProtectionReconciler):
@@ -228,21 +216,19 @@ class UnusedClaimReconciler(ClaimProtectionReconciler):
 
     def _contradicted(self, pod: Pod) -> Iterable[str]:
         """Return the claims of a pod whose condition contradicts the pod."""
+        found = filter(is_tracked, self._claims_of(pod))
         return (
             key_of(claim)
-            for claim in self._tracked_of(pod)
+            for claim in found
             if not is_marked(claim, unused=not refers(pod, claim))
         )
 
     def _left(self, pod: Pod) -> Iterable[str]:
-        return (
-            key_of(claim)
-            for claim in self._tracked_of(pod)
-            if not is_marked(claim, unused=True)
-        )
+        found = filter(is_tracked, self._claims_of(pod))
+        return (key_of(each) for each in found if not is_marked(each, unused=True))
 
     watches: ClassVar[Sequence[Watch]] = (
-        For(CLAIMS, when=_needs_sync),
+        For(CLAIMS, when=lambda claim: is_tracked(claim) or not is_settled(claim)),
         *ClaimProtectionReconciler.watches[1:],
         Maps(PODS, _contradicted, on=("add", "update"), depends_on=_USE_AND_END),
         Maps(PODS, _left, on=("delete",)),
@@ -285,12 +271,6 @@ class UnusedClaimReconciler(ClaimProtectionReconciler):
             found = await self._listed_user_of(claim, self._live_referrers)
             unused = found is None
         return None if is_marked(claim, unused=unused) else unused
-
-    def _tracked_of(self, pod: Pod) -> Iterator[PersistentVolumeClaim]:
-        for name in claim_names(pod):
-            claim = self.objects.get(pod.metadata.namespace, name)
-            if claim is not None and is_tracked(claim):
-                yield claim
 
 
 def init_claim_protection(context: ControllerContext) -> Workers:

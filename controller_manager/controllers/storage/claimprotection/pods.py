@@ -80,15 +80,9 @@ class LivePods:
     def __init__(
         self, context: ControllerContext, waiting: Waiting, find: Find = user_among
     ) -> None:
-        """Take the context of a controller that watches pods.
-
-        `find` returns a pod that uses a claim.
-        """
         self._context = context
         self._find = find
-        self._lists: SharedLists[dict[str, list[Pod]]] = SharedLists(
-            waiting, context.clock
-        )
+        self._lists = SharedLists[dict[str, list[Pod]]](waiting, context.clock)
 
     def forget(self) -> None:
         """Drop the pods of the last lists."""

@@ -8,25 +8,11 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter
 
+from controller_manager.api import meta
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, ClaimTemplate, Pod, PodVolume
-from controller_manager.api.meta import (
-    KubeObject,
-    ObjectMeta,
-    controller_reference,
-    is_controlled_by,
-    is_deleting,
-    key_of,
-)
 from controller_manager.client.events.recorder import WARNING
-from controller_manager.client.rest.errors import (
-    AlreadyExists,
-    APIError,
-    NotFound,
-    ProtocolError,
-    TransportError,
-    is_namespace_terminating,
-)
+from controller_manager.client.rest import errors
 from controller_manager.control.pod_indexes import PODS_BY_CLAIM, claim_name
 from controller_manager.informers.changes import DependsOn
 from controller_manager.runtime.context import ControllerContext
@@ -44,13 +30,12 @@ def ephemeral_volumes(pod: Pod) -> Iterator[PodVolume]:
     return (each for each in pod.spec.volumes or () if each.ephemeral is not None)
 
 
-def conflict(pod: KubeObject, claim: KubeObject) -> str:
+def conflict(pod: meta.KubeObject, claim: meta.KubeObject) -> str:
     """Return why the pod does not own a claim, "" if it does (VolumeIsForPod)."""
-    if is_controlled_by(claim, pod):
+    if meta.is_controlled_by(claim, pod):
         return ""
-    return (
-        f"PVC {key_of(claim)} was not created for pod {key_of(pod)} (pod is not owner)"
-    )
+    found, owner = meta.key_of(claim), meta.key_of(pod)
+    return f"PVC {found} was not created for pod {owner} (pod is not owner)"
 
 
 def claim_of(pod: Pod, volume: PodVolume) -> PersistentVolumeClaim:
@@ -60,12 +45,12 @@ def claim_of(pod: Pod, volume: PodVolume) -> PersistentVolumeClaim:
     """
     source = volume.ephemeral
     template = (source and source.volume_claim_template) or _EMPTY
-    metadata = ObjectMeta(
+    metadata = meta.ObjectMeta(
         name=claim_name(pod, volume),
         namespace=pod.metadata.namespace,
         labels=template.metadata.labels,
         annotations=template.metadata.annotations,
-        owner_references=(controller_reference(pod, "v1", "Pod"),),
+        owner_references=(meta.controller_reference(pod, "v1", "Pod"),),
     )
     return PersistentVolumeClaim(metadata=metadata, raw_spec=template.spec)
 
@@ -89,11 +74,7 @@ class EphemeralVolumeMetrics:
 
 def needs_claims(pod: Pod) -> bool:
     """Tell whether a pod needs claims; a pod that is being deleted needs none."""
-    return not is_deleting(pod) and any(ephemeral_volumes(pod))
-
-
-def _never(_: Pod, __: Pod) -> bool:
-    return False
+    return not meta.is_deleting(pod) and any(ephemeral_volumes(pod))
 
 
 class EphemeralVolumeReconciler(Reconciler[Pod]):
@@ -105,12 +86,17 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
 
     queue_name = "ephemeral_volume"
 
-    def _pods_of(self, claim: KubeObject) -> Iterable[str]:
-        found = self._pods.by_index(PODS_BY_CLAIM, key_of(claim))
-        return map(key_of, filter(needs_claims, found))
+    def _pods_of(self, claim: meta.KubeObject) -> Iterable[str]:
+        found = self._pods.by_index(PODS_BY_CLAIM, meta.key_of(claim))
+        return map(meta.key_of, filter(needs_claims, found))
 
     watches = (
-        For(PODS, when=needs_claims, when_changed=_never, depends_on=DependsOn()),
+        For(
+            PODS,
+            when=needs_claims,
+            when_changed=lambda *_: False,
+            depends_on=DependsOn(),
+        ),
         Maps(CLAIMS, _pods_of, on=("delete",)),
     )
 
@@ -122,7 +108,7 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
 
     async def reconcile(self, pod: Pod) -> Outcome:
         """Create the claims that the pod lacks, up to the first failure."""
-        if not is_deleting(pod):
+        if not meta.is_deleting(pod):
             for volume in ephemeral_volumes(pod):
                 await self._ensure_claim(pod, volume)
         return DONE
@@ -133,16 +119,20 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
         A namespace that is being deleted accepts no claims. Its pods are deleted, too.
         """
         namespace, name = pod.metadata.namespace, claim_name(pod, volume)
-        claim: KubeObject | None = self.lister(CLAIMS).get(namespace, name)
+        claim: meta.KubeObject | None = self.lister(CLAIMS).get(namespace, name)
         if claim is None:
             self._metrics.created.inc()
             try:
                 claim = await self.client.create(CLAIMS, claim_of(pod, volume))
-            except (APIError, TransportError, ProtocolError) as error:
+            except (
+                errors.APIError,
+                errors.TransportError,
+                errors.ProtocolError,
+            ) as error:
                 self._metrics.failed.inc()
-                if is_namespace_terminating(error):
+                if errors.is_namespace_terminating(error):
                     return
-                if isinstance(error, AlreadyExists):
+                if isinstance(error, errors.AlreadyExists):
                     claim = await self._stored(namespace, name)
                 if claim is None:
                     problem = f"create PVC {name}: {error}"
@@ -150,14 +140,14 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
         if problem := conflict(pod, claim):
             raise self._failed(pod, volume, problem)
 
-    async def _stored(self, namespace: str, name: str) -> KubeObject | None:
+    async def _stored(self, namespace: str, name: str) -> meta.KubeObject | None:
         """Read a claim that the cache does not show yet."""
         try:
             return await self.client.get(CLAIMS, namespace, name)
-        except NotFound:
+        except errors.NotFound:
             return None
 
     def _failed(self, pod: Pod, volume: PodVolume, problem: str) -> SyncError:
         problem = f"ephemeral volume {volume.name}: {problem}"
         self.recorder.event(PODS, pod, WARNING, "FailedBinding", problem)
-        return SyncError(f"pod {key_of(pod)}, {problem}")
+        return SyncError(f"pod {meta.key_of(pod)}, {problem}")

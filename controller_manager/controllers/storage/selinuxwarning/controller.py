@@ -22,16 +22,8 @@ from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
+from . import volumes
 from .conflicts import Conflict, VolumeUses
-from .volumes import (
-    ALONE,
-    Use,
-    Volume,
-    mounted_labels,
-    shared_inline_volume,
-    shared_volume,
-    use_of,
-)
 
 
 class SELinuxWarningMetrics(Collector):
@@ -136,10 +128,10 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
         """Drop the volumes of a pod that is gone."""
         self._uses.forget(key)
 
-    def _uses_of(self, pod: Pod) -> dict[Volume, Use]:
+    def _uses_of(self, pod: Pod) -> dict[volumes.Volume, volumes.Use]:
         sources = {each.name: each for each in pod.spec.volumes or ()}
-        found: dict[Volume, Use] = {}
-        for name, labels in mounted_labels(pod).items():
+        found: dict[volumes.Volume, volumes.Use] = {}
+        for name, labels in volumes.mounted_labels(pod).items():
             # A cache leaves out the volumes that no controller looks at.
             source = sources.get(name, PodVolume(name=name))
             volume = self._volume_of(pod, source)
@@ -147,9 +139,9 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
                 continue
             if len(labels) > 1:
                 self._tell_of_two_labels(pod, name)
-            elif volume != ALONE:
+            elif volume != volumes.ALONE:
                 mounts = self._mounts_labels(volume)
-                use = use_of(pod, next(iter(labels), ""), mounts_label=mounts)
+                use = volumes.use_of(pod, next(iter(labels), ""), mounts_label=mounts)
                 found[volume] = use
         return found
 
@@ -160,20 +152,20 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
         )
         self.recorder.event(PODS, pod, WARNING, "MultipleSELinuxLabels", message)
 
-    def _mounts_labels(self, volume: Volume) -> bool:
+    def _mounts_labels(self, volume: volumes.Volume) -> bool:
         name, _ = volume
         if not name:
             return True
         driver = self.lister(CSI_DRIVERS).get("", name)
         return driver is not None and bool(driver.spec.se_linux_mount)
 
-    def _volume_of(self, pod: Pod, volume: PodVolume) -> Volume | None:
+    def _volume_of(self, pod: Pod, volume: PodVolume) -> volumes.Volume | None:
         """Return the volume of a pod's entry, `None` if the caches do not show it."""
         try:
             if name := claim_name(pod, volume):
                 bound = self._bound_to(pod, volume, name)
-                return None if bound is None else shared_volume(bound)
-            return shared_inline_volume(volume, pod.metadata.namespace)
+                return None if bound is None else volumes.shared_volume(bound)
+            return volumes.shared_inline_volume(volume, pod.metadata.namespace)
         except UntranslatableError as error:
             self.logger.v(4).info("Skipping a volume", pod=key_of(pod), reason=error)
             return None

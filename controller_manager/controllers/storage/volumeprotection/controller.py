@@ -2,11 +2,8 @@
 
 from typing import Final
 
-from controller_manager.api.core.volumes import (
-    BOUND,
-    PERSISTENT_VOLUMES,
-    PersistentVolume,
-)
+from controller_manager.api.core import volumes
+from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.meta import is_deleting
 from controller_manager.control.protection import Protection
 from controller_manager.runtime.outcome import DONE, Outcome
@@ -28,7 +25,7 @@ def is_used(volume: PersistentVolume) -> bool:
 
     The binder writes this phase before the claim names the volume.
     """
-    return volume.status.phase == BOUND
+    return volume.status.phase == volumes.BOUND
 
 
 class VolumeProtectionReconciler(Reconciler[PersistentVolume]):
