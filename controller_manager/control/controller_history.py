@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, ControllerRevision
 from controller_manager.api.core.pod_templates import (
@@ -214,13 +214,6 @@ MOST_COLLISIONS: Final = 16
 """After so many names in use, the creation fails and is retried."""
 
 
-class Created(Struct, frozen=True):
-    """The revision that holds the wanted data, and the number of collisions."""
-
-    revision: ControllerRevision
-    collision_count: int
-
-
 class Collision(Exception):
     """A revision with other data has the name of the one to create."""
 
@@ -377,8 +370,8 @@ class History(Generic[OwnerT]):
 
     async def create_renamed(
         self, revision: ControllerRevision, owner: OwnerT, collision_count: int
-    ) -> Created:
-        """Store a revision; try other names while its name is in use.
+    ) -> tuple[ControllerRevision, int]:
+        """Store a revision, under other names while its name is in use; count them.
 
         The name is made from the hash of the data and the count, which begins with that
         of the owner's status; the label with the hash does not change. Raises Collision
@@ -391,7 +384,7 @@ class History(Generic[OwnerT]):
             metadata = msgspec.structs.replace(revision.metadata, name=name)
             renamed = msgspec.structs.replace(revision, metadata=metadata)
             try:
-                return Created(await self.create(renamed, owner), collision_count)
+                return await self.create(renamed, owner), collision_count
             except Collision:
                 if collision_count == last:
                     raise

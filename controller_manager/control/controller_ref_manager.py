@@ -1,6 +1,6 @@
 """Adopts and releases the dependents of an owner (controller_ref_manager.go)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -66,12 +66,12 @@ class Claimer(Generic[OwnerT, DependentT]):
     ) -> list[DependentT]:
         """Return those objects that the owner controls from now on."""
         # Tries all objects before it raises the gravest failure.
-        attempt = _Attempt(self, owner, selector)
         claimed: list[DependentT] = []
         failures: list[Exception] = []
+        check_once = self._check_once(owner)
         for obj in objects:
             try:
-                mine = await attempt.claim(obj)
+                mine = await self._claim(owner, selector, obj, check_once)
             except Exception as error:  # noqa: BLE001 - raised below
                 failures.append(error)
                 continue
@@ -80,6 +80,44 @@ class Claimer(Generic[OwnerT, DependentT]):
         if failure := gravest(failures):
             raise failure
         return claimed
+
+    async def _claim(
+        self,
+        owner: OwnerT,
+        selector: Selector,
+        obj: DependentT,
+        check_once: Callable[[], Awaitable[None]],
+    ) -> DependentT | None:
+        reference, matches = controller_of(obj), selector.matches(labels_of(obj))
+        if reference is not None:
+            if reference.uid != owner.metadata.uid:
+                return None
+            if not matches and not is_deleting(owner):
+                await self.release(owner, obj)
+            return obj if matches else None
+        if not matches or is_deleting(owner) or is_deleting(obj):
+            return None
+        if obj.metadata.namespace != owner.metadata.namespace:
+            return None
+        await check_once()
+        return await self.adopt(owner, obj)
+
+    def _check_once(self, owner: OwnerT) -> Callable[[], Awaitable[None]]:
+        """Return `recheck` for the owner, which is asked for at most once."""
+        outcome: list[Exception | None] = []
+
+        async def check() -> None:
+            if not outcome:
+                try:
+                    await self.recheck(owner)
+                except Exception as error:  # noqa: BLE001 - raised below
+                    outcome.append(error)
+                else:
+                    outcome.append(None)
+            if (refusal := outcome[0]) is not None:
+                raise refusal
+
+        return check
 
     async def adopt(self, owner: OwnerT, obj: DependentT) -> DependentT | None:
         """Make `owner` the controller of `obj`; `None` if the object is gone."""
@@ -132,48 +170,3 @@ class Claimer(Generic[OwnerT, DependentT]):
         if is_deleting(fresh):
             msg = f"{what} has just been deleted at {fresh.metadata.deletion_timestamp}"
             raise AdoptionRefused(msg)
-
-
-class _Attempt(Generic[OwnerT, DependentT]):
-    """One call of `Claimer.claim`; reads the owner again at most once."""
-
-    def __init__(
-        self, claimer: Claimer[OwnerT, DependentT], owner: OwnerT, selector: Selector
-    ) -> None:
-        self._claimer = claimer
-        self._owner = owner
-        self._selector = selector
-        self._checked = False
-        self._refusal: Exception | None = None
-
-    async def claim(self, obj: DependentT) -> DependentT | None:
-        reference = controller_of(obj)
-        matches = self._selector.matches(labels_of(obj))
-        if reference is None:
-            return await self._adopt(obj) if matches else None
-        if reference.uid != self._owner.metadata.uid:
-            return None
-        if matches:
-            return obj
-        if not is_deleting(self._owner):
-            await self._claimer.release(self._owner, obj)
-        return None
-
-    async def _adopt(self, obj: DependentT) -> DependentT | None:
-        if is_deleting(self._owner) or is_deleting(obj):
-            return None
-        if obj.metadata.namespace != self._owner.metadata.namespace:
-            return None
-        await self._check_once()
-        return await self._claimer.adopt(self._owner, obj)
-
-    async def _check_once(self) -> None:
-        if not self._checked:
-            self._checked = True
-            try:
-                await self._claimer.recheck(self._owner)
-            except Exception as error:
-                self._refusal = error
-                raise
-        elif self._refusal is not None:
-            raise self._refusal

@@ -133,15 +133,11 @@ class PodControl:
             pod = await self._client.create_json(resource, namespace, body)
         except (APIError, TransportError) as error:
             if not is_namespace_terminating(error):
-                self._warn(owner, "FailedCreate", f"Error creating: {error}")
+                message = f"Error creating: {error}"
+                self._record(owner, WARNING, "FailedCreate", message)
             raise
-        self._recorder.event(
-            self._owner_resource,
-            owner,
-            NORMAL,
-            "SuccessfulCreate",
-            f"Created pod: {pod.metadata.name}",
-        )
+        message = f"Created pod: {pod.metadata.name}"
+        self._record(owner, NORMAL, "SuccessfulCreate", message)
         return pod
 
     async def delete(self, owner: KubeObject, pod: Pod) -> None:
@@ -153,15 +149,10 @@ class PodControl:
         except NotFound:
             raise
         except (APIError, TransportError) as error:
-            self._warn(owner, "FailedDelete", f"Error deleting: {error}")
+            message = f"Error deleting: {error}"
+            self._record(owner, WARNING, "FailedDelete", message)
             raise
-        self._recorder.event(
-            self._owner_resource,
-            owner,
-            NORMAL,
-            "SuccessfulDelete",
-            f"Deleted pod: {name}",
-        )
+        self._record(owner, NORMAL, "SuccessfulDelete", f"Deleted pod: {name}")
 
-    def _warn(self, owner: KubeObject, reason: str, message: str) -> None:
-        self._recorder.event(self._owner_resource, owner, WARNING, reason, message)
+    def _record(self, owner: KubeObject, kind: str, reason: str, message: str) -> None:
+        self._recorder.event(self._owner_resource, owner, kind, reason, message)

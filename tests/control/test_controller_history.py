@@ -302,9 +302,9 @@ async def test_a_collision_is_counted_and_gives_another_name(cluster: Cluster) -
         taken = data_hash(data, count)
         await writer.create(writer.new(owner, Raw(b"{}"), 1, taken, {}), owner)
     revision = writer.new(owner, data, 2, data_hash(data, 0), {"hash": "h"})
-    created = await writer.create_renamed(revision, owner, 0)
-    metadata = created.revision.metadata
-    assert (created.collision_count, metadata.name, metadata.labels) == (
+    created, collisions = await writer.create_renamed(revision, owner, 0)
+    metadata = created.metadata
+    assert (collisions, metadata.name, metadata.labels) == (
         2,
         f"web-{data_hash(data, 2)}",
         {"hash": "h"},

@@ -39,7 +39,7 @@ from controller_manager.control.pod_control import (
 from controller_manager.control.pod_owner import PodOwnerReconciler
 from controller_manager.informers.store import BY_CONTROLLER
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Done, Outcome, failure_of
+from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome, failure_of
 
 from .ranking import age_ratios, choose_pods_to_delete
 from .status import OwnerStatus, calculate_status, differs_in_substance
@@ -53,23 +53,18 @@ def burst(active: int, wanted: int) -> int:
     return max(-BURST_REPLICAS, min(wanted - active, BURST_REPLICAS))
 
 
-_AGE_RATIO: Final = (0.25, 0.5, 1, 2, 4, 8)
-
-
 class ReplicaSetMetrics:
     """The ``replicaset_controller_*`` metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         self.age_ratio = Histogram(
             "replicaset_controller_sorting_deletion_age_ratio",
             "Ratio of a deleted pod's age to that of the youngest ready pod",
-            buckets=_AGE_RATIO,
+            buckets=(0.25, 0.5, 1, 2, 4, 8),
             registry=registry,
         )
-        self.stale_syncs = StaleSyncs(
-            registry, "replicaset_controller", REPLICASETS, PODS
-        )
+        watched = REPLICASETS, PODS
+        self.stale_syncs = StaleSyncs(registry, "replicaset_controller", *watched)
 
 
 OwnerT = TypeVar("OwnerT", ReplicaSet, ReplicationController)
@@ -142,21 +137,11 @@ class ReplicasReconciler(PodOwnerReconciler[OwnerT]):
         min_ready_seconds = owner.spec.min_ready_seconds
         waits = (next_availability(active, min_ready_seconds, now), allowed.seconds)
         next_change = min((each for each in waits if each is not None), default=None)
-        ending = self._end(owner, status, failure, acted=acted)
-        failed = await failure_of(ending, next_change)
-        return failed or Done(self._requeue_after(key, next_change))
-
-    async def _end(
-        self,
-        owner: OwnerT,
-        status: OwnerStatus,
-        failure: Exception | None,
-        *,
-        acted: bool,
-    ) -> None:
-        await self._report(owner, status, acted=acted and failure is None)
-        if failure is not None:
-            raise failure
+        report = self._report(owner, status, acted=acted and failure is None)
+        unreported = await failure_of(report, next_change)
+        if unreported is not None or failure is None:
+            return unreported or Done(self._requeue_after(key, next_change))
+        return Failed(failure, next_change)
 
     def _usable_selector(self, owner: OwnerT) -> Selector | None:
         try:
@@ -171,13 +156,8 @@ class ReplicasReconciler(PodOwnerReconciler[OwnerT]):
                 problem = "the selector does not match the labels of the pod template"
             else:
                 return selector
-        self.recorder.event(
-            self.resource,
-            owner,
-            WARNING,
-            "InvalidSelector",
-            f"This {self.noun} cannot be processed: {problem}",
-        )
+        message = f"This {self.noun} cannot be processed: {problem}"
+        self.recorder.event(self.resource, owner, WARNING, "InvalidSelector", message)
         return None
 
     async def _claim(
@@ -203,9 +183,8 @@ class ReplicasReconciler(PodOwnerReconciler[OwnerT]):
 
     async def _create(self, key: str, owner: OwnerT, count: int) -> Exception | None:
         self.logger.v(2).info("Too few replicas", creating=count)
-        reference = controller_reference(
-            owner, self.resource.api_version, self.resource.kind
-        )
+        api_version, kind = self.resource.api_version, self.resource.kind
+        reference = controller_reference(owner, api_version, kind)
         body = pod_from_template(owner.spec.template, owner, reference)
 
         async def create() -> None:

@@ -182,24 +182,15 @@ def _magnitude(now: datetime, since: datetime) -> int:
 
 def most_restarts(pod: Pod) -> tuple[int, int]:
     """Return the restarts of the container, and of the sidecar, with the most."""
-    regular = max(
-        (status.restart_count for status in pod.status.container_statuses or ()),
-        default=0,
+    regular = (each.restart_count for each in pod.status.container_statuses or ())
+    init_containers = pod.spec.init_containers or ()
+    sidecars = {x.name for x in init_containers if x.restart_policy == "Always"}
+    of_sidecars = (
+        each.restart_count
+        for each in pod.status.init_container_statuses or ()
+        if each.name in sidecars
     )
-    sidecars = {
-        container.name
-        for container in pod.spec.init_containers or ()
-        if container.restart_policy == "Always"
-    }
-    sidecar = max(
-        (
-            status.restart_count
-            for status in pod.status.init_container_statuses or ()
-            if status.name in sidecars
-        ),
-        default=0,
-    )
-    return regular, sidecar
+    return max(regular, default=0), max(of_sidecars, default=0)
 
 
 def age_ratios(

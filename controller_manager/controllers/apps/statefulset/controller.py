@@ -308,8 +308,9 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
                 hash_text,
                 labels,
             )
-            created = await self._history.create_renamed(new, stateful_set, collisions)
-            update, collisions = created.revision, created.collision_count
+            update, collisions = await self._history.create_renamed(
+                new, stateful_set, collisions
+            )
         else:
             self._history.has_current(stateful_set)
             update = found
