@@ -59,8 +59,7 @@ DRIVERS: Final[Mapping[str, str]] = dict(
 class CSIVolume(Struct, frozen=True):
     """A volume of a CSI driver: its handle, its access modes, its attributes.
 
-    `name` is that of a persistent volume. It is made up for a volume that a pod defines
-    itself, and appears in events only.
+    `name` appears in events; it is made up for a volume that a pod defines itself.
     """
 
     name: str
@@ -104,7 +103,7 @@ def plugin_of(spec: VolumeSpec) -> Plugin | None:
 
 
 def csi_volume(volume: PersistentVolume) -> CSIVolume | None:
-    """Return a persistent volume as its CSI driver sees it, `None` if it has none.
+    """Return a persistent volume as its CSI driver sees it, `None` without one.
 
     Raises UntranslatableError if an in-tree source names no volume of the driver.
     """
@@ -135,10 +134,9 @@ def csi_volume(volume: PersistentVolume) -> CSIVolume | None:
 
 
 def inline_csi_volume(volume: PodVolume, namespace: str) -> CSIVolume | None:
-    """Return a volume that a pod of `namespace` defines itself as its driver sees it.
+    """Return a pod's own volume as its CSI driver sees it, `None` without one.
 
-    `None` for a volume whose plugin was not replaced. Raises UntranslatableError if the
-    source names no volume of the driver.
+    Raises UntranslatableError if the source names no volume of the driver.
     """
     found = _source_of(volume)
     if found is None:
@@ -307,10 +305,7 @@ def _region_of(zones: Iterable[str]) -> str:
 
 
 def _gce_modes(modes: tuple[str, ...]) -> tuple[str, ...]:
-    """Return access modes that the driver knows; the plugin took any, and ignored them.
-
-    Upstream: backwardCompatibleAccessModes.
-    """
+    """Return access modes that the driver knows (backwardCompatibleAccessModes)."""
     if not modes:
         return ()
     return (READ_ONLY_MANY,) if set(modes) == {READ_ONLY_MANY} else (READ_WRITE_ONCE,)

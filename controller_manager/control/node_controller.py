@@ -1,7 +1,6 @@
 """The service account that the controllers of nodes and of their taints share.
 
-Upstream: ``system:controller:node-controller`` of the bootstrap policy; the
-taint-eviction-controller was a part of the node controller once.
+Upstream: ``system:controller:node-controller`` of the bootstrap policy.
 """
 
 from typing import Final

@@ -18,10 +18,9 @@ _SECONDS: Final = (0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240)
 
 
 class PodEvictor:
-    """Sets the condition DisruptionTarget of a pod, and then deletes the pod.
+    """Sets the condition DisruptionTarget of a pod, and deletes the pod, by its uid.
 
-    The uid is a precondition of both: a later pod of the same name stays. Upstream:
-    addConditionAndDeletePod of tainteviction and of devicetainteviction.
+    Upstream: addConditionAndDeletePod of tainteviction and of devicetainteviction.
     """
 
     def __init__(
@@ -32,11 +31,7 @@ class PodEvictor:
         *,
         observes_generation: bool,
     ) -> None:
-        """Take the client and the clock, and the texts of the condition.
-
-        `observes_generation` says whether the condition has an observedGeneration.
-        Upstream: that of taint eviction has one, that of device taint eviction none.
-        """
+        """Take the texts of the condition, and whether it has an observedGeneration."""
         self._client = context.client
         self._clock = context.clock
         self._reason = reason
@@ -55,8 +50,7 @@ class PodEvictor:
         """Evict a pod; tell whether this call deleted it: it may be gone already.
 
         `is_same` gets the pod as it is stored, once it is marked. Raises SyncError if
-        it says that the pod is not as the caller decided on any more, and Conflict if
-        another pod has its name now.
+        it returns False, and Conflict if another pod has the name now.
         """
         metadata = pod.metadata
         where = (metadata.namespace, metadata.name)
@@ -92,10 +86,7 @@ class PodEvictor:
 
 
 class EvictionMetrics:
-    """The metrics of a controller that evicts pods because of taints.
-
-    A subclass for each controller has the beginning of their names.
-    """
+    """The metrics of a controller that evicts pods; a subclass has their prefix."""
 
     prefix: ClassVar[str]
 

@@ -2,8 +2,7 @@
 
 Before it is removed, the possible users are listed from the API server: a cache may not
 show yet that one of them has begun to use the object. Upstream:
-pkg/controller/util/protectionutil, and addFinalizer and removeFinalizer of each
-protection controller.
+pkg/controller/util/protectionutil.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable
@@ -35,24 +34,15 @@ FoundT = TypeVar("FoundT")
 LONGEST_USE: Final = 5.0
 """Seconds after the end of a list in which its result may be used.
 
-This is enough for all objects that are deleted at the same time, also if the list
-itself takes longer. After a stalled watch, or a pause of the process, no finalizer is
-removed because of an old list.
+After a stalled watch, or a pause of the process, no old list removes a finalizer.
 """
 
 Waiting = Callable[[str], Iterable[KubeObject]]
-"""Returns the cached objects of a namespace that wait for their finalizer's removal.
-
-For cluster-scoped objects the namespace is "".
-"""
+"""Returns the cached objects of a namespace, or of all (""), that wait for removal."""
 
 
 class Protection:
-    """The finalizer of one kind of object.
-
-    An object gets the finalizer when it is created. While it is being deleted, it loses
-    the finalizer once nothing uses it; the caller finds that out.
-    """
+    """The finalizer of one kind of object, from its creation until nothing uses it."""
 
     def __init__(self, finalizer: str) -> None:
         self.finalizer = finalizer
@@ -75,11 +65,7 @@ class Protection:
         return self.finalizer in (obj.metadata.finalizers or ())
 
     def is_settled(self, obj: KubeObject) -> bool:
-        """Tell whether an object needs no change of its finalizer, used or not.
-
-        That is an object that is not being deleted and has the finalizer, or one that
-        is being deleted and has it no more.
-        """
+        """Tell whether an object needs no change of its finalizer, used or not."""
         return is_deleting(obj) != self.protects(obj)
 
     def finalizers_of(self, obj: KubeObject) -> tuple[str, ...]:
@@ -92,11 +78,10 @@ class Protection:
     async def settle(
         self, client: Client, resource: Resource[CompleteT], obj: CompleteT
     ) -> None:
-        """Give an object its finalizer, or take it from a deleted one.
+        """Give an object its finalizer, or take it from a deleted one that is not used.
 
-        The caller knows that nothing uses a deleted object. An object that is gone
-        needs nothing. Raises Conflict if the stored object is not the same any more
-        as `obj`: then it may be used.
+        Raises Conflict if the stored object is not the same any more as `obj`: then it
+        may be used.
         """
         metadata = replace(obj.metadata, finalizers=self.finalizers_of(obj) or None)
         try:
@@ -116,8 +101,7 @@ class Users(NamedTuple):
 class SharedLists(Generic[FoundT]):
     """The result of the last list of each namespace, for the objects that it serves.
 
-    The queue takes turns among namespaces, so the lists of several are kept. A list is
-    dropped once no object of its namespace waits any more. It serves for `LONGEST_USE`.
+    A list is dropped once no object of its namespace waits. It serves `LONGEST_USE`.
     """
 
     def __init__(self, waiting: Waiting, clock: Clock) -> None:
@@ -140,10 +124,7 @@ class SharedLists(Generic[FoundT]):
         return found if is_served else None
 
     def keep(self, namespace: str, served: frozenset[str], found: FoundT) -> None:
-        """Keep the result of a list that has just ended; drop those no longer needed.
-
-        No object waits for these.
-        """
+        """Keep the result of a list that has just ended; drop those not needed."""
         for each in list(self._found):
             if not any(True for _ in self._waiting(each)):
                 del self._found[each]
@@ -159,10 +140,8 @@ class LiveUse:
     """The objects in use, by lists of the possible users in their namespace.
 
     The lists serve all objects of a namespace whose deletion the cache showed when the
-    lists began: an object that is being deleted gets no new users. The versions of an
-    object and of a list of other objects say nothing about that, because each resource
-    may be in an etcd of its own (``--etcd-servers-overrides``). The lists serve for
-    `LONGEST_USE`. For cluster-scoped objects the users of all namespaces are listed.
+    lists began: an object that is being deleted gets no new users. Versions of two
+    resources cannot be compared: each may be in an etcd of its own.
     """
 
     def __init__(
@@ -177,11 +156,7 @@ class LiveUse:
         self._lists.forget()
 
     async def is_used(self, obj: KubeObject) -> bool:
-        """Tell whether something uses an object that is being deleted.
-
-        Raises SyncError if the API server answers with lists that are older than the
-        caches.
-        """
+        """Tell whether something uses a deleted object; SyncError for an old list."""
         key, known = key_of(obj), self._lists.found_for(obj)
         if known is not None and key not in known:
             return False
@@ -204,8 +179,8 @@ async def listed(
 ) -> AsyncGenerator[ObjectT, None]:
     """Yield the objects of a namespace, or of all (""), as the API server has them.
 
-    The controller watches the resource. Raises SyncError at the end if the list is
-    older than the cache, as one from a cache of a proxy may be.
+    Raises SyncError at the end if the list is older than the cache of the controller,
+    as one from a cache of a proxy may be.
     """
     cached = context.informers.informer(resource).resource_version
     version = ""
@@ -219,11 +194,7 @@ async def listed(
 
 
 class LiveProtectionReconciler(Reconciler[CompleteT]):
-    """Has the lists of the users of deleted objects.
-
-    A subclass watches the resources of its `users`. Upstream: the protection
-    controllers of volume attributes classes and of pod groups.
-    """
+    """Has the lists of the users of deleted objects; a subclass watches its `users`."""
 
     protection: ClassVar[Protection]
     """The finalizer."""
@@ -240,8 +211,7 @@ class LiveProtectionReconciler(Reconciler[CompleteT]):
     async def check_unused(self, obj: CompleteT) -> None:
         """Raise SyncError if the API server shows that a deleted object is in use.
 
-        No cache shows the use then, and the change that ends it may be over before a
-        cache shows it. So the key must be retried.
+        No cache shows the use, nor perhaps its end. So the key must be retried.
         """
         is_used = await self._live.is_used(obj)
         if not len(self.queue):

@@ -30,8 +30,7 @@ def tolerates(
 ) -> bool:
     """Tell whether one toleration tolerates one taint (ToleratesTaint).
 
-    An empty key or effect of the toleration fits every taint. `compares_numbers`
-    enables the operators Lt and Gt (the gate TaintTolerationComparisonOperators).
+    `compares_numbers` enables Lt and Gt (the gate TaintTolerationComparisonOperators).
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False
@@ -65,10 +64,7 @@ def untolerated(
     *,
     compares_numbers: bool = False,
 ) -> Taint | None:
-    """Return the first taint of these effects that no toleration tolerates.
-
-    `None` if all are tolerated (FindMatchingUntoleratedTaint).
-    """
+    """Return the first taint not tolerated (FindMatchingUntoleratedTaint)."""
     for taint in taints or ():
         if taint.effect in effects and not any(
             tolerates(each, taint, compares_numbers=compares_numbers)
@@ -108,8 +104,7 @@ class _Term(Struct, frozen=True):
 class RequiredNodes(Struct, frozen=True):
     """The nodes that a pod requires by its node selector and node affinity.
 
-    Every label of the selector must match, and one term of the affinity. If `terms` is
-    `None`, only the selector counts. An empty tuple of terms matches no node.
+    `None` terms do not count; an empty tuple of terms matches no node.
     """
 
     selector: Selector
@@ -131,8 +126,7 @@ def required_nodes(
 ) -> RequiredNodes:
     """Return the requirements of a pod's spec, compiled (GetRequiredNodeAffinity).
 
-    A term that the API server should have refused matches no node, and neither does a
-    term without requirements.
+    A term matches no node if it is empty, or invalid.
     """
     selector = Selector(exact=tuple((node_selector or {}).items()))
     node_affinity = affinity.node_affinity if affinity is not None else None

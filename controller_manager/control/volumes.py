@@ -11,10 +11,7 @@ FC: Final = "kubernetes.io/fc"
 
 
 def disk_name(iscsi: ISCSISource | None, fc: FCSource | None) -> str:
-    """Return the unique name of a disk behind iSCSI or Fibre Channel.
-
-    The name is empty without a source, and for a source that identifies no disk.
-    """
+    """Return the unique name of an iSCSI or Fibre Channel disk, "" if none is named."""
     if iscsi is not None:
         return f"{ISCSI}/{iscsi.target_portal}:{iscsi.iqn}:{iscsi.lun}"
     if fc is None:

@@ -1,8 +1,6 @@
 """When and why the taints of devices evict the pods that use them.
 
-Pure functions compute the times (claimEvictionTime and podEvictionTime of
-pkg/controller/devicetainteviction); the devices of pods and the taints of devices come
-from the caches.
+Upstream: claimEvictionTime and podEvictionTime of pkg/controller/devicetainteviction.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -124,8 +122,7 @@ def reasons_of(
 ) -> Iterator[Reason]:
     """Yield the taints of a device that its claim does not tolerate for ever.
 
-    The time counts from the taint's timeAdded, which the API server sets. Without it,
-    it would count from `now`.
+    The time counts from the taint's timeAdded, without it from `now`.
     """
     for origin, taint in taints:
         seconds = _tolerated(allocated.tolerations or (), taint)
@@ -137,10 +134,7 @@ def reasons_of(
 def _tolerated(
     tolerations: Iterable[DeviceToleration], taint: DeviceTaint
 ) -> int | None:
-    """Return the seconds for which a taint is tolerated, `None` for ever.
-
-    The shortest of several tolerations counts. Without a toleration, it is 0.
-    """
+    """Return the shortest toleration in seconds, 0 without one, `None` for ever."""
     fitting = [each for each in tolerations if _tolerates(each, taint)]
     limits = [each.toleration_seconds for each in fitting]
     if None in limits:
@@ -151,10 +145,7 @@ def _tolerated(
 
 
 def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Tell whether a toleration tolerates this NoExecute taint (ToleratesTaint).
-
-    A toleration of all effects does not count here, as upstream.
-    """
+    """Tell whether a toleration of NoExecute tolerates a taint (ToleratesTaint)."""
     if toleration.effect != NO_EXECUTE:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -283,9 +274,7 @@ class Claims:
     def last_generation(self, pool: str) -> int:
         """Return the last generation of a pool, 0 if it has no slice.
 
-        The slices of a pool have one generation, and two while their driver replaces
-        them. While the slices of the known generations are all slices of the pool, no
-        slice has to be read.
+        While the known generations have all slices of the pool, none has to be read.
         """
         total = self._slices.count(SLICES_BY_POOL, pool)
         known = self._present(pool, self._generations.get(pool, set()))
@@ -325,10 +314,9 @@ class Claims:
     def reasons(
         self, pod: Pod, rules: Sequence[DeviceTaintRule], now: datetime
     ) -> Reasons:
-        """Return the reasons and times of the eviction of a pod, none if it stays.
+        """Return the reasons of the eviction of a bound pod (podEvictionTime).
 
-        Only the devices of claims that are reserved for the pod count, once the pod is
-        bound to a node. Upstream: podEvictionTime.
+        Only the devices of claims that are reserved for the pod count.
         """
         if not pod.spec.node_name:
             return ()
@@ -365,10 +353,7 @@ class Claims:
 
 
 def _name_of_claim(pod: Pod, wanted: PodResourceClaim) -> tuple[str | None, bool]:
-    """Return the name of a pod's claim, and True if it was created for the pod.
-
-    The name is `None` if the claim is not created yet, or not needed.
-    """
+    """Return the known name of a pod's claim, and True if it was made for the pod."""
     if wanted.resource_claim_name is not None:
         return wanted.resource_claim_name, False
     for each in pod.status.resource_claim_statuses or ():

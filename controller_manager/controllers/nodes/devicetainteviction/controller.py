@@ -66,8 +66,7 @@ _PERIOD: Final = 10.0
 class Planned(Struct, frozen=True):
     """The eviction of the pod `uid`; `rules` are the uids of the rules that ask for it.
 
-    It is announced after an event was recorded, and done after the API server has
-    accepted the deletion.
+    It is announced by an event, and done once the API server has deleted the pod.
     """
 
     uid: str
@@ -88,9 +87,8 @@ def init_device_taint_eviction_controller(context: ControllerContext) -> Control
 class DeviceTaintEviction:
     """Evicts pods at the times that the taints of their devices give.
 
-    A key of its queue is a pod, ``namespace/name``, or a rule, a name without a slash.
-    Times are those of the API server, and count from the timeAdded of each taint: a
-    restart does not change them. Events before the start are ignored.
+    A key is a pod, ``namespace/name``, or a rule, without a slash. Times are those of
+    the API server, and count from the timeAdded of each taint.
     """
 
     def __init__(self, context: ControllerContext) -> None:
@@ -180,10 +178,7 @@ class DeviceTaintEviction:
             self._devices_changed(new, changed)
 
     def _pool_changed(self, resource_slice: ResourceSlice) -> None:
-        """Check the tainted devices of a slice that was added, deleted or moved.
-
-        If the pool has another last generation now, check those of all its slices.
-        """
+        """Check the tainted devices of a slice, or of its pool's new generation."""
         pool = claims.pool_of(resource_slice)
         last = self._claims.last_generation(pool)
         concerned = [resource_slice]
@@ -230,7 +225,7 @@ class DeviceTaintEviction:
     async def sync_rule(self, name: str) -> Outcome:
         """Write the status of a rule, and enqueue the pods of a rule that has changed.
 
-        The status is written first, as upstream, but an error of it stops no eviction.
+        The status is written first, but an error of it stops no eviction.
         """
         selectors = self._reselected.pop(name, [])
         rule = self._claims.rule(name)
@@ -253,9 +248,7 @@ class DeviceTaintEviction:
     async def _update_status(self, rule: DeviceTaintRule) -> float | None:
         """Write the condition of a rule; if it is too early, return seconds to wait.
 
-        The transition time of the condition is the time of the last change of any
-        field, as upstream. The next change is written `_PERIOD` later, unless the rule
-        has changed.
+        The transition time of the condition is that of any change, as upstream.
         """
         known = find_condition(rule.status.conditions, IN_PROGRESS)
         now = self._clock.now()
@@ -402,8 +395,7 @@ class DeviceTaintEviction:
     async def _is_confirmed(self, reasons: claims.Reasons, now: datetime) -> bool:
         """Tell whether the API server also has a taint whose time is over.
 
-        Otherwise a process that was paused, or whose watch is silent, would evict pods
-        although their devices have no taint any more.
+        The process may have been paused, and its watch may be silent.
         """
         for reason in reasons:
             if reason.due <= now and await self._is_there(reason):

@@ -23,9 +23,7 @@ _NOT_AGAIN: Final = (
 class Counts(Struct, frozen=True):
     """The effects of a rule, or those that it would have with the effect NoExecute.
 
-    `pods` is the number of pods to evict, in a number of `namespaces`. `published` and
-    `allocated` are numbers of devices that the rule selects. `evicted` is the number of
-    pods that this process has evicted.
+    `published` and `allocated` devices are selected. This process has `evicted` pods.
     """
 
     pods: int = 0

@@ -30,9 +30,8 @@ class NodeIPAMReconciler(Reconciler[Node]):
     """Gives each node a range of addresses of each family, once and for all.
 
     Before the first write, all nodes are read from the API server: a cache may not show
-    the ranges that a former manager has given away. From then on a range is free only
-    if its node is gone: a failed write may have been carried out, so a node keeps the
-    range that was reserved for it, and the next write has the same range.
+    the ranges that a former manager has given away. A failed write may be carried out
+    yet, so a node keeps the range that was reserved for it until the node is gone.
     """
 
     watches = (For(NODES, when_changed=_may_need_ranges),)

@@ -1,9 +1,7 @@
 """The ranges of the cluster, and those of its nodes (pure functions and sets).
 
-The flags give the ranges of the cluster (startNodeIpamController of
-cmd/kube-controller-manager/app/core.go; it refuses the same flags, each with a message
-of its own). A set has the equal parts of one range (ipam/cidrset/cidr_set.go), and an
-allocator knows the parts of each node (ipam/range_allocator.go).
+Upstream: startNodeIpamController of app/core.go, ipam/cidrset/cidr_set.go and
+ipam/range_allocator.go.
 """
 
 import re
@@ -28,9 +26,7 @@ _ALLOCATOR: Final = "RangeAllocator"
 _DEFAULT_SIZES: Final = {4: 24, 6: 64}
 _FAMILIES: Final = 2
 _MOST_BITS_IPV6: Final = 16
-"""The largest difference in bits between the masks of a node's and the cluster's IPv6
-range.
-"""
+"""The most bits between the masks of a node's and the cluster's IPv6 range."""
 
 _PREFIX: Final = "node_ipam_controller"
 _LABELS: Final = ("clusterCIDR",)
@@ -44,8 +40,7 @@ _ONE_LESS: Final = bytes((0, *range(254), 255))
 def parse_network(text: str) -> Network:
     """Parse a range (ParseCIDRSloppy); bits beyond the mask do not count.
 
-    Numbers of an IPv4 address may have leading zeros; they are decimal. Raises
-    ValueError for anything else than an address, a slash and a mask size.
+    Numbers may have leading zeros. Raises ValueError without address or mask size.
     """
     if _MASK_SIZE.search(text) is None:
         msg = f"{text!r} has no mask size"
@@ -170,9 +165,8 @@ def _service_networks(text: str) -> tuple[tuple[Network, ...], tuple[str, ...]]:
 class CIDRSet:
     """Equal parts of a range of the cluster, and the number of holders of each part.
 
-    Normally a range has one holder, a node, or none. It has several holders if a user
-    has given it to two nodes, or to a node although the services have it: then it is
-    free after all of them have released it. Upstream frees it with the first of them.
+    A part has several holders if a user gave it to two nodes, or the services have it:
+    it is free after all have released it. Upstream frees it with the first of them.
     """
 
     def __init__(self, network: Network, mask_size: int) -> None:
@@ -195,8 +189,8 @@ class CIDRSet:
     def allocate(self) -> tuple[Network, int]:
         """Take the next free range; return it, and the number of ranges tried before.
 
-        A range that was freed is used again only after all ranges behind it. Raises
-        LookupError if no range is free.
+        A freed range is used again only after all ranges behind it. Raises LookupError
+        if no range is free.
         """
         if self.is_exhausted:
             msg = f"{self.network} has no free range left"
@@ -329,11 +323,7 @@ class NodeRanges(Struct, frozen=True):
 
 
 class RangeAllocator:
-    """The ranges of all nodes, by the nodes' names.
-
-    A node holds its ranges until `release`. A range of one node is never reserved for
-    another one.
-    """
+    """The ranges of all nodes, by the nodes' names; none is reserved for two nodes."""
 
     def __init__(self, settings: Settings, metrics: NodeIPAMMetrics) -> None:
         self._metrics = metrics
@@ -366,8 +356,7 @@ class RangeAllocator:
     def reserve(self, name: str, uid: str) -> NodeRanges | None:
         """Give a node a range of each family; return `None` if a family is exhausted.
 
-        In that case the node gets no range at all. Upstream loses the range of the
-        first family if the second has none.
+        Upstream loses the range of the first family if the second has none.
         """
         if self.is_exhausted:
             return None
@@ -381,10 +370,7 @@ class RangeAllocator:
         return assigned
 
     def hold(self, name: str, assigned: NodeRanges) -> bool:
-        """Replace the ranges of a node by those that its spec has.
-
-        Return whether the services or another node have a part of them.
-        """
+        """Take a node's ranges from its spec; tell whether others have some of them."""
         former = self._assigned.get(name)
         if former == assigned:
             return False

@@ -1,8 +1,7 @@
 """The node lifecycle controller: finds dead nodes (node_lifecycle_controller.go).
 
 The health of the nodes is checked every few seconds (monitorNodeHealth). The pods of
-unreachable nodes are marked not ready, because their kubelets cannot. The taints of
-nodes have a module of their own.
+unreachable nodes are marked not ready, because their kubelets cannot.
 """
 
 import asyncio
@@ -76,9 +75,8 @@ def init_node_lifecycle_controller(context: ControllerContext) -> Controller:
 class NodeMonitor:
     """Finds the nodes that have died, and those that are ready again.
 
-    A heartbeat of a node costs one comparison, and a check costs time only for the
-    nodes that have changed, that are not ready, or whose grace period is over. Events
-    before `start` are ignored: a manager that does not lead keeps no state.
+    A check costs time only for nodes that have changed, that are not ready, or whose
+    grace period is over. Events before `start` are ignored.
     """
 
     def __init__(self, context: ControllerContext, writer: taints.NodeWriter) -> None:
@@ -178,8 +176,7 @@ class NodeMonitor:
     def _pause_before(self, now: float) -> float:
         """Return the seconds for which this process was paused, 0 if it was not.
 
-        The process has not read yet the heartbeats of that time, so the pause does not
-        count as silence of the nodes.
+        It has not read the heartbeats of that time: a pause is no silence of nodes.
         """
         last = self._checked_at
         late = 0.0 if last is None else now - last - self._period
@@ -264,8 +261,7 @@ class NodeMonitor:
     async def _mark_unknown(self, record: health.NodeRecord) -> None:
         """Set the conditions of a silent node to Unknown.
 
-        Raises Conflict if the node has changed meanwhile: then it may have posted its
-        status.
+        Raises Conflict if the node has changed: then it may have posted its status.
         """
         name, node = record.node.metadata.name, record.node
         began = self._clock.monotonic()
@@ -312,11 +308,7 @@ class NodeMonitor:
             await self._writer.set_taints(record.node, kept)
 
     async def _set_taints(self, record: health.NodeRecord) -> None:
-        """Remove the NoExecute taints of a ready node; enqueue other nodes for taints.
-
-        A node that this check set to Unknown is enqueued, too. The queue reads the node
-        again.
-        """
+        """Remove the NoExecute taints of a ready node; enqueue another one."""
         node = record.node
         status = health.ready_status(node)
         if not status:
@@ -334,8 +326,7 @@ class NodeMonitor:
     async def _swap_taints(self, node: Node) -> None:
         """Replace a NoExecute taint that does not fit the health of its node.
 
-        Other taints of the node are written at the same time. Raises Conflict if the
-        node changes again and again.
+        Raises Conflict if the node changes again and again.
         """
         for attempt in range(1, _ATTEMPTS + 1):
             if attempt > 1 or self._writer.is_stale(node):
@@ -365,9 +356,9 @@ class NodeMonitor:
                 return
 
     async def _try(self, name: str, action: Action) -> bool:
-        """Call an action for a node; tell whether the API server has responded.
+        """Call an action for a node, in the next check, too, if it fails.
 
-        If the action fails, the next check repeats it.
+        Return False if the API server has not responded.
         """
         record = self._tracker.get(name)
         if record is None:
@@ -390,8 +381,7 @@ class NodeMonitor:
     async def _is_alive(self, record: health.NodeRecord) -> bool:
         """Tell whether a node has sent a heartbeat within its grace period.
 
-        Its lease is read before it counts as dead or is tainted. A watch may be silent
-        although the node sends heartbeats; upstream trusts its cache.
+        Its lease is read before it counts as dead: a watch may be silent.
         """
         if record.dies_at(self._grace) < self._clock.monotonic():
             await self._read_lease(record)
@@ -400,8 +390,7 @@ class NodeMonitor:
     async def renews_lease(self, name: str) -> bool:
         """Tell whether a node renews its lease, although its status is still Unknown.
 
-        Then its kubelet runs again, and will post the status soon. Upstream does not
-        check that.
+        Then its kubelet runs again. Upstream does not check that.
         """
         record = self._tracker.get(name)
         if record is None or not health.is_silent(record.node):
@@ -416,11 +405,7 @@ class NodeMonitor:
         return seen_at is not None and now - seen_at <= self._grace.monitor
 
     async def _read_lease(self, record: health.NodeRecord) -> None:
-        """Read the lease of a node, and store a renewal.
-
-        The watch may deliver the same renewal during the request, so callers check
-        afterwards whether the node is alive.
-        """
+        """Read the lease of a node, and store a renewal; a watch may have shown it."""
         name = record.node.metadata.name
         lease = await self._informers.read(LEASE_RENEWALS, NODE_LEASES, name)
         if lease is None or lease.spec.renew_time in (None, record.renewed):
@@ -442,9 +427,8 @@ def may_be_ready(pod: Pod) -> bool:
 class PodMarker:
     """Sets the condition Ready of the pods of unreachable nodes to False.
 
-    The node is the key of the queue; a failure is retried. A node whose kubelet posts
-    that it is not ready is not unreachable: that kubelet updates its pods. Upstream:
-    MarkPodsNotReady, processPod.
+    The node is the key of the queue. A kubelet that posts that its node is not ready
+    updates its pods itself. Upstream: MarkPodsNotReady, processPod.
     """
 
     def __init__(

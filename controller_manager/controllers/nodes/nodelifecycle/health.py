@@ -1,8 +1,7 @@
 """The health of nodes: of one as its conditions show it, and the records of all.
 
-The time of a heartbeat is the time at which this process sees it, on a monotonic clock.
-The times that a kubelet writes are only compared for equality: a node with a wrong
-clock is not dead.
+The time of a heartbeat is the monotonic time at which this process sees it. The times
+of a kubelet are only compared: a node with a wrong clock is not dead.
 """
 
 import heapq
@@ -32,8 +31,7 @@ _REASONS: Final = (_STOPPED, _NEVER)
 class NodeHealth(Struct, frozen=True):
     """The last heartbeat of a node that this process has seen (nodeHealthData).
 
-    `seen_at` is in seconds of the monotonic clock. `heartbeat` is the time in the
-    condition Ready, `None` without it.
+    `seen_at` is in seconds of the monotonic clock; `heartbeat` is that of Ready.
     """
 
     seen_at: float
@@ -60,10 +58,7 @@ def ready_status(node: Node) -> str:
 
 
 def is_silent(node: Node) -> bool:
-    """Tell whether a node has the status that this controller sets for silent nodes.
-
-    A kubelet may post Unknown as well, but with another reason.
-    """
+    """Tell whether a node has the status that this controller sets for silent nodes."""
     condition = ready_condition(node)
     return (
         condition is not None
@@ -73,12 +68,10 @@ def is_silent(node: Node) -> bool:
 
 
 def observe(known: NodeHealth | None, node: Node, now: float, age: float) -> NodeHealth:
-    """Return the health of a node, from its former health and its current version.
+    """Return the health of a node, from its former health (tryUpdateNodeHealth).
 
-    For a node with a status, the first observation counts as a heartbeat: a manager
-    that has just started must not count the time before as silence. A node without a
-    status is silent since its creation (`age`, in seconds). Upstream:
-    tryUpdateNodeHealth.
+    The first observation of a status counts as a heartbeat: the time before it is no
+    silence. A node without a status is silent for its `age` in seconds.
     """
     condition = ready_condition(node)
     posted = condition is not None
@@ -91,10 +84,9 @@ def observe(known: NodeHealth | None, node: Node, now: float, age: float) -> Nod
 
 
 def unknown_conditions(node: Node, now: str) -> list[dict[str, Any]]:
-    """Return the patch of the conditions of a node that is silent for too long.
+    """Return the patch of the conditions of a silent node (tryUpdateNodeHealth).
 
-    It is empty if the condition Ready is Unknown already. NetworkUnavailable is not
-    posted by the kubelet, so it stays. Upstream: tryUpdateNodeHealth.
+    It is empty if Ready is Unknown already. A kubelet posts no NetworkUnavailable.
     """
     if ready_status(node) == UNKNOWN:
         return []
@@ -119,11 +111,10 @@ def unknown_conditions(node: Node, now: str) -> list[dict[str, Any]]:
 class NodeRecord(Struct):
     """One node: its last version, its health, its lease, and its status.
 
-    `renewed` is the renew time of the lease, and `renewed_at` the time at which this
-    process saw it, in seconds of the monotonic clock. `heard_at` is the same time, but
-    `None` before the first change that this process saw. `ready` is the status of the
-    condition Ready, empty without it. `counted_in` is the zone that counts the node,
-    `None` if no zone does.
+    `renewed` is the renew time of the lease, and `renewed_at` the monotonic time at
+    which this process saw it; `heard_at` is `None` before the first change that it saw.
+    `ready` is the status of the condition Ready, empty without it. `counted_in` is the
+    zone that counts the node, `None` if no zone does.
     """
 
     node: Node
@@ -150,9 +141,8 @@ class NodeRecord(Struct):
 class NodeTracker:
     """All known nodes.
 
-    A renewed lease only changes attributes of a record. A heap has the deadlines of
-    healthy nodes; each of them is checked once in its grace period. Nodes that are not
-    ready are in a set, and are checked each time.
+    A heap has the deadlines of healthy nodes: each is checked once in its grace period.
+    Nodes that are not ready are checked each time.
     """
 
     def __init__(self, grace: GracePeriods) -> None:

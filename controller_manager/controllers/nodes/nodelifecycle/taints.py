@@ -1,8 +1,7 @@
 """The taints of nodes: which they should have, and two parts that write them.
 
-One writes the NoSchedule taints of a node by its conditions, and its beta labels. The
-other writes the NoExecute taints, by which the pods of a node are evicted: the
-unhealthy nodes of a zone wait in a queue with a limited rate.
+One writes NoSchedule taints by the conditions, and beta labels. The other writes
+NoExecute taints: the unhealthy nodes of a zone wait in a queue with a limited rate.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -57,20 +56,17 @@ _CONFLICT: Final = Requeue(0.05, "the cache does not show the last change yet")
 """An immediate retry, as after other errors, would fail again."""
 
 _DELAY: Final = 0.1
-"""Seconds until a new node is tainted at the earliest (NodeEvictionPeriod).
-
-By then the cache shows its new status, and its NoSchedule taint is written.
-"""
+"""Seconds until a new node is tainted at the earliest (NodeEvictionPeriod)."""
 
 _RETRY: Final = 0.1
 """Seconds until the retry for a node whose cached version is old."""
 
 
 def no_schedule_taints(node: Node, now: str) -> tuple[Taint, ...] | None:
-    """Return all taints of a node, including the NoSchedule taints that it should have.
+    """Return all taints of a node, with those NoSchedule taints that it should have.
 
-    `None` if nothing changes. `now` is the time of new taints. Taints with other keys
-    or effects stay as they are. Upstream: doNoScheduleTaintingPass.
+    `None` if nothing changes. `now` is the time of new taints. Upstream:
+    doNoScheduleTaintingPass.
     """
     wanted = [
         _TAINT_OF[each.type, each.status]
@@ -86,7 +82,6 @@ def no_schedule_taints(node: Node, now: str) -> tuple[Taint, ...] | None:
 def no_execute_taints(node: Node, now: str) -> tuple[Taint, ...] | None:
     """Return all taints of a node with the NoExecute taint for its health.
 
-    A node that is not ready has one of two such taints, and a ready node has none.
     `None` if nothing changes. Upstream: doNoExecuteTaintingPass, markNodeAsReachable.
     """
     key = _EXECUTING.get(ready_status(node))
@@ -95,10 +90,7 @@ def no_execute_taints(node: Node, now: str) -> tuple[Taint, ...] | None:
 
 
 def without_no_execute(node: Node) -> tuple[Taint, ...] | None:
-    """Return all taints of a node except those by which its pods are evicted.
-
-    `None` if nothing changes. Upstream: markNodeAsReachable.
-    """
+    """Return all taints but those that evict pods (markNodeAsReachable), or `None`."""
     return _swapped(node, (), _BOTH, NO_EXECUTE, "")
 
 
@@ -143,11 +135,7 @@ def _json(taint: Taint) -> dict[str, Any]:
 
 
 def labels_to_set(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the beta labels that are missing or wrong, with their right values.
-
-    Without the stable label, the beta label is not changed. Upstream:
-    reconcileNodeLabels.
-    """
+    """Return the beta labels that are missing or wrong (reconcileNodeLabels)."""
     return {
         beta: labels[stable]
         for stable, beta in _BETA_OF.items()
@@ -156,10 +144,7 @@ def labels_to_set(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 class NodeWriter:
-    """Patches nodes, and recognizes caches that do not show the last patch yet.
-
-    The API server refuses a patch if the node has changed.
-    """
+    """Patches nodes, and recognizes caches that do not show the last patch yet."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._client = context.client
@@ -168,18 +153,11 @@ class NodeWriter:
         self._written: dict[str, tuple[int, int]] = {}
 
     def timestamp(self) -> str:
-        """Return the API server's time.
-
-        Tolerations count from the time of a taint. With the time of a slow clock, pods
-        would be evicted too early.
-        """
+        """Return the API server's time: tolerations count from the time of a taint."""
         return format_time(self._clock.now())
 
     def is_stale(self, node: Node) -> bool:
-        """Tell whether a node, cached or answered, is older than the last write of it.
-
-        A node may be the answer to that write. Then the cache may still be older.
-        """
+        """Tell whether a node, cached or answered, is older than its last write."""
         written, version = self._written.get(node.metadata.name), self._version(node)
         if written is None:
             return False
@@ -194,10 +172,7 @@ class NodeWriter:
     async def patch(
         self, node: Node, patch: Mapping[str, Any], subresource: str = ""
     ) -> Node:
-        """Patch a node as it is cached; return it as stored.
-
-        Raises `Conflict` if the cached node is old, `NotFound` if it is gone.
-        """
+        """Patch a node as it is cached; return it as stored, or raise Conflict."""
         name = node.metadata.name
         version = {"resourceVersion": node.metadata.resource_version}
         metadata = {**patch.get("metadata", {}), "uid": node.metadata.uid, **version}
@@ -219,8 +194,7 @@ class NodeWriter:
 class NoScheduleTainter:
     """Writes the NoSchedule taints and the beta labels of one node at a time.
 
-    One patch has both, if both change. Upstream: doNodeProcessingPassWorker, which does
-    not retry a failed write until the node changes again; here it is retried.
+    Upstream: doNodeProcessingPassWorker; it does not retry a failed write.
     """
 
     def __init__(self, context: ControllerContext, writer: NodeWriter) -> None:
@@ -278,9 +252,8 @@ class NoScheduleTainter:
 class EvictionQueue:
     """Names of nodes in the order in which they were added, each once.
 
-    One node may be tainted every 1/rate seconds. Upstream: RateLimitedTimedQueue. There
-    a failed write uses the token of its zone; here only a taint that was written uses a
-    token.
+    One node may be tainted every 1/rate seconds. Upstream: RateLimitedTimedQueue, where
+    a failed write uses a token, too.
     """
 
     def __init__(self, rate: float, clock: Clock) -> None:
@@ -344,9 +317,9 @@ def _bucket(rate: float, clock: Clock) -> TokenBucket | None:
 
 
 class NoExecuteTainter:
-    """Taints the unhealthy nodes of each zone in turn, at the rate of the zone.
+    """Taints the unhealthy nodes of each zone, the key, at the rate of the zone.
 
-    The zone is the key of the queue. Upstream: doNoExecuteTaintingPass.
+    Upstream: doNoExecuteTaintingPass.
     """
 
     def __init__(
@@ -417,10 +390,7 @@ class NoExecuteTainter:
         return DONE if requeue_after is None else Done(requeue_after)
 
     async def _taint(self, node: Node) -> bool:
-        """Taint a node; return False if it needs no taint.
-
-        Raises Conflict if the cached node is old.
-        """
+        """Taint a node; return False if it needs none. May raise Conflict."""
         taints = no_execute_taints(node, self._writer.timestamp())
         if taints is None or len(taints) < len(node.spec.taints or ()):
             return False  # it is ready again

@@ -75,10 +75,9 @@ class Rates(Struct, frozen=True):
         return ZoneState.NORMAL
 
     def rate(self, state: ZoneState, size: int) -> float:
-        """Return the evictions a second in a zone of this state; 0 for none.
+        """Return the evictions a second in a zone of this state (setLimiterInZone).
 
-        A zone that is fully down keeps the normal rate: another zone is healthy, so the
-        manager can see nodes. Upstream: setLimiterInZone.
+        A zone that is fully down keeps the normal rate: nodes of another are seen.
         """
         if state is not ZoneState.PARTIAL:
             return self.normal
@@ -98,9 +97,8 @@ def disruption(
 ) -> Disruption:
     """Return the states and rates of zones by their numbers of unhealthy nodes.
 
-    While every zone is down, nothing is evicted. Zones without nodes are forgotten.
-    Upstream: handleDisruption. There a cluster whose first ready node is in a new zone
-    keeps the rate 0 in its old zones.
+    While every zone is down, nothing is evicted. Upstream: handleDisruption. There a
+    cluster whose first ready node is in a new zone keeps the rate 0 in its old zones.
     """
     new = {zone: rates.state_of(count) for zone, count in counts.items()}
     old = {zone: before[zone] for zone in counts if zone in before}

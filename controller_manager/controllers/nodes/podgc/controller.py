@@ -40,10 +40,7 @@ def may_be_collected(pod: Pod, nodes: Mapping[str, Node]) -> bool:
 
 
 def terminated_above_threshold(pods: Iterable[Pod], threshold: int) -> list[Pod]:
-    """Return the terminated pods above the threshold: evicted first, then oldest.
-
-    A threshold of 0 or less keeps all pods.
-    """
+    """Return the terminated pods above a positive threshold, the evicted first."""
     if threshold <= 0:
         return []
     ended = [pod for pod in pods if pod.status.phase not in _ALIVE]
@@ -59,11 +56,7 @@ def _order(pod: Pod) -> tuple[bool, str, str]:
 def terminating_out_of_service(
     pods: Iterable[Pod], nodes: Mapping[str, Node]
 ) -> list[Pod]:
-    """Return the terminating pods of nodes that are out of service.
-
-    Such a node is not ready, and it has the taint out-of-service, so its kubelet will
-    not end its pods.
-    """
+    """Return the terminating pods of nodes that are out of service and not ready."""
     terminating = [pod for pod in pods if is_deleting(pod)]
     found = [pod for pod in terminating if _is_down(nodes.get(pod.spec.node_name))]
     return sorted(found, key=_order)

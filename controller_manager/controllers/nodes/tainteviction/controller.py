@@ -29,9 +29,7 @@ class TaintEvictionMetrics(EvictionMetrics):
 
 _MESSAGE: Final = "Taint manager: deleting due to NoExecute taint"
 _WORKERS: Final = 50
-"""The number of concurrent evictions: a slow webhook must not stop the others. Upstream
-has no limit.
-"""
+"""The number of concurrent evictions: a slow webhook must not stop the others."""
 _LONGEST_WAIT: Final = 86400.0
 """The longest time in seconds until a pod is checked again."""
 _SHORTEST_WAIT: Final = 0.001
@@ -58,9 +56,8 @@ def init_taint_eviction_controller(context: ControllerContext) -> Controller:
 class TaintEviction:
     """Plans, cancels and carries out evictions.
 
-    A change of the NoExecute taints of a node adds its pods to the queue; the key of
-    the queue is the pod. Times are monotonic: a jump of the clock changes none. They
-    count from the moment when this process sees the taints, so never too early.
+    A key is a pod. Times are monotonic, and count from the moment when this process
+    sees the taints, so never too early.
     """
 
     def __init__(self, context: ControllerContext) -> None:
@@ -197,9 +194,8 @@ class TaintEviction:
     async def _must_wait(self, node: Node, due: float) -> Requeue | None:
         """Return `None` if the node has the same taints at the API server.
 
-        Otherwise a process that was paused, or whose watch is silent, would evict pods
-        of a node that has been ready for long. A node that is ready again has some time
-        to lose its taints.
+        The process may have been paused, and its watch may be silent. A node that is
+        ready again has some time to lose its taints.
         """
         stored = await live(self._client, NODES, "", node.metadata.name)
         if stored is None:
@@ -211,10 +207,7 @@ class TaintEviction:
         return None
 
     def _cancel(self, key: str) -> None:
-        """Forget an eviction; record an event that cancels it, unless it was done.
-
-        Upstream also records the event for a pod that was deleted.
-        """
+        """Forget an eviction; record an event that cancels it, unless it was done."""
         eviction = self._evictions.pop(key, None)
         if eviction is not None and not (eviction.is_done or eviction.is_silent):
             self._announce(eviction.uid, key, "Cancelling deletion of Pod")

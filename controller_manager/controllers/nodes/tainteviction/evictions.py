@@ -1,7 +1,4 @@
-"""Computes whether and when a pod on a tainted node is evicted (pure functions).
-
-Upstream: processPodOnNode of pkg/controller/tainteviction.
-"""
+"""Computes whether and when a pod on a tainted node is evicted (processPodOnNode)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -25,8 +22,7 @@ class Eviction(Struct, frozen=True):
     """An eviction of the pod `uid` that is planned, announced or done.
 
     `since` and `due` are monotonic times in seconds: the begin and the end of the time
-    for which the pod tolerates `taints`. The eviction is announced after an event was
-    recorded, and done after the API server has accepted the deletion.
+    for which the pod tolerates `taints`. An event announces the eviction.
     """
 
     uid: str
@@ -50,10 +46,7 @@ def no_execute(taints: Iterable[Taint] | None) -> Taints:
 def used_tolerations(
     taints: Taints, tolerations: Sequence[Toleration] | None, *, compares_numbers: bool
 ) -> list[Toleration] | None:
-    """Return the first toleration of each taint, `None` if one is not tolerated.
-
-    Upstream: GetMatchingTolerations of pkg/apis/core/v1/helper.
-    """
+    """Return the first toleration of each taint, or `None` (GetMatchingTolerations)."""
     used = []
     for taint in taints:
         for each in tolerations or ():
@@ -66,10 +59,7 @@ def used_tolerations(
 
 
 def tolerated_seconds(used: Iterable[Toleration]) -> int | None:
-    """Return the shortest time of the tolerations, `None` if no toleration has an end.
-
-    A negative time counts as 0 (getMinTolerationTime).
-    """
+    """Return the shortest time of tolerations (getMinTolerationTime), or `None`."""
     limits = [each.toleration_seconds for each in used]
     return min((max(0, each) for each in limits if each is not None), default=None)
 
@@ -81,11 +71,10 @@ def plan(
     used: Sequence[Toleration] | None,
     now: float,
 ) -> Eviction | None:
-    """Return the eviction of the pod `uid` from a node with these NoExecute taints.
+    """Return the eviction of the pod `uid`, `None` if the pod may stay.
 
-    `None` if the pod may stay. `used` are the tolerations that count, `None` if the pod
-    does not tolerate all the taints. A planned eviction keeps its time when the
-    tolerations change, as upstream.
+    `used` are the tolerations that count, `None` if the pod does not tolerate all the
+    taints. A planned eviction keeps its time when the tolerations change, as upstream.
     """
     if used is None:
         if planned is None or planned.due > now:
@@ -111,10 +100,7 @@ def _postponed(planned: Eviction, taints: Taints, seconds: int) -> Eviction:
 
 
 def is_back(node: Node) -> bool:
-    """Tell whether a node is ready, but still has taints of an unhealthy node.
-
-    The node lifecycle controller has not removed them yet.
-    """
+    """Tell whether a ready node still has the taints of an unhealthy one."""
     keys = {each.key for each in no_execute(node.spec.taints)}
     is_ready = true_condition(node.status.conditions, "Ready") is not None
     return keys <= _HEALTH and is_ready

@@ -16,8 +16,7 @@ from controller_manager.runtime.watches import For, Maps
 class Step(NamedTuple):
     """A range of cluster sizes, in nodes, and the TTL for it, in seconds.
 
-    The ranges overlap. Otherwise, adding and removing one node could change the
-    annotation of all nodes each time.
+    The ranges overlap, or one node could change the annotation of all each time.
     """
 
     smallest: float
@@ -46,9 +45,8 @@ def step_for(nodes: int, step: int) -> int:
 class TTLReconciler(Reconciler[Node]):
     """Keeps the TTL annotation of each node equal to the TTL for the cluster's size.
 
-    Kubelets may cache config maps and secrets for that number of seconds. When the TTL
-    changes, the keys of all nodes are added immediately; upstream waits until each node
-    changes for another reason.
+    Kubelets cache config maps and secrets for that time. A change adds all nodes;
+    upstream waits until each node changes for another reason.
     """
 
     queue_name = "ttlcontroller"

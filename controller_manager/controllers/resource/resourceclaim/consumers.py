@@ -1,7 +1,6 @@
 """The consumers of claims: pods, and groups of pods; indexes find them.
 
-Upstream: podNeedsClaims and podNeedsWork of controller.go, and ClaimName of
-staging/src/k8s.io/dynamic-resource-allocation/resourceclaim.
+Upstream: podNeedsClaims and podNeedsWork, and ClaimName of resourceclaim.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -122,10 +121,7 @@ def uses_claims(pod: Pod) -> bool:
 
 
 def claim_names(pod: Pod) -> Iterator[str]:
-    """Yield the names of the claims of a pod that are known.
-
-    Among them is the claim that a scheduler made for its extended resources.
-    """
+    """Yield the known names of a pod's claims, also of that for extended resources."""
     yield from of_pod(pod).names()
     if name := _extended_claim(pod):
         yield name
@@ -148,10 +144,7 @@ def group_name(pod: Pod) -> str:
 
 
 def shares(group: Consumer | None, wanted: PodResourceClaim) -> bool:
-    """Tell whether an entry of a pod stands for a claim of its group.
-
-    The entries must be equal: their name, and the claim or the template.
-    """
+    """Tell whether an entry of a pod is equal to one of its group: they share it."""
     return group is not None and wanted in group.wanted
 
 

@@ -1,8 +1,4 @@
-"""Gives pods their claims to devices, and releases claims (controller.go).
-
-A claim is created for each entry of a pod, or of a group of pods, that names a
-template. It is reserved for its consumers, and released when they are gone.
-"""
+"""Gives pods their claims to devices, and releases claims (controller.go)."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -55,9 +51,8 @@ def init_resource_claim_controller(context: ControllerContext) -> Controller:
 class ResourceClaimController:
     """Gives pods their claims, and removes claims from pods that are gone.
 
-    A key is ``pod:``, ``podgroup:`` or ``claim:``, and then ``namespace/name``. A key
-    waits until the caches show what its last sync has written, so that no claim is
-    created twice. Pods without claims cost only a check of their spec.
+    A key is ``pod:``, ``podgroup:`` or ``claim:``, and then ``namespace/name``. It
+    waits until the caches show the writes of its last sync: no claim is made twice.
     """
 
     def __init__(self, context: ControllerContext) -> None:
@@ -69,8 +64,7 @@ class ResourceClaimController:
         self._consistency = context.consistency
         self._consistency.records_writes = True
         self._gone: RecentSet[str] = RecentSet()
-        """The uids of deleted pods. A claim that is reserved for one of them is
-        released without a request to the API server."""
+        """The uids of deleted pods: their claims are released without a request."""
         self._left_over: dict[str, tuple[str, float]] = {}
         """Versions of claims with a superfluous finalizer, and when each was seen."""
         self._creator = ClaimCreator(context)
@@ -121,10 +115,7 @@ class ResourceClaimController:
     # Changes that concern pods, groups and claims.
 
     def enqueue_all(self) -> Iterator[None]:
-        """Enqueue all objects when this process begins to lead.
-
-        A pod may have been deleted while no process led, so all claims are checked.
-        """
+        """Enqueue all objects when this process begins to lead: it missed deletions."""
         self._creator.start_leading()
         groups = () if self._groups is None else self._groups.all()
         yield from self._one_by_one(self._pods.all(), self._pod_changed)
@@ -231,11 +222,7 @@ class ResourceClaimController:
     # Pods.
 
     def _pod_needs_sync(self, pod: Pod) -> bool:
-        """Tell whether a pod lacks a claim or a reservation.
-
-        A pod that has ended lacks nothing. Upstream creates and reserves its claims
-        again each time that they were removed.
-        """
+        """Tell whether a pod lacks a claim or a reservation; an ended pod does not."""
         if is_deleting(pod) or consumers.is_done(pod):
             return False
         consumer = consumers.of_pod(pod)
@@ -259,8 +246,7 @@ class ResourceClaimController:
     async def _sync_pod(self, key: str) -> Outcome:
         """Create the claims of a pod; reserve them after it has a node (syncPod).
 
-        A scheduler reserves claims itself. Pods that were bound without a scheduler
-        need this controller.
+        A pod that was bound without a scheduler needs this reservation.
         """
         pod = self._pods.by_key(key)
         if pod is None or is_deleting(pod) or not self._pod_needs_sync(pod):
@@ -271,10 +257,7 @@ class ResourceClaimController:
         return DONE
 
     def _must_read(self, pod: Pod) -> bool:
-        """Tell whether to read a pod from the API server before creating its claims.
-
-        Most pods need claims before they have a node: this saves a request for them.
-        """
+        """Tell whether to read a pod first: most need claims before having a node."""
         consumer = consumers.of_pod(pod)
         if all(map(consumer.is_known, consumer.wanted)):
             return False
@@ -295,8 +278,7 @@ class ResourceClaimController:
     async def _read_pod(self, cached: Pod) -> Pod | None:
         """Return a pod as the API server has it, `None` if it needs no claims now.
 
-        An old cache shows neither the end of a pod, nor another pod of its name, nor
-        the names of claims that were created already.
+        The cache may be old, and show another pod of its name.
         """
         metadata = cached.metadata
         pod = await live(self._client, PODS, metadata.namespace, metadata.name)
@@ -331,10 +313,7 @@ class ResourceClaimController:
     def _reservation(
         self, pod: Pod, entry: PodResourceClaim, claim: ResourceClaim
     ) -> ClaimConsumer | None:
-        """Return the consumer to reserve a claim for, `None` if it is not reserved.
-
-        A claim that was created for another consumer is not reserved.
-        """
+        """Return the consumer to reserve a claim for, `None` if it is another one's."""
         if not pod.spec.node_name:
             return None
         group = self._group_of(pod)
@@ -349,11 +328,7 @@ class ResourceClaimController:
         return None if fields is None else consumer.reference
 
     def _is_shared(self, pod: Pod, entry: PodResourceClaim) -> bool:
-        """Tell whether a claim belongs to the pod's group instead of to the pod.
-
-        While the group is not cached, the claim counts as one of the group, so that no
-        claim is created.
-        """
+        """Tell whether a claim belongs to the pod's group, also while it is unknown."""
         if self._groups is None or not consumers.group_name(pod):
             return False
         group = self._group_of(pod)
@@ -431,10 +406,7 @@ class ResourceClaimController:
         return DONE
 
     async def _sync_left_over(self, key: str, claim: ResourceClaim) -> Outcome:
-        """Remove the finalizer of a claim that is not allocated, after a delay.
-
-        The delay protects a scheduler that is about to allocate the claim.
-        """
+        """Remove the finalizer of a claim that a scheduler may be about to allocate."""
         now, version = self._clock.monotonic(), claim.metadata.resource_version
         known, since = self._left_over.get(key, ("", now))
         if known != version:
@@ -451,11 +423,7 @@ class ResourceClaimController:
         await reservations.patch_claim(self._client, claim, patch)
 
     async def _is_gone(self, claim: ResourceClaim, consumer: ClaimConsumer) -> bool:
-        """Tell whether a consumer is gone, or does not need the claim any more.
-
-        A consumer that is neither a pod nor a group of pods is never gone: this
-        controller does not know its kind.
-        """
+        """Tell whether a pod or a group is gone, or needs the claim no longer."""
         kind = (consumer.api_group, consumer.resource)
         namespace, name, uid = claim.metadata.namespace, consumer.name, consumer.uid
         if kind == (POD_GROUPS.group, POD_GROUPS.plural) and self._groups is not None:
@@ -477,19 +445,13 @@ class ResourceClaimController:
     ) -> bool:
         """Tell whether the API server has a consumer or owner that the cache lacks.
 
-        A scheduler may have reserved the claim for a pod that is newer than the cache,
-        even if the cache shows an older pod of the same name. Upstream takes the claim
-        from such a pod.
+        It may be newer than the cache. Upstream takes the claim from such a pod.
         """
         found = await live(self._client, resource, namespace, name)
         return found is not None and bool(found.metadata.uid == uid)
 
     async def _is_superfluous(self, claim: ResourceClaim) -> bool:
-        """Tell whether a claim was created for a pod that was replaced or is done.
-
-        The garbage collector deletes a claim with its pod, but the pod may stay for
-        long.
-        """
+        """Tell whether a claim was created for a pod that was replaced or is done."""
         owner = controller_of(claim)
         if owner is None or is_deleting(claim):
             return False

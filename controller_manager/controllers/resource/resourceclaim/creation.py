@@ -33,8 +33,7 @@ _LONGEST_BASE: Final = 57
 def generate_name(consumer: str, entry: str) -> str:
     """Return the prefix of a claim's name; both names are cut if it is too long.
 
-    Each name keeps a share in proportion to its length, so that users recognize both:
-    of names with 80 and 20 characters, 44 and 11 remain (102 with the two hyphens). No
+    Each keeps a share in proportion to its length, so that users recognize both. No
     hyphen follows a dot, which names must not have.
     """
     whole = f"{consumer}-{entry}-"
@@ -78,8 +77,7 @@ def claim_body(
 def statuses_of(consumer: Consumer, names: dict[str, str | None]) -> list[JSON]:
     """Return the claims that were created for a consumer, as entries of its status.
 
-    They always have the order of the spec. Upstream orders them at random, and leaves
-    out the entries that the status has already, which removes those entries.
+    Upstream orders them at random, and leaves out those that the status has already.
     """
     status_names = {**consumer.status_names, **names}
     return [
@@ -117,9 +115,7 @@ class ClaimCreator:
         election = context.config.generic.leader_election
         self._takeover = Takeover(context.server_clock, elected=election.leader_elect)
         self._maybe_created: set[str] = set()
-        """The uids of consumers for which a claim may have been created: the response
-        to the request was lost.
-        """
+        """The consumers, by uid, of which a response to a creation was lost."""
 
     def start_leading(self) -> None:
         """Begin to lead: a former leader may have created claims not cached yet."""
@@ -138,19 +134,15 @@ class ClaimCreator:
         return may_exist or self._takeover.must_recheck(consumer)
 
     def claim_name_for(self, consumer: Consumer, entry: PodResourceClaim) -> str | None:
-        """Return the name of the claim that was created for an entry, `None` for none.
-
-        If another manager has created several claims, the oldest is used.
-        """
+        """Return the name of the oldest claim that was created for an entry."""
         owned = self._claims.by_index(CLAIMS_BY_OWNER, consumer.uid)
         return _oldest(owned, consumer, entry)
 
     async def make(self, consumer: Consumer, entry: PodResourceClaim) -> str:
         """Return the name of the claim for an entry; create the claim if it is missing.
 
-        A claim that was created, but whose name was not written because the process
-        died, is found by its owner. Raises ClaimNotCreated, or an error of the client,
-        after an event with the reason.
+        A claim whose name was not written because the process died is found by its
+        owner. An event precedes the error, ClaimNotCreated or one of the client.
         """
         try:
             return await self._make(consumer, entry)
@@ -182,11 +174,7 @@ class ClaimCreator:
         return claim.metadata.name
 
     async def _exists(self, consumer: Consumer, name: str) -> bool:
-        """Tell whether the claim with a known name exists for its consumer.
-
-        The cache of claims may be older than the cache of pods. So if it lacks the
-        claim, the API server is asked.
-        """
+        """Tell whether a consumer has the claim; a cache that lacks it may be old."""
         claim = self._claims.get(consumer.namespace, name)
         if claim is None:
             where = (RESOURCE_CLAIMS, consumer.namespace, name)
@@ -244,10 +232,7 @@ class ClaimCreator:
     async def write_names(
         self, consumer: Consumer, names: dict[str, str | None]
     ) -> None:
-        """Write the names of new claims into the status of their consumer.
-
-        The uid is a precondition: a later pod of the same name has its own claims.
-        """
+        """Write the names of new claims into the status of this consumer."""
         config = {
             "metadata": {"uid": consumer.uid},
             "status": {"resourceClaimStatuses": statuses_of(consumer, names)},

@@ -57,8 +57,7 @@ CLAIMS_BY_KIND: Final = Index(
 class ResourceClaimMetrics(Collector):
     """The ``resourceclaim_controller_*`` metrics.
 
-    The numbers of claims are read from an index of the cache at each scrape, so no
-    event can be counted twice or be missed.
+    Claims are counted by an index of the cache at each scrape.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:

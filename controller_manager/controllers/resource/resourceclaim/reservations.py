@@ -35,8 +35,8 @@ NOTHING: Final = Release()
 def is_left_over(claim: ResourceClaim) -> bool:
     """Tell whether a claim has the finalizer although it is not allocated.
 
-    A manager that ends between its two writes leaves such a claim. So does a scheduler,
-    which sets the finalizer before the allocation.
+    A manager that ends between its two writes leaves such a claim, and a scheduler
+    makes one before the allocation.
     """
     is_free = claim.status.allocation is None and not reserved_for(claim)
     return is_protected(claim) and is_free and not is_deleting(claim)
@@ -55,9 +55,8 @@ def is_protected(claim: ResourceClaim) -> bool:
 def release(claim: ResourceClaim, is_gone: Callable[[ClaimConsumer], bool]) -> Release:
     """Return the parts that a claim loses; `is_gone` checks its consumers.
 
-    A claim loses its allocation with its last consumer, so that the next consumer may
-    get other devices on another node. A claim that never had a consumer stays allocated
-    until it is deleted.
+    A claim loses its allocation with its last consumer: the next one may get devices of
+    another node. A claim that never had a consumer stays allocated until its deletion.
     """
     kept = [each for each in reserved_for(claim) if not is_gone(each)]
     is_allocated = claim.status.allocation is not None
@@ -75,9 +74,7 @@ def release(claim: ResourceClaim, is_gone: Callable[[ClaimConsumer], bool]) -> R
 def reserve(claim: ResourceClaim, consumer: ClaimConsumer) -> JSON | None:
     """Return the fields of the status that reserve a claim, `None` for no change.
 
-    Only an allocated claim is reserved. A claim with the largest number of consumers
-    gets the next one after another has left; a claim that is being deleted gets no
-    more.
+    Only an allocated claim is reserved, and for a limited number of consumers.
     """
     reserved = reserved_for(claim)
     is_full = len(reserved) >= MOST_CONSUMERS
@@ -106,8 +103,7 @@ async def patch_claim(
 ) -> ResourceClaim:
     """Patch a claim unless it has changed meanwhile; return the stored claim.
 
-    Schedulers reserve claims at the same time. A patch has only the fields that change,
-    so it removes no field that this version does not know.
+    Schedulers reserve claims at the same time.
     """
     metadata = claim.metadata
     same = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
@@ -130,10 +126,10 @@ class _Turns(Struct):
 
 
 class Reserver:
-    """Lets only one worker at a time reserve a claim.
+    """Lets only one worker at a time reserve a claim that many pods share.
 
-    Many pods may share a claim. If each worker wrote with the same version, all
-    requests except one would be refused: upstream needs 1,500 requests for 200 pods.
+    With one version, all requests but one would be refused: upstream needs 1,500
+    requests for 200 pods.
     """
 
     def __init__(self, context: ControllerContext) -> None:
@@ -147,11 +143,9 @@ class Reserver:
         consumer: ClaimConsumer,
         is_needed: Callable[[], Awaitable[bool]],
     ) -> None:
-        """Reserve a claim, if that is still needed at the turn of this worker.
+        """Reserve a claim, if `is_needed` says so at the turn of this worker.
 
-        `is_needed` asks the API server whether the pod still needs the claim. The turns
-        are in the order of the calls. Raises Conflict if another client has changed the
-        claim.
+        The turns are in the order of the calls. Raises Conflict for a changed claim.
         """
         key = key_of(claim)
         turns = self._turns.setdefault(key, _Turns())

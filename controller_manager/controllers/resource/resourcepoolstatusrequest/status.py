@@ -17,10 +17,9 @@ _LIMIT: Final = 100
 
 
 class Answer(Struct, frozen=True):
-    """The status of the requested pools.
+    """The status of the requested pools, and their count, also beyond the limit.
 
-    `count` also counts the pools beyond the limit. `incomplete` has a text for each
-    pool of which slices are missing; the response is not written before it is empty.
+    `incomplete` has a text for each pool of which slices are missing.
     """
 
     pools: tuple[PoolStatus, ...]
@@ -45,10 +44,7 @@ def answer(
     slices: Iterable[ResourceSlice],
     claims: Iterable[ResourceClaim],
 ) -> Answer:
-    """Return the status of the pools of a driver, sorted by name.
-
-    `slices` are those of the driver; `claims` have devices of the driver.
-    """
+    """Return the status of the pools of a driver, by its slices and claims, by name."""
     by_pool = _newest_slices(asked, slices)
     names = sorted(by_pool)
     limit = _LIMIT if asked.limit is None else asked.limit

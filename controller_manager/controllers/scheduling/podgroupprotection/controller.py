@@ -55,8 +55,8 @@ def is_held(group: PodGroup) -> bool:
 class PodGroupProtectionReconciler(LiveProtectionReconciler[PodGroup]):
     """Keeps deleted groups of pods until no pod uses them.
 
-    The API server adds the finalizer to each new group. Before it is removed, the pods
-    are listed from the API server: a cache may not show yet that a pod was created.
+    Before the finalizer is removed, the pods are listed from the API server: a cache
+    may not show yet that a pod was created.
     """
 
     queue_name = "podgroupprotection"

@@ -1,7 +1,4 @@
-"""Attaches volumes to the nodes of their pods (attach_detach_controller.go).
-
-Its writes are those of rc.reconcile, and of the generators of operationexecutor.
-"""
+"""Attaches volumes to the nodes of their pods (attach_detach_controller.go)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -226,9 +223,8 @@ class AttachDetachReconciler(Reconciler[Node]):
     async def _carry_out(self, view: NodeView, plan: NodePlan) -> None:
         """Write the node's status, then delete attachments, then create attachments.
 
-        One volume that cannot be attached or detached does not delay the others. A
-        volume that the status still lists is not detached. Raises the gravest error of
-        a write to repeat. Upstream: rc.reconcile.
+        One volume that fails does not delay the others; a listed one is not detached.
+        Raises the gravest error of a write to repeat. Upstream: rc.reconcile.
         """
         for key, each in plan.volumes.items():
             self._record_events(view, view.volumes[key], each)
@@ -268,11 +264,7 @@ class AttachDetachReconciler(Reconciler[Node]):
             )
 
     async def _update_node_status(self, view: NodeView, plan: NodePlan) -> Node | None:
-        """Write the list of attached volumes; return the stored node, if written.
-
-        It reports the volumes that are listed for the first time. Upstream:
-        node_status_updater.go.
-        """
+        """Write the list of attached volumes (node_status_updater.go)."""
         if plan.listed is None or view.node is None:
             return None
         entries = [
@@ -347,9 +339,8 @@ class AttachDetachReconciler(Reconciler[Node]):
         """Delete an attachment, unless the node reports that it uses the volume.
 
         The node is read after its status has ceased to list the volume: from then on
-        the kubelet does not begin to use the volume. The conditions and taints that
-        allow a forced detach are read at the same time, because the cache may be old.
-        Upstream: verifyVolumeIsSafeToDetach.
+        the kubelet does not begin to use it. The cache may also show old conditions and
+        taints. Upstream: verifyVolumeIsSafeToDetach.
         """
         began = self.clock.monotonic()
         unique, failures = node_volume.unique_name, list[Exception]()
@@ -446,9 +437,8 @@ class AttachDetachReconciler(Reconciler[Node]):
 def is_in_use(node: Node, node_volume: NodeVolume, plan: VolumePlan) -> bool:
     """Tell whether a node uses a volume; raise SyncError if its status lists it.
 
-    A volume is removed from the list before it is detached. Volumes are compared by the
-    names of their attachments: an old cache may not have the unique name of a volume
-    that the node names.
+    Volumes are compared by the names of their attachments: an old cache may not have
+    the unique name of a volume that the node names.
     """
     listed = [each.name for each in node.status.volumes_attached or ()]
     if found := _name_among(node_volume, node, listed):

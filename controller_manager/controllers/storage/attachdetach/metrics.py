@@ -30,11 +30,7 @@ class _Counts(Struct, frozen=True):
 
 
 class AttachDetachMetrics(Collector):
-    """Counts volumes, and the volumes that were detached by force.
-
-    Upstream counts all volumes in each scrape. Here each sync counts the volumes of
-    its node.
-    """
+    """Counts volumes in each sync of their node; upstream counts all in each scrape."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._forced: Counter[str] = Counter({each.value: 0 for each in ForcedDetach})

@@ -92,8 +92,7 @@ def _state_of(node_volume: NodeVolume) -> _State:
 def multi_attach_error(volume: Volume, multi_attach: MultiAttach, pod: Pod) -> str:
     """Return the message for a pod whose volume another node has.
 
-    It names only pods of the same namespace: a user who may read this pod may not be
-    allowed to read pods of other namespaces.
+    It names no pod of other namespaces, which its reader may not be allowed to read.
     """
     reason = _users(multi_attach.pods, pod) if multi_attach.pods else _EXCLUSIVE
     return f'Multi-Attach error for volume "{volume.name}" {reason}'

@@ -1,9 +1,7 @@
 """Plans what happens to the volumes of a node (pure functions).
 
-Upstream: reconcile of attachdetach/reconciler, Attach and Detach of
-pkg/volume/csi/csi_attacher.go, and the generators of operationexecutor. There a loop
-compares two large maps ten times a second. Here each change of a volume, pod, node or
-attachment leads to a plan for the node.
+Upstream: reconcile of attachdetach/reconciler, csi_attacher.go and operationexecutor. A
+loop compares two large maps there; here each change leads to a plan for its node.
 """
 
 from collections.abc import Mapping
@@ -72,9 +70,8 @@ class NodePlan(Struct, frozen=True):
     """What happens to the volumes of a node, by key, and the list for its status.
 
     `listed` is `None` if the status is right. `added` are the keys of the volumes that
-    the status lists for the first time. `lost` are the keys of the volumes that pods
-    need, that the status lists now, and that it must not list any more: according to
-    the cache they are detached.
+    the status lists for the first time. `lost` are those that pods need, and that the
+    status must not list any more: according to the cache they are detached.
     """
 
     volumes: Mapping[str, VolumePlan]
@@ -83,10 +80,7 @@ class NodePlan(Struct, frozen=True):
     lost: tuple[str, ...] = ()
 
     def requeue_after(self, now: float) -> float | None:
-        """Return the seconds until the next plan, `None` if none is due.
-
-        They are none or less if its time has come in the meantime.
-        """
+        """Return the seconds until the next plan, none or less if due, or `None`."""
         times = [
             each.requeue_at
             for each in self.volumes.values()
@@ -103,8 +97,7 @@ def plan_node(
 ) -> NodePlan:
     """Plan for all volumes of a node, at a time of the monotonic clock.
 
-    Volumes that are attached shortly one after the other are listed by one write. If
-    the list changes for another reason, they are listed at once.
+    Volumes that are attached shortly one after the other are listed by one write.
     """
     planned = {
         key: plan_volume(each, tracked.get(key, UNTRACKED), view, now, options)
@@ -189,10 +182,7 @@ def _is_lost(tracked: TrackedVolume, now: float, options: AttachDetachOptions) -
 def _trust_list(
     tracked: TrackedVolume, now: float, options: AttachDetachOptions
 ) -> VolumePlan:
-    """Treat a listed volume as attached, until its attachment is lost for too long.
-
-    One of the two caches may lag. Upstream compares once in each period of its flag.
-    """
+    """Treat a listed volume as attached, as one of the two caches may lag."""
     since = now if tracked.lost_since is None else tracked.lost_since
     again = since + options.reconcile_sync_period
     return VolumePlan(
@@ -213,10 +203,7 @@ def _list_soon(tracked: TrackedVolume, now: float) -> VolumePlan:
 
 
 def _list(node_volume: NodeVolume, tracked: TrackedVolume, now: float) -> VolumePlan:
-    """Attach a volume without a driver: the node's status only has to list it.
-
-    Upstream: the attachers of iSCSI and Fibre Channel do nothing.
-    """
+    """Let the status list a volume that has no driver, as iSCSI and Fibre Channel."""
     if node_volume.is_listed:
         return VolumePlan(tracked=_settled(tracked, node_volume.key), lists=True)
     if node_volume.multi_attach is not None:
@@ -309,10 +296,7 @@ def _detach(
 
 
 def _must_delete(node_volume: NodeVolume, tracked: TrackedVolume) -> bool:
-    """Tell whether to delete the attachment of a volume now.
-
-    If the node lists the volume, an attachment may exist that the cache does not show.
-    """
+    """Tell whether to delete an attachment now; the cache may not show a listed one."""
     if not node_volume.attachment_name:
         return False
     if node_volume.attachment is None:

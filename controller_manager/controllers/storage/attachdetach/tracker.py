@@ -75,10 +75,9 @@ class Tracker:
 class PendingAttachments:
     """The exclusive volumes that this process attaches now, with their nodes.
 
-    A volume is added before the request is sent. It is removed when the caches show the
-    attachment, or when it is certain that there is no attachment. So no two nodes get
-    the volume while the caches are old. Upstream: the pending operations of
-    operationexecutor, one for each volume.
+    A volume is added before the request, and removed when the caches show the
+    attachment or certainly none is there. So no two nodes get it while the caches are
+    old. Upstream: the pending operations of operationexecutor.
     """
 
     def __init__(self) -> None:

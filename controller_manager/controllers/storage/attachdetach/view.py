@@ -1,8 +1,7 @@
 """The volumes of one node, read from the caches: those that pods need, and the others.
 
-All of them are found by indexes: a view costs time for the pods and the attachments of
-one node, and for the other nodes of the volumes that they share. Upstream has maps of
-all nodes: cache/desired_state_of_world.go and cache/actual_state_of_world.go.
+All are found by indexes. Upstream has maps of all nodes:
+cache/desired_state_of_world.go and cache/actual_state_of_world.go.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -111,10 +110,9 @@ class DesiredVolumes(Struct, frozen=True):
 
 
 class MultiAttach(Struct, frozen=True):
-    """The other nodes that have an exclusive volume, so that it cannot be attached.
+    """The other nodes that have an exclusive volume, and the pods that use it there.
 
-    `pods` use the volume there. `stays` says that those nodes will not release the
-    volume at once; then users are told.
+    `stays`: they will not release the volume at once; then users are told.
     """
 
     nodes: tuple[str, ...]
@@ -154,8 +152,7 @@ class NodeVolume(Struct, frozen=True, kw_only=True):
 class NodeView(Struct, frozen=True, kw_only=True):
     """A node, `None` if it is gone, and its volumes by their keys.
 
-    `used_by_pods` are the unique names of the volumes of all its pods, also of ended
-    pods.
+    `used_by_pods` are the unique names of the volumes of all its pods, also ended ones.
     """
 
     name: str
@@ -190,8 +187,7 @@ class NodeViews:
     def of(self, name: str, last_in_use: frozenset[str] | None) -> NodeView:
         """Return the view of a node.
 
-        `last_in_use` are the volumes that a deleted node used, `None` if this process
-        did not see the node.
+        `last_in_use`: what a deleted node used, `None` if this process did not see it.
         """
         node = self._nodes.by_key(name)
         desired = self._desired(name, node)
@@ -216,8 +212,7 @@ class NodeViews:
     ) -> Iterator[NodeVolume]:
         """Yield the volumes of a node; `in_use` are the used ones, `None` if unknown.
 
-        The volumes that the node lists come in its order: the same state has the same
-        writes in the same order.
+        They come in the order of the node's list: the same state, the same writes.
         """
         names = listed_on(node) if node is not None else ()
         listed = dict.fromkeys(each for each in names if is_known(each))
@@ -326,9 +321,8 @@ class NodeViews:
     ) -> Iterator[tuple[str, Attachment]]:
         """Yield the attachments to a node with the unique names of their volumes.
 
-        A unique name is empty if the caches do not have the persistent volume. `named`
-        are volumes that the node or its pods name: their attachments are found by
-        their names.
+        A name is empty if the caches do not have the persistent volume. `named` are the
+        volumes that the node or its pods name.
         """
         by_name = {attachment_name(each, name): each for each in named}
         by_name.pop("", None)
@@ -340,10 +334,9 @@ class NodeViews:
                 yield unique, attachment
 
     def _unique_name_of(self, attachment: Attachment) -> str | None:
-        """Return the unique name of an attachment's volume, from the attachment's spec.
+        """Return the unique name of an attachment's volume, by the attachment's spec.
 
-        Return "" if its persistent volume is gone, and `None` if another program made
-        the attachment.
+        It is "" if its persistent volume is gone, `None` if another program made it.
         """
         source, node = attachment.spec.source, attachment.spec.node_name
         name = attachment.metadata.name
@@ -369,8 +362,7 @@ class NodeViews:
 def _without_volume(attachment: Attachment, desired: DesiredVolumes) -> NodeVolume:
     """Return the node's volume for an attachment whose persistent volume is gone.
 
-    According to the caches, the node does not use it: the names of all volumes that the
-    node uses were compared with its name. The caches may be old, so the node is read
+    No name that the node uses fits it. The caches may be old, so the node is read
     before the volume is detached.
     """
     name = attachment.metadata.name

@@ -31,18 +31,14 @@ _OURS: Final = re.compile(r"csi-[0-9a-f]{64}")
 
 
 def csi_name(driver: str, handle: str) -> str:
-    """Return the unique name of a volume of a CSI driver.
-
-    The status of nodes has this name. Upstream: GetUniqueVolumeName.
-    """
+    """Return the name of a CSI volume in the status of nodes (GetUniqueVolumeName)."""
     return f"{_CSI}/{driver}^{handle}"
 
 
 def plugin_name(unique_name: str) -> str:
-    """Return the name of a volume's plugin, with the driver of a CSI volume.
+    """Return the name of a volume's plugin for metrics, with a CSI volume's driver.
 
-    This name is a label of metrics; it is ``N/A`` for a volume without a unique name.
-    Upstream: GetFullQualifiedPluginNameForVolume.
+    It is ``N/A`` without a unique name (GetFullQualifiedPluginNameForVolume).
     """
     if not unique_name:
         return "N/A"
@@ -58,10 +54,9 @@ def is_known(unique_name: str) -> bool:
 
 
 def attachment_name(unique_name: str, node: str) -> str:
-    """Return the name of the attachment of a volume to a node.
+    """Return the name of a volume's attachment to a node (getAttachmentName).
 
-    The name is empty for a volume that no CSI driver attaches. Upstream:
-    getAttachmentName.
+    It is empty for a volume that no CSI driver attaches.
     """
     driver, found, handle = unique_name.removeprefix(f"{_CSI}/").partition("^")
     if not found or not unique_name.startswith(f"{_CSI}/"):
@@ -92,10 +87,9 @@ class Volume(Struct, frozen=True):
 
 
 class Unresolved(Struct, frozen=True):
-    """A volume of a pod that the caches do not show yet.
+    """A volume of a pod that the caches do not show yet, with the key of its claim.
 
-    `claim` is the key of its claim, and `persistent_volume` the volume that the claim
-    is bound to. A volume that may be this one is not detached.
+    A volume that may be this one is not detached.
     """
 
     claim: str
@@ -106,10 +100,9 @@ Found = Volume | Unresolved
 
 
 def is_exclusive(modes: Iterable[str]) -> bool:
-    """Tell whether a volume with these access modes may have one node only.
+    """Tell whether a volume may have one node only (IsMultiAttachAllowed).
 
-    A volume without access modes is not exclusive: its driver refuses a second node if
-    it has to. Upstream: IsMultiAttachAllowed.
+    Without access modes it may have several: its driver refuses if it has to.
     """
     given = tuple(modes)
     return bool(given) and READ_WRITE_MANY not in given and READ_ONLY_MANY not in given

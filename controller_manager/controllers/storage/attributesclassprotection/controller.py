@@ -24,10 +24,7 @@ PROTECTION: Final = Protection(FINALIZER)
 
 
 def classes_of_claim(claim: PersistentVolumeClaim) -> tuple[str, ...]:
-    """Return the classes that a claim uses: those that it wants, has, and changes to.
-
-    Upstream: getPVCReferencedVACNames.
-    """
+    """Return the classes that a claim uses, each once (getPVCReferencedVACNames)."""
     status = claim.status
     target = status.modify_volume_status
     names = (

@@ -1,7 +1,6 @@
 """Adds and removes the finalizer of claims (pvc_protection_controller.go).
 
-If the gate PersistentVolumeClaimUnusedSinceTime is on, it keeps their condition Unused,
-too: no pod refers to the claim, and since when.
+With the gate PersistentVolumeClaimUnusedSinceTime, it sets their condition Unused, too.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,10 +39,7 @@ def is_tracked(claim: PersistentVolumeClaim) -> bool:
 
 
 def is_marked(claim: PersistentVolumeClaim, *, unused: bool) -> bool:
-    """Tell whether the condition of a claim says that the claim is unused, or used.
-
-    Each status but True says that the claim is used.
-    """
+    """Tell whether a claim is marked as unused, or as used: any status but True."""
     return any(
         each.type == UNUSED and (each.status == "True") == unused
         for each in claim.status.conditions or ()
@@ -123,9 +119,8 @@ def _is_same(cached: KubeObject, stored: KubeObject) -> bool:
 class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
     """Keeps deleted claims until no pod uses them.
 
-    Only the metadata of claims is read from the cache. Before the finalizer is
-    removed, the pods are listed from the API server: a cache may not show yet that a
-    pod was bound.
+    Before the finalizer is removed, the pods are listed from the API server: a cache
+    may not show yet that a pod was bound.
     """
 
     queue_name = "pvcprotection"
@@ -176,8 +171,7 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
     async def _set_finalizers(self, cached: PersistentVolumeClaim) -> Outcome:
         """Write the finalizers, if the decision holds for the stored claim.
 
-        The users were looked for only if the cached claim is being deleted. Upstream
-        writes the cached claim, so the API server refuses one that has changed.
+        Users were looked for only if the cached claim is being deleted.
         """
         namespace, name = cached.metadata.namespace, cached.metadata.name
         try:
@@ -210,7 +204,6 @@ class ClaimProtectionReconciler(Reconciler[PersistentVolumeClaim]):
 class UnusedClaimReconciler(ClaimProtectionReconciler):
     """Keeps deleted claims, and sets the condition Unused of others.
 
-    A change of a pod adds only the claims of the pod whose condition it contradicts.
     Before a claim is marked as unused, the pods are listed from the API server.
     """
 
@@ -260,8 +253,7 @@ class UnusedClaimReconciler(ClaimProtectionReconciler):
     async def _contradicting(self, claim: PersistentVolumeClaim) -> bool | None:
         """Tell whether a claim is unused, `None` if its condition says the same.
 
-        A condition that agrees with the cache takes no list: if the cache does not show
-        a pod yet, that pod adds the claim again.
+        If the cache does not show a pod yet, that pod adds the claim again.
         """
         cached = self._pods.by_index(PODS_BY_CLAIM, key_of(claim))
         unused = referrer_among(cached, claim) is None

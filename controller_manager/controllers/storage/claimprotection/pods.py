@@ -20,10 +20,9 @@ def user_among(pods: Iterable[Pod], claim: KubeObject) -> Pod | None:
 
 
 def uses(pod: Pod, claim: KubeObject) -> bool:
-    """Tell whether a pod of the claim's namespace uses the claim.
+    """Tell whether a pod of the claim's namespace uses it; an ended pod does.
 
-    A pod without a node does not use it: no kubelet starts a pod whose claim is being
-    deleted. An ended pod uses its claims until it is gone.
+    A pod without a node does not: no kubelet starts a pod whose claim is being deleted.
     """
     if not pod.spec.node_name or (is_controlled_by(claim, pod) and _is_done(pod)):
         return False
@@ -36,19 +35,15 @@ def referrer_among(pods: Iterable[Pod], claim: KubeObject) -> Pod | None:
 
 
 def refers(pod: Pod, claim: KubeObject) -> bool:
-    """Tell whether a pod of the claim's namespace makes the claim a used one.
+    """Tell whether a pod of the claim's namespace refers to it; an ended pod does not.
 
-    A pod without a node counts, a pod whose containers have ended does not. Upstream:
-    podUsesPVCForUnusedSince.
+    A pod without a node does. Upstream: podUsesPVCForUnusedSince.
     """
     return not has_stopped(pod) and _has(pod, claim)
 
 
 def _has(pod: Pod, claim: KubeObject) -> bool:
-    """Tell whether a volume of a pod is a claim.
-
-    The pod must own the claim of an ephemeral volume.
-    """
+    """Tell whether a pod has a volume of a claim, and owns that of an ephemeral one."""
     owns = is_controlled_by(claim, pod)
     return any(
         claim_name(pod, volume) == claim.metadata.name
@@ -58,12 +53,10 @@ def _has(pod: Pod, claim: KubeObject) -> bool:
 
 
 def _is_done(pod: Pod) -> bool:
-    """Tell whether a pod does not need its own claims any more.
+    """Tell whether the kubelet is done with a pod, which needs no own claims then.
 
-    The kubelet is done with a pod that is being deleted without a grace period. If the
-    pod is deleted in the foreground, it exists until its own claims are gone: the
-    claims of its ephemeral volumes, and the claims that a stateful set gave to it (for
-    these upstream waits for ever).
+    In the foreground, a pod exists until its own claims are gone: those of ephemeral
+    volumes, and those of a stateful set (for these upstream waits for ever).
     """
     return is_deleting(pod) and pod.metadata.deletion_grace_period_seconds == 0
 
@@ -71,10 +64,8 @@ def _is_done(pod: Pod) -> bool:
 class LivePods:
     """Lists the pods of namespaces, once for many claims that are looked at together.
 
-    A list shows that no pod uses a claim if the cache showed the deletion of the claim
-    before the list began: no kubelet starts a pod that is bound later. Upstream shares
-    a list among the claims of a namespace that wait in its queue. A list serves for
-    `LONGEST_USE`, so that a list from before a stalled watch decides nothing.
+    A list shows that no pod uses a claim if the cache showed the claim's deletion
+    before the list began: no kubelet starts a pod that is bound later.
     """
 
     def __init__(
@@ -89,11 +80,7 @@ class LivePods:
         self._lists.forget()
 
     async def user_of(self, claim: KubeObject) -> Pod | None:
-        """Return a pod that uses a claim, `None` for none.
-
-        Raises SyncError if the API server answers with a list that is older than the
-        cache.
-        """
+        """Return a pod that uses a claim, or `None`; SyncError for an old list."""
         name, known = claim.metadata.name, self._lists.found_for(claim)
         if known is not None and self._find(known.get(name, ()), claim) is None:
             return None

@@ -1,7 +1,4 @@
-"""Creates the claims of ephemeral volumes (pkg/controller/volume/ephemeral).
-
-The claims are those of component-helpers/storage/ephemeral.
-"""
+"""Creates the claims of ephemeral volumes (pkg/controller/volume/ephemeral)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -39,10 +36,7 @@ def conflict(pod: meta.KubeObject, claim: meta.KubeObject) -> str:
 
 
 def claim_of(pod: Pod, volume: PodVolume) -> PersistentVolumeClaim:
-    """Return the claim to create for an ephemeral volume; the pod owns it.
-
-    It has the labels, the annotations and the spec of the template.
-    """
+    """Return the claim to create from the template of a pod's ephemeral volume."""
     source = volume.ephemeral
     template = (source and source.volume_claim_template) or _EMPTY
     metadata = meta.ObjectMeta(
@@ -78,11 +72,7 @@ def needs_claims(pod: Pod) -> bool:
 
 
 class EphemeralVolumeReconciler(Reconciler[Pod]):
-    """Creates a claim for each ephemeral volume of a pod.
-
-    The volumes of a pod never change, so its updates cause no sync. The garbage
-    collector deletes the claims with their pod.
-    """
+    """Creates a claim for each ephemeral volume of a pod; the pod owns it."""
 
     queue_name = "ephemeral_volume"
 
@@ -116,7 +106,7 @@ class EphemeralVolumeReconciler(Reconciler[Pod]):
     async def _ensure_claim(self, pod: Pod, volume: PodVolume) -> None:
         """Create the claim of a volume, if there is none (handleVolume).
 
-        A namespace that is being deleted accepts no claims. Its pods are deleted, too.
+        A namespace that is being deleted accepts none; its pods are deleted, too.
         """
         namespace, name = pod.metadata.namespace, claim_name(pod, volume)
         claim: meta.KubeObject | None = self.lister(CLAIMS).get(namespace, name)

@@ -23,10 +23,7 @@ _END: Final = (
 
 
 class Conflict(Struct, frozen=True):
-    """Two values of a property that must be equal, as the first pod is told of them.
-
-    `pod` and `other` are keys, ``namespace/name``.
-    """
+    """Two different values of a property, as the pod of key `pod` is told of them."""
 
     name: str
     pod: str
@@ -41,10 +38,9 @@ class Conflict(Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """Return the message of the event.
+        """Return the message of the event; it names no pod of another namespace.
 
-        It names no pod of another namespace: the reader may not be allowed to see that
-        pod. Upstream's message lacks the same space.
+        Upstream's message lacks the same space.
         """
         namespace, _ = split_key(self.pod)
         other_namespace, other_name = split_key(self.other)
@@ -75,8 +71,7 @@ _Pods = dict[Use, dict[str, None]]
 class VolumeUses:
     """The pods of each volume, by key, as long as they use it.
 
-    A conflict is returned once, when one of its two pods is added or changes. Pods that
-    use a volume in the same way are not compared.
+    A conflict is returned once. Pods that use a volume in one way are not compared.
     """
 
     def __init__(self) -> None:
@@ -85,10 +80,7 @@ class VolumeUses:
         self._by_driver: dict[str, dict[Volume, None]] = {}
 
     def note(self, pod: str, uses: Mapping[Volume, Use]) -> list[Conflict]:
-        """Replace the uses of a pod; return the new conflicts.
-
-        Each conflict is returned twice, once for each of its pods.
-        """
+        """Replace the uses of a pod; return new conflicts, one for each of two pods."""
         known = self._uses.pop(pod, {})
         if uses:
             self._uses[pod] = uses

@@ -67,9 +67,8 @@ def _has_ended(old: Pod, new: Pod) -> bool:
 class SELinuxWarningReconciler(Reconciler[Pod]):
     """Warns pods that use one volume with different labels or policies.
 
-    It reads all pods on all nodes, and writes only events. Only drivers and plugins
-    that mount volumes with a label matter: for others the container runtime changes the
-    label of each file, and the last pod wins.
+    Only drivers and plugins that mount volumes with a label matter: for others the
+    container runtime changes the label of each file, and the last pod wins.
     """
 
     queue_name = "selinux_warning"
@@ -117,11 +116,7 @@ class SELinuxWarningReconciler(Reconciler[Pod]):
         return DONE
 
     def deleted(self, obj: Pod) -> None:
-        """Drop the volumes of a pod that is gone.
-
-        A new pod may have the same name before the key is reconciled. It is told of its
-        conflicts again.
-        """
+        """Drop the volumes of a pod that is gone, before another pod has its name."""
         self._uses.forget(key_of(obj))
 
     def forget(self, key: str) -> None:

@@ -1,7 +1,7 @@
 """The volumes that pods may share, and the labels of their mounts (syncVolume).
 
-Only the labels in pods are known: the defaults are on the nodes, where this process
-cannot read them. Upstream: translator/selinux_translator.go.
+Only the labels in pods are known, not the defaults of the nodes. Upstream:
+translator/selinux_translator.go.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,17 +22,13 @@ from controller_manager.control.csi_migration import csi_volume, inline_csi_volu
 from controller_manager.control.volumes import disk_name
 
 Volume = tuple[str, str]
-"""The driver of a volume, and its handle.
+"""The driver and the handle of a volume.
 
-The driver is empty, and the handle is the unique name, of a disk that kubelets mount
-without a driver.
+For a disk without a driver these are "" and its unique name.
 """
 
 ALONE: Final[Volume] = ("", "")
-"""A volume about which pods never conflict.
-
-No other pod has it, or its plugin cannot mount it with a label.
-"""
+"""A volume that no other pod has, or whose plugin cannot mount it with a label."""
 
 _Container = Container | EphemeralContainer | InitContainer
 
@@ -51,10 +47,7 @@ class Use(Struct, frozen=True):
 
 
 def shared_volume(volume: PersistentVolume) -> Volume:
-    """Return the volume behind a persistent volume.
-
-    Raises UntranslatableError if an in-tree source names no volume of its driver.
-    """
+    """Return the volume behind a persistent volume; may raise UntranslatableError."""
     csi = csi_volume(volume)
     if csi is not None:
         return csi.driver, csi.handle
@@ -62,10 +55,7 @@ def shared_volume(volume: PersistentVolume) -> Volume:
 
 
 def shared_inline_volume(volume: PodVolume, namespace: str) -> Volume:
-    """Return the volume that a pod of `namespace` defines itself.
-
-    Raises UntranslatableError if an in-tree source names no volume of its driver.
-    """
+    """Return the volume that a pod defines itself; may raise UntranslatableError."""
     csi = inline_csi_volume(volume, namespace)
     if csi is not None:
         return csi.driver, csi.handle
@@ -82,8 +72,7 @@ def conflicts(one: str, other: str) -> bool:
     """Tell whether two labels differ in their levels, or in a part that both have.
 
     A user, role or type that is not set gets the default of the node, which may be
-    equal. There is no default of the level, the last part, which may have colons
-    itself. Upstream: ConflictsParsed.
+    equal; a level has no default. Upstream: ConflictsParsed.
     """
     (*parts, level), (*other_parts, other_level) = _parts(one), _parts(other)
     if level != other_level:
@@ -97,10 +86,9 @@ def _parts(label: str) -> list[str]:
 
 
 def mounted_labels(pod: Pod) -> Mapping[str, frozenset[str]]:
-    """Return the labels with which containers mount each volume of a pod.
+    """Return the labels with which containers mount each volume of a pod, by its name.
 
-    The keys are the names in the pod's spec. A volume that is mounted without a label
-    has an empty set. Volumes that are not mounted, and block devices, are left out.
+    A volume that is mounted without a label has an empty set.
     """
     found: dict[str, set[str]] = {}
     for options, names in _mounts(pod):
@@ -112,10 +100,7 @@ def mounted_labels(pod: Pod) -> Mapping[str, frozenset[str]]:
 
 
 def _mounts(pod: Pod) -> Iterator[tuple[SELinuxOptions | None, list[str]]]:
-    """Yield the label and the volumes of each container.
-
-    The label of a container replaces that of the pod as a whole.
-    """
+    """Yield label and volumes of each container; its label replaces the pod's."""
     context = pod.spec.security_context
     of_pod = None if context is None else context.se_linux_options
     spec = pod.spec
@@ -132,9 +117,8 @@ def _mounts(pod: Pod) -> Iterator[tuple[SELinuxOptions | None, list[str]]]:
 def use_of(pod: Pod, label: str, *, mounts_label: bool) -> Use:
     """Return the use of a volume that a pod mounts with a label.
 
-    `mounts_label` tells whether the plugin of the volume, or its driver, can mount it
-    with a label. If it cannot, or if there is no label, the container runtime changes
-    each file.
+    Without a label, or if the plugin or driver cannot mount it with one, the container
+    runtime changes each file.
     """
     context = pod.spec.security_context
     policy = (context and context.se_linux_change_policy) or MOUNT_OPTION

@@ -1,12 +1,9 @@
 """Caches with the controller's own writes, and locks of volumes.
 
 A binding takes four writes to two objects. Without such a cache, the sync after a write
-would decide on objects that are older than the write: it would send writes that the API
-server refuses, or give a volume to a second claim. Upstream: storeObjectUpdate of
-pv_controller_base.go.
-
-Upstream has one worker for claims and one for volumes. Here several claims are bound at
-a time, so that one slow request does not delay all others. So volumes have locks.
+would decide on objects that are older than the write. Upstream: storeObjectUpdate of
+pv_controller_base.go. It has one worker for claims, here several bind claims at a time,
+so that no slow request delays the others. So volumes have locks.
 """
 
 import asyncio
@@ -37,10 +34,7 @@ Observer = Callable[[str, Any], None]
 
 
 class AssumeCache(Generic[ObjectT]):
-    """The newest known version of each object: from the watch, or from a write.
-
-    An object that the watch does not show is gone; the cache drops it.
-    """
+    """The newest known version of each object: from the watch, or from a write."""
 
     def __init__(
         self,
@@ -48,10 +42,7 @@ class AssumeCache(Generic[ObjectT]):
         resource: Resource[ObjectT],
         observers: tuple[Observer, ...],
     ) -> None:
-        """Watch a resource; call the observers with each newest version.
-
-        They are called before the handlers that are added later.
-        """
+        """Call the observers with each newest version, before handlers added later."""
         self._client = context.client
         self._logger = context.logger
         self._resource = resource
@@ -100,10 +91,7 @@ class AssumeCache(Generic[ObjectT]):
         return version_of(shown) == version_of(stored)
 
     async def update(self, obj: ObjectT, subresource: str = "") -> ObjectT:
-        """Replace an object or its status, and keep what the API server has stored.
-
-        Raises the errors of the client.
-        """
+        """Replace an object or its status; keep and return the stored version."""
         stored = await self._client.update(self._resource, obj, subresource)
         self.assume(stored)
         key = key_of(stored)
@@ -157,11 +145,9 @@ def _is_newer(one: KubeObject, other: KubeObject) -> bool:
 
 
 class VolumeLocks:
-    """Locks of volumes by name.
+    """Locks of volumes by name, each for one sync that changes the volume.
 
-    A sync locks a volume before it changes the volume, and then decides again. While
-    the sync of a claim has the lock of a volume, or waits for it, no other claim
-    chooses the volume.
+    While a claim has the lock, or waits for it, no other claim chooses the volume.
     """
 
     def __init__(self) -> None:

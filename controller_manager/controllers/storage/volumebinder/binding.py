@@ -52,7 +52,7 @@ EXTERNAL_FINALIZER: Final = "external-provisioner.volume.kubernetes.io/finalizer
 
 
 def is_reserved_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a volume's reference names a claim, with its uid or with none.
+    """Tell whether a volume names a claim, with its uid or with none.
 
     Upstream: IsVolumeBoundToClaim.
     """
@@ -87,10 +87,7 @@ def with_annotations(
 
 
 def is_bound(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
-    """Tell whether a claim and a volume are bound to each other; no write is missing.
-
-    Raises SyncError for a volume without a capacity.
-    """
+    """Tell whether no write of a binding is missing; may raise SyncError."""
     return (
         volume_bound_to(volume, claim) is None
         and volume_in_phase(volume, volumes.BOUND) is None
@@ -102,11 +99,7 @@ def is_bound(claim: PersistentVolumeClaim, volume: PersistentVolume) -> bool:
 def volume_bound_to(
     volume: PersistentVolume, claim: PersistentVolumeClaim
 ) -> PersistentVolume | None:
-    """Return a volume that refers to a claim (GetBindVolumeToClaim).
-
-    A volume that was not reserved for the claim gets the annotation
-    `BOUND_BY_CONTROLLER`.
-    """
+    """Return a volume that refers to a claim (GetBindVolumeToClaim)."""
     if refers_to(volume, claim):
         return None
     metadata = volume.metadata
@@ -149,8 +142,7 @@ def claim_bound_to(
 def unbound(volume: PersistentVolume) -> PersistentVolume:
     """Return a volume without its claim (unbindVolume).
 
-    A volume that a user has reserved for a claim stays reserved; only the uid is
-    removed.
+    A volume that a user has reserved only loses the uid of the claim.
     """
     metadata, reference = volume.metadata, volume.spec.claim_ref
     if BOUND_BY_CONTROLLER in annotations_of(metadata):
@@ -200,9 +192,8 @@ def claim_of_volume(
 ) -> PersistentVolumeClaim | None:
     """Return a claim that is Bound, with the data of its volume.
 
-    The capacity is copied when the claim becomes Bound. Later it may differ: the file
-    system may be smaller than its device. Raises SyncError for a volume without
-    a capacity.
+    The capacity is copied once: later the file system may be smaller than its device.
+    Raises SyncError for a volume without a capacity.
     """
     before = claim.status
     changes: dict[str, object] = {}

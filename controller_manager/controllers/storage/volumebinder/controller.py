@@ -1,7 +1,4 @@
-"""Binds claims to volumes; its handlers add claims and volumes after a change.
-
-Upstream: syncClaim of pv_controller.go, and pv_controller_base.go.
-"""
+"""Binds claims to volumes (syncClaim of pv_controller.go, pv_controller_base.go)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -101,14 +98,12 @@ class VolumeBinder:
     """Binds claims and volumes to each other, and reclaims volumes.
 
     A sync is a row of steps. A step that writes something returns `None`, and the next
-    one begins with the newest objects, of the watch or of the write. So an interrupted
-    binding continues where it stopped. The step that finds nothing to write returns the
-    outcome. Each write carries the version that it was decided on: the API server
-    refuses it if another program has changed the object.
+    one begins with the newest objects: an interrupted binding continues where it
+    stopped. The step that finds nothing to write returns the outcome. The API server
+    refuses a write to an object that another program has changed.
 
     A claim that waits is synced again after the sync period. Upstream syncs all claims
-    and volumes of the cluster then; here each change adds the keys of the claims and
-    volumes that it concerns.
+    and volumes then; here each change adds the keys that it concerns.
     """
 
     def __init__(self, context: ControllerContext) -> None:
@@ -293,10 +288,7 @@ class VolumeBinder:
         return self._index.smallest(claim, lambda name: self._locks.is_taken(name, key))
 
     def _waits_for_consumer(self, claim: PersistentVolumeClaim) -> bool:
-        """Tell whether the scheduler chooses the volume (IsDelayBindingMode).
-
-        Raises SyncError for a class without a binding mode.
-        """
+        """Tell whether the scheduler chooses the volume (IsDelayBindingMode)."""
         name = claims.storage_class_of(claim)
         storage_class = self._classes.by_key(name) if name else None
         if storage_class is None:
@@ -311,8 +303,7 @@ class VolumeBinder:
     ) -> Outcome | None:
         """Bind a claim and a volume to each other, by four writes (bind).
 
-        The volume is written first. If another manager has changed it, the API server
-        refuses the write, and the claim stays unchanged.
+        The volume is written first: if that is refused, the claim stays unchanged.
         """
         if is_bound(claim, volume):
             return DONE

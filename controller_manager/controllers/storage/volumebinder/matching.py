@@ -1,8 +1,7 @@
 """Finds the best volume for a claim (index.go, FindMatchingVolume of pv_helpers.go).
 
-An index has the available volumes by class, by modes and by size. So a claim is
-compared with few volumes, also in a cluster with many. Another index has the claims
-that wait for a volume.
+An index has the available volumes by class, by modes and by size, so a claim is
+compared with few volumes. Another has the claims that wait for a volume.
 """
 
 from bisect import bisect_left, insort
@@ -89,10 +88,7 @@ def _modes(access_modes: tuple[str, ...] | None) -> Modes:
 
 
 def mismatch(volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
-    """Return why a claim cannot have the volume that it names, "" if it can.
-
-    Upstream: checkVolumeSatisfyClaim.
-    """
+    """Return why a claim cannot have the volume it names (checkVolumeSatisfyClaim)."""
     offered, wanted = kind_of_volume(volume), kind_of_claim(claim)
     if is_deleting(volume):
         return f'the volume is marked for deletion "{volume.metadata.name}"'
@@ -122,10 +118,7 @@ def _may_have_reserved(volume: PersistentVolume, claim: PersistentVolumeClaim) -
 
 
 def fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether an available volume may be given to a claim.
-
-    Raises SyncError for an invalid selector.
-    """
+    """Tell whether an available volume fits; SyncError for an invalid selector."""
     return (
         kind_of_volume(volume) == kind_of_claim(claim)
         and size_of(volume) >= size_wanted(claim)
@@ -187,7 +180,7 @@ class VolumeIndex:
     def reserved_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         """Return the best volume that is reserved for a claim and that it may have.
 
-        A volume that refers to the uid of the claim comes first: its binding has begun.
+        One that refers to the uid of the claim comes first: its binding has begun.
         """
 
         def rank(volume: PersistentVolume) -> tuple[bool, int, int, str]:
@@ -204,8 +197,7 @@ class VolumeIndex:
     ) -> PersistentVolume | None:
         """Return the smallest available volume that fits, with the fewest modes.
 
-        Few modes are better than a small size. `is_taken` tells whether another claim
-        is getting a volume. Raises SyncError for an invalid selector.
+        Few modes are better than a small size. SyncError for an invalid selector.
         """
         selector = _selector_of(claim)
         for name in self._fitting(claim):
@@ -250,11 +242,9 @@ class WaitingClaims:
             self._claims.setdefault(kind, {})[key] = claim
 
     def one_for(self, volume: PersistentVolume, but_not: Container[str]) -> str | None:
-        """Return the key of a claim that an available volume fits.
+        """Return the key of a claim that an available volume fits, none of `but_not`.
 
-        The claims in `but_not` do not count. If many claims ask for volumes of this
-        kind, only the oldest ones are compared: the others are synced after the sync
-        period.
+        Only the oldest claims are compared: others are synced after the sync period.
         """
         found = self._claims.get(kind_of_volume(volume), {})
         others = (each for each in found.items() if each[0] not in but_not)

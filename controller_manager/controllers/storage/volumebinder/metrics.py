@@ -83,10 +83,9 @@ class VolumeBinderMetrics:
 
 
 class Counts:
-    """Counts volumes and claims when they are created, changed and deleted.
+    """Counts volumes and claims with each change; a count of zero has no series.
 
-    Counting all of them in each scrape would block the event loop. A series whose count
-    is zero is removed: upstream has no such series.
+    Counting all of them in each scrape would block the event loop.
     """
 
     def __init__(self, metrics: VolumeBinderMetrics) -> None:
@@ -140,10 +139,7 @@ class Counts:
 
 
 def plugin_of(spec: VolumeSpec) -> str:
-    """Return the name of a volume's plugin in metrics, ``N/A`` for an unknown one.
-
-    Upstream: GetFullQualifiedPluginNameForVolume.
-    """
+    """Return a volume's plugin in metrics (GetFullQualifiedPluginNameForVolume)."""
     if spec.csi is not None:
         return f"kubernetes.io/csi:{spec.csi.driver}"
     if spec.host_path is not None:
@@ -156,10 +152,7 @@ def plugin_of(spec: VolumeSpec) -> str:
 
 
 class Operations:
-    """Measures the time that provisioners take to provision or delete volumes.
-
-    Upstream: OperationStartTimeCache.
-    """
+    """Measures how long provisioners take (OperationStartTimeCache)."""
 
     def __init__(self, metrics: VolumeBinderMetrics, clock: Clock) -> None:
         self._metrics = metrics

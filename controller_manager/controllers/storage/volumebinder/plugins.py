@@ -1,9 +1,8 @@
 """The plugins that provision, delete and recycle volumes: pure functions.
 
-No plugin of this program does so. Provisioners of CSI drivers make and delete volumes;
-the controller writes annotations for them. For the other plugins there is a problem to
-report. In-tree plugins that CSI drivers have replaced are migrated
-(pv_controller_base.go); that cannot be switched off any more.
+No plugin of this program does so: provisioners of CSI drivers do, and the controller
+writes annotations for them. In-tree plugins that CSI drivers have replaced are migrated
+(pv_controller_base.go).
 """
 
 from collections.abc import Mapping
@@ -48,10 +47,7 @@ _LEFT_OUT: Final = (
 
 
 def migrated_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim | None:
-    """Return a claim whose annotation names the driver of its provisioner.
-
-    It is `None` if the annotation is right.
-    """
+    """Return a claim whose annotation names the driver of its provisioner."""
     annotations = annotations_of(claim.metadata)
     provisioner = annotations.get(
         STORAGE_PROVISIONER, annotations.get(BETA_STORAGE_PROVISIONER)
@@ -63,10 +59,7 @@ def migrated_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim | None
 
 
 def migrated_volume(volume: PersistentVolume) -> PersistentVolume | None:
-    """Return a volume with the annotation and the finalizers that its plugin needs.
-
-    It is `None` if the volume has them already. Only provisioned volumes need them.
-    """
+    """Return a provisioned volume with the annotation and finalizers that it lacks."""
     metadata = volume.metadata
     annotations = annotations_of(metadata)
     provisioner = annotations.get(PROVISIONED_BY)
@@ -86,10 +79,7 @@ def migrated_volume(volume: PersistentVolume) -> PersistentVolume | None:
 def migration_of(
     annotations: Mapping[str, str], provisioner: str | None
 ) -> dict[str, str | None]:
-    """Return the change of the annotation that names the driver of a provisioner.
-
-    Upstream: updateMigrationAnnotations.
-    """
+    """Return the change of the driver's annotation (updateMigrationAnnotations)."""
     if provisioner is None:
         return {}
     driver = DRIVERS.get(provisioner)
@@ -104,8 +94,7 @@ def _finalizers(
 ) -> tuple[str, ...]:
     """Return the finalizers of a provisioned volume (modifyDeletionFinalizers).
 
-    If the policy is to delete the volume, a finalizer keeps the object until the
-    in-tree plugin has deleted the volume.
+    One keeps an object until the in-tree plugin has deleted the volume.
     """
     if provisioner in DRIVERS:
         return tuple(each for each in before if each != IN_TREE_FINALIZER)
@@ -148,10 +137,7 @@ def claim_asking(
 
 
 def deletion_problem(volume: PersistentVolume) -> str:
-    """Return why a volume cannot be deleted, "" if a provisioner deletes it.
-
-    Upstream: findDeletablePlugin.
-    """
+    """Return why a volume cannot be deleted (findDeletablePlugin), "" if it can."""
     annotations = annotations_of(volume.metadata)
     provisioner = annotations.get(PROVISIONED_BY, "")
     spec = volume.spec

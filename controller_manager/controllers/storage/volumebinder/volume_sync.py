@@ -1,7 +1,4 @@
-"""Follows the claims of volumes, and reclaims volumes whose claims are gone.
-
-Upstream: syncVolume and reclaimVolume of pv_controller.go.
-"""
+"""Follows the claims of volumes; reclaims those without (syncVolume, reclaimVolume)."""
 
 from collections.abc import Callable
 from typing import Final
@@ -137,10 +134,7 @@ class VolumeSync:
         return self._later
 
     async def _unbind(self, volume: PersistentVolume) -> Outcome | None:
-        """Unbind a volume whose claim has another one (unbindVolume).
-
-        If it was provisioned for the claim, it is released.
-        """
+        """Unbind a volume whose claim has another one; release a provisioned one."""
         is_provisioned = PROVISIONED_BY in annotations_of(volume.metadata)
         policy = volume.spec.persistent_volume_reclaim_policy
         if is_provisioned and policy == volumes.DELETE:
@@ -183,10 +177,7 @@ class VolumeSync:
         return DONE
 
     def _provisioner_of(self, volume: PersistentVolume) -> str:
-        """Return the provisioner that deletes a volume, for metrics.
-
-        The name comes from the class. The annotation of the volume may have any value.
-        """
+        """Return the provisioner of a volume's class: annotations have any value."""
         found = self._classes.by_key(volumes.storage_class_of(volume))
         if found is None:
             return NOT_KNOWN
@@ -215,10 +206,9 @@ def _must_read(
     reference: ObjectReference,
     claim: PersistentVolumeClaim | None,
 ) -> bool:
-    """Tell whether the claim must be read from the API server.
+    """Tell whether the claim must be read from the API server before a release.
 
-    The cache may be older than the binding, which a scheduler or a provisioner may
-    have made. A volume must not be reclaimed while its claim lives.
+    The cache may be older than a binding by a scheduler or a provisioner.
     """
     if not (reference.namespace and reference.name):
         return False  # no claim can be there

@@ -10,8 +10,7 @@ from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
 RECOVER: Final = Gate("RecoverVolumeExpansionFailure", locked=True)
-"""The status of a claim has the state of its expansion; a claim may request less
-storage after a failure."""
+"""The status of a claim has the state of its expansion; it may request less again."""
 
 CONTROLLER = Descriptor(
     name="persistentvolume-expander-controller",

@@ -1,8 +1,7 @@
 """Has the volumes of growing claims expanded (expand_controller.go).
 
-CSI drivers, also those that have replaced an in-tree plugin, have their own resizers:
-users are told to wait for them. The kubelet expands only volumes of flex volume
-plugins; this controller prepares them.
+CSI drivers have their own resizers: users are told to wait for them. The kubelet
+expands only volumes of flex volume plugins; this controller prepares them.
 """
 
 from typing import Final, TypeVar
@@ -57,8 +56,7 @@ def has_grown(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:
 class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
     """Names the external resizer of a growing claim, or prepares the kubelet's work.
 
-    The volume is read from the cache. Upstream reads it from the API server, for each
-    bound claim at each start. All writes carry the cached versions.
+    The volume is read from the cache; upstream reads it from the API server.
     """
 
     queue_name = "volume_expand"
@@ -98,8 +96,7 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
     def _volume_of(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         """Return the volume of a claim, `None` if it is missing or of another claim.
 
-        Raises SyncError instead of `None` if the claim wants more: the cache may show
-        the binding of the claim before that of the volume.
+        Raises SyncError if the claim wants more: the volume's cache may be older.
         """
         name = claim.spec.volume_name
         volume = self._volumes.get("", name)
@@ -136,8 +133,7 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
         """Go on from the state in the claim's status (expandAndRecoverFunction).
 
         Only the kubelet expands the volume, so this always succeeds. A volume that is
-        larger already keeps its capacity; upstream would lower it. Each write carries
-        the version that the previous one returned; events are about the cached claim.
+        larger already keeps its capacity; upstream would lower it.
         """
         key, state, now = key_of(claim), resize.state_of(claim), self.clock.now()
         is_large = resize.amount(volume.spec.capacity) >= resize.requested(claim)
@@ -183,10 +179,7 @@ class VolumeExpanderReconciler(Reconciler[PersistentVolumeClaim]):
     async def _keep_capacity(
         self, claim: PersistentVolumeClaim, volume: PersistentVolume
     ) -> None:
-        """Store the present capacity in the volume's annotation, if it lacks it.
-
-        A block volume has no file system, and needs no such write.
-        """
+        """Store the capacity in the volume's annotation; a block volume needs none."""
         metadata = volume.metadata
         is_marked = PRE_RESIZE_CAPACITY in annotations_of(metadata)
         if is_marked or volume.spec.volume_mode == _BLOCK:

@@ -1,6 +1,5 @@
 """The sizes of a claim and its volume, and the status of a claim that is expanded.
 
-All functions are pure: they return a new status, or a patch from one to another.
 Upstream: pkg/volume/util/resize_util.go.
 """
 
@@ -82,10 +81,7 @@ def size_to_allocate(claim: PersistentVolumeClaim, volume: PersistentVolume) -> 
 
 
 def resizing(status: ClaimStatus, size: str, now: datetime) -> ClaimStatus:
-    """Return the status of a claim whose volume is being expanded to `size`.
-
-    Upstream: MarkControllerReisizeInProgress.
-    """
+    """Return the status while a volume grows (MarkControllerReisizeInProgress)."""
     return replace(
         status,
         conditions=_with_condition(status, _RESIZING, "", now, keep=False),
@@ -95,10 +91,7 @@ def resizing(status: ClaimStatus, size: str, now: datetime) -> ClaimStatus:
 
 
 def awaiting_node(status: ClaimStatus, now: datetime) -> ClaimStatus:
-    """Return the status of a claim whose file system a kubelet has to expand.
-
-    Upstream: MarkForFSResize.
-    """
+    """Return the status while a kubelet expands the file system (MarkForFSResize)."""
     return replace(
         status,
         conditions=_with_condition(
@@ -109,10 +102,7 @@ def awaiting_node(status: ClaimStatus, now: datetime) -> ClaimStatus:
 
 
 def resized(status: ClaimStatus, size: str) -> ClaimStatus:
-    """Return the status of a claim whose volume has been expanded to `size`.
-
-    Upstream: MarkFSResizeFinished.
-    """
+    """Return the status after a volume has grown to `size` (MarkFSResizeFinished)."""
     states = dict(status.allocated_resource_statuses or {})
     states.pop(STORAGE, None)
     return replace(
@@ -160,8 +150,7 @@ def _with_condition(
 ) -> tuple[ClaimCondition, ...]:
     """Return the conditions with one that is True (MergeResizeConditionOnPVC).
 
-    A condition that is True already is kept. With `keep`, the other conditions about
-    resizing are kept, too.
+    With `keep`, the other conditions about resizing are kept, too.
     """
     time = format_time(now)
     added = ClaimCondition(

@@ -31,8 +31,7 @@ def is_used(volume: PersistentVolume) -> bool:
 class VolumeProtectionReconciler(Reconciler[PersistentVolume]):
     """Keeps deleted volumes until they are not bound any more.
 
-    The cached volume is written with its version. So a volume that was bound in the
-    meantime does not lose its finalizer.
+    A volume that was bound in the meantime has another version, and is not written.
     """
 
     queue_name = "pvprotection"
