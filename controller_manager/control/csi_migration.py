@@ -74,10 +74,7 @@ class CSIVolume(Struct, frozen=True):
 
     def as_spec(self) -> dict[str, object]:
         """Return the spec of a persistent volume that has this volume, as JSON."""
-        source: dict[str, object] = {
-            "driver": self.driver,
-            "volumeHandle": self.handle,
-        }
+        source: dict[str, object] = {"driver": self.driver, "volumeHandle": self.handle}
         if self.read_only:
             source["readOnly"] = True
         if self.fs_type:

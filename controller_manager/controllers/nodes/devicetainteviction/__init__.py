@@ -52,10 +52,7 @@ CONTROLLER = Descriptor(
             *("status.resourceClaimStatuses", "status.conditions[DisruptionTarget]"),
         ),
         Reads(RESOURCE_CLAIMS, "status"),
-        Reads(
-            RESOURCE_SLICES,
-            *("spec.driver", "spec.pool", "spec.devices"),
-        ),
+        Reads(RESOURCE_SLICES, *("spec.driver", "spec.pool", "spec.devices")),
     ),
     options=DeviceTaintEvictionOptions,
     gates=(TAINT_RULES, OBSERVED_GENERATION),

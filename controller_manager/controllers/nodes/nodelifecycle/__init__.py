@@ -79,10 +79,7 @@ CONTROLLER = Descriptor(
     requires=(LEASE_RENEWALS, NODES, PODS),
     reads=(
         Reads(LEASE_RENEWALS, "spec.renewTime"),
-        Reads(
-            NODES,
-            *("spec.taints", "spec.unschedulable", "status.conditions"),
-        ),
+        Reads(NODES, *("spec.taints", "spec.unschedulable", "status.conditions")),
         Reads(PODS, "spec.nodeName", "status.conditions[Ready]"),
     ),
     options=NodeLifecycleOptions,

@@ -121,8 +121,7 @@ class NodeMonitor:
         )
         context.informers.informer(LEASE_RENEWALS).add_handler(
             Handler(
-                on_add=self._renewed,
-                on_update=lambda _, lease: self._renewed(lease),
+                on_add=self._renewed, on_update=lambda _, lease: self._renewed(lease)
             )
         )
         self.pods = PodMarker(context, self.is_unreachable)

@@ -91,10 +91,7 @@ def unknown_conditions(node: Node, now: str) -> list[dict[str, Any]]:
     if ready_status(node) == UNKNOWN:
         return []
     posted = {each.type: each for each in node.status.conditions or ()}
-    stopped = {
-        "reason": _STOPPED,
-        "message": "Kubelet stopped posting node status.",
-    }
+    stopped = {"reason": _STOPPED, "message": "Kubelet stopped posting node status."}
     never = {
         "reason": _NEVER,
         "message": "Kubelet never posted node status.",

@@ -62,11 +62,7 @@ CONTROLLER = Descriptor(
         ),
     ),
     options=ResourceClaimOptions,
-    gates=(
-        WORKLOAD_CLAIMS,
-        ADMIN_ACCESS,
-        GRANULAR_AUTHORIZATION,
-    ),
+    gates=(WORKLOAD_CLAIMS, ADMIN_ACCESS, GRANULAR_AUTHORIZATION),
     requires_gates=(DYNAMIC_ALLOCATION,),
     permissions=(
         allow(PODS, "get", "list", "watch"),

@@ -68,10 +68,7 @@ class PodGroupProtectionReconciler(LiveProtectionReconciler[PodGroup]):
         group = self.objects.by_key(key) if key else None
         return (key,) if group is not None and is_held(group) else ()
 
-    watches = (
-        For(POD_GROUPS, when=is_held),
-        Maps(PODS, _held_group, depends_on=_USE),
-    )
+    watches = (For(POD_GROUPS, when=is_held), Maps(PODS, _held_group, depends_on=_USE))
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)

@@ -18,11 +18,7 @@ CONTROLLER = Descriptor(
     load=".controller:AttributesClassProtectionReconciler",
     requires=(VOLUME_ATTRIBUTES_CLASSES, CLAIMS, PERSISTENT_VOLUMES),
     requires_gates=(VOLUME_ATTRIBUTES_CLASS,),
-    reads=(
-        Reads(VOLUME_ATTRIBUTES_CLASSES),
-        Reads(CLAIMS),
-        Reads(PERSISTENT_VOLUMES),
-    ),
+    reads=(Reads(VOLUME_ATTRIBUTES_CLASSES), Reads(CLAIMS), Reads(PERSISTENT_VOLUMES)),
     permissions=(
         allow(CLAIMS, "get", "list", "watch"),
         allow(PERSISTENT_VOLUMES, "get", "list", "watch"),

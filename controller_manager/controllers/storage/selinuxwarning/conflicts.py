@@ -12,10 +12,7 @@ from .volumes import Use, Volume, conflicts
 POLICY: Final = "SELinuxChangePolicy"
 LABEL: Final = "SELinuxLabel"
 
-_REASONS: Final = {
-    POLICY: "SELinuxChangePolicyConflict",
-    LABEL: "SELinuxLabelConflict",
-}
+_REASONS: Final = {POLICY: "SELinuxChangePolicyConflict", LABEL: "SELinuxLabelConflict"}
 
 _END: Final = (
     ". If both pods land on the same node, only one of them may access the volume."
