@@ -124,6 +124,12 @@ PERSISTENT_VOLUMES: Resource[PersistentVolume] = Resource(
 """The volumes: complete, in the cache as well, because some controllers PUT them."""
 
 
+def claim_key(volume: PersistentVolume) -> str:
+    """Return the key of the claim that a volume refers to, "" for none."""
+    reference = volume.spec.claim_ref
+    return "" if reference is None else f"{reference.namespace}/{reference.name}"
+
+
 def storage_class_of(volume: PersistentVolume) -> str:
     """Return the name of a volume's storage class, "" for none.
 

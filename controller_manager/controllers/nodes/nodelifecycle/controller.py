@@ -113,16 +113,10 @@ class NodeMonitor:
         self._changed: dict[str, None] = {}
         self._is_started = False
         context.informers.informer(NODES).add_handler(
-            Handler(
-                on_add=self._note,
-                on_update=lambda _, node: self._note(node),
-                on_delete=self._note,
-            )
+            Handler(self._note, lambda _, node: self._note(node), self._note)
         )
         context.informers.informer(LEASE_RENEWALS).add_handler(
-            Handler(
-                on_add=self._renewed, on_update=lambda _, lease: self._renewed(lease)
-            )
+            Handler(self._renewed, lambda _, lease: self._renewed(lease))
         )
         self.pods = PodMarker(context, self.is_unreachable)
 

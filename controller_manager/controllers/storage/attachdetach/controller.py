@@ -5,7 +5,11 @@ from typing import Final
 
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
-from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
+from controller_manager.api.core.volumes import (
+    PERSISTENT_VOLUMES,
+    PersistentVolume,
+    claim_key,
+)
 from controller_manager.api.meta import ObjectMeta, is_deleting, key_of, raw_json
 from controller_manager.api.pods import has_stopped
 from controller_manager.api.storage import v1 as storage
@@ -85,24 +89,15 @@ class AttachDetachReconciler(Reconciler[Node]):
         return self._nodes_of_claim(key_of(claim))
 
     def _of_volume(self, volume: PersistentVolume) -> Iterable[str]:
-        reference = volume.spec.claim_ref
-        if reference is None:
-            return ()
-        return self._nodes_of_claim(f"{reference.namespace}/{reference.name}")
-
-    def _of_attachment(self, attachment: storage.Attachment) -> Iterable[str]:
-        return (attachment.spec.node_name,)
-
-    def _of_driver(self, _: storage.CSIDriver) -> Iterable[str]:
-        return self.objects.keys()
+        return self._nodes_of_claim(claim_key(volume))
 
     watches = (
         For(NODES, when_changed=_matters),
         Maps(PODS, lambda _, pod: _node_of(pod), on=("add", "delete")),
         Maps(CLAIMS, _of_claim),
         Maps(PERSISTENT_VOLUMES, _of_volume),
-        Maps(storage.ATTACHMENTS, _of_attachment),
-        Maps(storage.CSI_DRIVERS, _of_driver),
+        Maps(storage.ATTACHMENTS, lambda _, attachment: (attachment.spec.node_name,)),
+        Maps(storage.CSI_DRIVERS, lambda self, _: self.objects.keys()),
         Handles(
             PODS,
             lambda self: Handler(
@@ -140,11 +135,8 @@ class AttachDetachReconciler(Reconciler[Node]):
                 self.queue.add(key)
 
     def _nodes_of_claim(self, claim: str) -> Iterable[str]:
-        return dict.fromkeys(
-            pod.spec.node_name
-            for pod in self._volumes.pods_of_claim(claim)
-            if pod.spec.node_name
-        )
+        names = (pod.spec.node_name for pod in self._volumes.pods_of_claim(claim))
+        return dict.fromkeys(filter(None, names))
 
     def enqueue_all(self) -> Iterator[None]:
         """Add the keys of all nodes, and of deleted nodes that have attachments."""

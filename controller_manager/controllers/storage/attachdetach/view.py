@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import NODES, PODS, AttachedVolume, Node, Pod
-from controller_manager.api.core.volumes import PersistentVolume
+from controller_manager.api.core.volumes import PersistentVolume, claim_key
 from controller_manager.api.meta import is_deleting, key_of, true_condition
 from controller_manager.api.pods import has_stopped
 from controller_manager.api.storage.v1 import ATTACHMENTS, Attachment
@@ -101,8 +101,7 @@ class DesiredVolumes(Struct, frozen=True):
 
     def may_include(self, volume: PersistentVolume) -> bool:
         """Tell whether an unresolved volume may be this persistent volume."""
-        reference = volume.spec.claim_ref
-        claim = f"{reference.namespace}/{reference.name}" if reference else ""
+        claim = claim_key(volume)
         return any(
             each.claim == claim or each.persistent_volume == volume.metadata.name
             for each in self.unresolved

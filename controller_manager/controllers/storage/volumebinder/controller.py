@@ -49,7 +49,7 @@ from .matching import VolumeIndex, WaitingClaims, mismatch
 from .metrics import PROVISION, Counts, Operations, VolumeBinderMetrics
 from .options import VolumeBinderOptions
 from .plugins import claim_asking, migrated_claim, provisioning_problem
-from .volume_sync import MAX_STEPS, VolumeSync, endless
+from .volume_sync import MAX_STEPS, VolumeSync, in_steps
 
 _WORKERS: Final = 10
 """The claims synced at a time, and the volumes. Upstream syncs one of each."""
@@ -153,11 +153,7 @@ class VolumeBinder:
             )
         )
         informers.informer(CLAIMS).add_handler(
-            Handler(
-                on_add=self._claim_added,
-                on_update=self._claim_updated,
-                on_delete=self._claim_gone,
-            )
+            Handler(self._claim_added, self._claim_updated, self._claim_gone)
         )
 
     def workers(self) -> Controller:
@@ -193,8 +189,8 @@ class VolumeBinder:
     def _volume_gone(self, volume: PersistentVolume) -> None:
         name = volume.metadata.name
         self._operations.end(name)
-        if (reference := volume.spec.claim_ref) is not None:
-            self._claim_queue.add(f"{reference.namespace}/{reference.name}")
+        if key := volumes.claim_key(volume):
+            self._claim_queue.add(key)
         for claim in self._watched_claims.by_index(_CLAIMS_BY_VOLUME, name):
             self._claim_queue.add(key_of(claim))
 
@@ -236,16 +232,11 @@ class VolumeBinder:
     async def sync_claim(self, key: str) -> Outcome:
         """Bind a claim, or tell what it waits for (syncClaim)."""
         self._offered.discard(key)
-        for _ in range(MAX_STEPS):
-            claim = self._claims.get(key)
-            if claim is None:
-                return DONE
-            outcome = await self._continue_claim(claim)
-            if outcome is not None:
-                return outcome
-        raise endless(key)
+        return await in_steps(key, lambda: self._continue_claim(key))
 
-    async def _continue_claim(self, claim: PersistentVolumeClaim) -> Outcome | None:
+    async def _continue_claim(self, key: str) -> Outcome | None:
+        if (claim := self._claims.get(key)) is None:
+            return DONE
         if (migrated := migrated_claim(claim)) is not None:
             await self._update(migrated)
             return None

@@ -150,7 +150,7 @@ class VolumeIndex:
 
     def _insert(self, volume: PersistentVolume) -> None:
         name = volume.metadata.name
-        if key := _claim_key(volume):
+        if key := volumes.claim_key(volume):
             self._reserved.setdefault(key, {})[name] = None
         elif is_available(volume):
             groups = self._available.setdefault(kind_of_volume(volume), {})
@@ -159,7 +159,7 @@ class VolumeIndex:
 
     def _remove(self, volume: PersistentVolume) -> None:
         name = volume.metadata.name
-        if key := _claim_key(volume):
+        if key := volumes.claim_key(volume):
             del self._reserved[key][name]
             if not self._reserved[key]:
                 del self._reserved[key]
@@ -258,12 +258,6 @@ class WaitingClaims:
 def _wanted_kind(claim: PersistentVolumeClaim) -> Kind | None:
     has_one = BIND_COMPLETED in annotations_of(claim.metadata)
     return None if has_one or claim.spec.volume_name else kind_of_claim(claim)
-
-
-def _claim_key(volume: PersistentVolume) -> str:
-    """Return the key of the claim that a volume refers to, "" for none."""
-    reference = volume.spec.claim_ref
-    return "" if reference is None else f"{reference.namespace}/{reference.name}"
 
 
 def _selector_of(claim: PersistentVolumeClaim) -> Selector:

@@ -39,11 +39,6 @@ _TEMPORARY: Final = (
     "and the volume by hand"
 )
 _NO_DELETER: Final = "no deletable volume plugin matched"
-_NO_RECYCLER: Final = "No recycler plugin found for the volume!"
-_LEFT_OUT: Final = (
-    "Recycle failed: recyclers of host path and NFS volumes are not part of this "
-    "controller manager: clear the volume and its claimRef by hand"
-)
 
 
 def migrated_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim | None:
@@ -67,9 +62,8 @@ def migrated_volume(volume: PersistentVolume) -> PersistentVolume | None:
         return None
     change = migration_of(annotations, provisioner)
     before = metadata.finalizers or ()
-    finalizers = _finalizers(
-        before, provisioner, volume.spec.persistent_volume_reclaim_policy
-    )
+    policy = volume.spec.persistent_volume_reclaim_policy
+    finalizers = _finalizers(before, provisioner, policy)
     if not change and finalizers == before:
         return None
     changed = with_annotations(metadata, change)
@@ -172,5 +166,8 @@ def recycling_problem(volume: PersistentVolume) -> str:
     """Return why a volume cannot be recycled."""
     spec = volume.spec
     if spec.host_path is None and spec.nfs is None:
-        return _NO_RECYCLER
-    return _LEFT_OUT
+        return "No recycler plugin found for the volume!"
+    return (
+        "Recycle failed: recyclers of host path and NFS volumes are not part of this "
+        "controller manager: clear the volume and its claimRef by hand"
+    )

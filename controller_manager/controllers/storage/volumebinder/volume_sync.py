@@ -1,6 +1,6 @@
 """Follows the claims of volumes; reclaims those without (syncVolume, reclaimVolume)."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from controller_manager.api.core import claims, volumes
@@ -56,21 +56,14 @@ class VolumeSync:
         """Follow the claim of a volume; reclaim the volume without it (syncVolume)."""
         read: dict[ObjectReference, PersistentVolumeClaim | None] = {}
         async with self._locks.lock(name):
-            for _ in range(MAX_STEPS):
-                volume = self._volumes.get(name)
-                if volume is None:
-                    return DONE
-                outcome = await self._continue(volume, read)
-                if outcome is not None:
-                    return outcome
-        raise endless(name)
+            return await in_steps(name, lambda: self._continue(name, read))
 
     async def _continue(
-        self,
-        volume: PersistentVolume,
-        read: dict[ObjectReference, PersistentVolumeClaim | None],
+        self, key: str, read: dict[ObjectReference, PersistentVolumeClaim | None]
     ) -> Outcome | None:
         """Make one step; `read` has the claims that this sync has read."""
+        if (volume := self._volumes.get(key)) is None:
+            return DONE
         if (migrated := migrated_volume(volume)) is not None:
             await self._volumes.update(migrated)
             return None
@@ -101,11 +94,10 @@ class VolumeSync:
         if claim is None or reference is None or claim.metadata.uid != reference.uid:
             return await self._release(volume)
         name = claim.spec.volume_name
-        if not name and (
-            kind_of_claim(claim).volume_mode != kind_of_volume(volume).volume_mode
-        ):
-            return self._report_other_mode(volume, claim)
         if not name:
+            mode = kind_of_volume(volume).volume_mode
+            if kind_of_claim(claim).volume_mode != mode:
+                return self._report_other_mode(volume, claim)
             self._claim_queue.add(key_of(claim))
             return DONE
         if name != volume.metadata.name:
@@ -127,10 +119,9 @@ class VolumeSync:
             f'Cannot bind PersistentVolume "{volume.metadata.name}" to requested '
             "PersistentVolumeClaim due to incompatible volumeMode."
         )
-        self._recorder.event(
-            PERSISTENT_VOLUMES, volume, WARNING, "VolumeMismatch", about_volume
-        )
-        self._recorder.event(CLAIMS, claim, WARNING, "VolumeMismatch", about_claim)
+        event, reason = self._recorder.event, "VolumeMismatch"
+        event(PERSISTENT_VOLUMES, volume, WARNING, reason, about_volume)
+        event(CLAIMS, claim, WARNING, reason, about_claim)
         return self._later
 
     async def _unbind(self, volume: PersistentVolume) -> Outcome | None:
@@ -217,6 +208,10 @@ def _must_read(
     return claim.metadata.uid != reference.uid
 
 
-def endless(key: str) -> RuntimeError:
-    """Return the error of a sync that has a defect."""
-    return RuntimeError(f"{key}: the sync has not ended after {MAX_STEPS} steps")
+async def in_steps(key: str, step: Callable[[], Awaitable[Outcome | None]]) -> Outcome:
+    """Make the steps of the sync of a key, until one returns the outcome."""
+    for _ in range(MAX_STEPS):
+        if (outcome := await step()) is not None:
+            return outcome
+    msg = f"{key}: the sync has not ended after {MAX_STEPS} steps"
+    raise RuntimeError(msg)
