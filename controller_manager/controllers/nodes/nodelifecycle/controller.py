@@ -283,14 +283,12 @@ class NodeMonitor:
         self._states = dict(found.states)
         for zone, rate in found.rates.items():
             self.tainter.set_rate(zone, rate)
-        self._all_down = bool(counts) and all(
-            state is topology.ZoneState.FULL for state in self._states.values()
-        )
-        if found.change is topology.Change.ALL_DOWN:
+        self._all_down = found.is_down
+        if found.is_down and not found.was_down:
             self._logger.warning("No node is ready: evictions are stopped")
             every = [record.node.metadata.name for record in self._tracker]
             await self._each(every, self._remove_taints)
-        elif found.change is topology.Change.RECOVERED:
+        elif found.was_down and not found.is_down:
             self._logger.warning("Some nodes are ready again: evictions are resumed")
             self._tracker.restart_grace_periods(self._clock.monotonic())
 

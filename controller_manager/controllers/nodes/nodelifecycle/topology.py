@@ -16,14 +16,6 @@ from controller_manager.api.meta import labels_of
 _LEAST_UNHEALTHY: Final = 3
 """A zone is partly disrupted only if at least this many nodes are unhealthy."""
 
-_ZONE_LABELS: Final = (
-    "failure-domain.beta.kubernetes.io/zone",
-    "topology.kubernetes.io/zone",
-)
-_REGION_LABELS: Final = (
-    "failure-domain.beta.kubernetes.io/region",
-    "topology.kubernetes.io/region",
-)
 _EXCLUDED: Final = "node.kubernetes.io/exclude-disruption"
 
 
@@ -33,14 +25,6 @@ class ZoneState(StrEnum):
     NORMAL = "Normal"
     PARTIAL = "PartialDisruption"
     FULL = "FullDisruption"
-
-
-class Change(StrEnum):
-    """A change of the state of the whole cluster."""
-
-    NONE = "none"
-    ALL_DOWN = "all down"
-    RECOVERED = "recovered"
 
 
 class Count(Struct, frozen=True):
@@ -67,12 +51,10 @@ class Rates(Struct, frozen=True):
         """Return the state of a zone. Upstream: ComputeZoneState."""
         if count.unhealthy and not count.ready:
             return ZoneState.FULL
-        if (
-            count.unhealthy >= _LEAST_UNHEALTHY
-            and count.unhealthy / count.size >= self.unhealthy_part
-        ):
-            return ZoneState.PARTIAL
-        return ZoneState.NORMAL
+        if count.unhealthy < _LEAST_UNHEALTHY:
+            return ZoneState.NORMAL
+        is_partial = count.unhealthy / count.size >= self.unhealthy_part
+        return ZoneState.PARTIAL if is_partial else ZoneState.NORMAL
 
     def rate(self, state: ZoneState, size: int) -> float:
         """Return the evictions a second in a zone of this state (setLimiterInZone).
@@ -85,9 +67,10 @@ class Rates(Struct, frozen=True):
 
 
 class Disruption(Struct, frozen=True):
-    """The new states of all zones, and the rates that change."""
+    """Whether all zones were and are down, their new states, the rates that change."""
 
-    change: Change
+    was_down: bool
+    is_down: bool
     states: Mapping[str, ZoneState]
     rates: Mapping[str, float]
 
@@ -105,31 +88,28 @@ def disruption(
     is_down = bool(new) and all(state is ZoneState.FULL for state in new.values())
     was_down = bool(old) and all(state is ZoneState.FULL for state in old.values())
     if is_down:
-        change = Change.NONE if was_down else Change.ALL_DOWN
         stopped = new.keys() - old.keys() if was_down else new
-        return Disruption(change, new, dict.fromkeys(stopped, 0.0))
-    return Disruption(
-        Change.RECOVERED if was_down else Change.NONE,
-        new,
-        {
-            zone: rates.rate(state, counts[zone].size)
-            for zone, state in new.items()
-            if was_down or state is not old.get(zone)
-        },
-    )
+        return Disruption(was_down, is_down, new, dict.fromkeys(stopped, 0.0))
+    changed = {
+        zone: rates.rate(state, counts[zone].size)
+        for zone, state in new.items()
+        if was_down or state is not old.get(zone)
+    }
+    return Disruption(was_down, is_down, new, changed)
 
 
 def zone_of(node: Node) -> str:
     """Return the key of a node's zone, empty without one. Upstream: GetZoneKey."""
     labels = labels_of(node)
-    zone, region = _first(labels, _ZONE_LABELS), _first(labels, _REGION_LABELS)
+
+    def part(name: str) -> str:
+        stable = labels.get(f"topology.kubernetes.io/{name}", "")
+        return labels.get(f"failure-domain.beta.kubernetes.io/{name}", stable)
+
+    region, zone = part("region"), part("zone")
     return f"{region}:\x00:{zone}" if region or zone else ""
 
 
 def is_excluded(node: Node) -> bool:
     """Tell whether a label excludes a node from the numbers of its zone."""
     return _EXCLUDED in labels_of(node)
-
-
-def _first(labels: Mapping[str, str], keys: tuple[str, ...]) -> str:
-    return next((labels[key] for key in keys if key in labels), "")

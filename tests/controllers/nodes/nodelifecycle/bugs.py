@@ -4,18 +4,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller_manager.api.core.v1 import Node
-from controller_manager.controllers.nodes.nodelifecycle import (
-    health,
-    taints,
-)
+from controller_manager.controllers.nodes.nodelifecycle import health, taints
 from controller_manager.controllers.nodes.nodelifecycle.controller import NodeMonitor
 from controller_manager.controllers.nodes.nodelifecycle.health import (
     NodeHealth,
     NodeTracker,
 )
-from controller_manager.controllers.nodes.nodelifecycle.taints import (
-    NoExecuteTainter,
-)
+from controller_manager.controllers.nodes.nodelifecycle.taints import NoExecuteTainter
 from tests.simulation.planted import Bug
 
 _DIES: Final = "node-dies-and-comes-back"

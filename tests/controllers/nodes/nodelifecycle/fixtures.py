@@ -15,9 +15,7 @@ from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.scalars import format_micro_time, format_time
 from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.errors import NotFound
-from controller_manager.controllers.nodes.nodelifecycle import (
-    NodeLifecycleOptions,
-)
+from controller_manager.controllers.nodes.nodelifecycle import NodeLifecycleOptions
 from controller_manager.controllers.nodes.nodelifecycle.controller import NODE_LEASES
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, make_config

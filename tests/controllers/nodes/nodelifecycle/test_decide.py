@@ -1,7 +1,7 @@
 """The taints, conditions and labels of a node, and eviction rates, as tables."""
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -27,7 +27,6 @@ from controller_manager.controllers.nodes.nodelifecycle.taints import (
     without_no_execute,
 )
 from controller_manager.controllers.nodes.nodelifecycle.topology import (
-    Change,
     Count,
     Disruption,
     Rates,
@@ -268,46 +267,55 @@ def test_a_zone_has_a_state_and_a_rate(
 UP, DOWN, HALF = Count(3, 0), Count(0, 3), Count(2, 3)
 
 
+STAYED_UP: Final = (False, False)
+WENT_DOWN: Final = (False, True)
+RECOVERED: Final = (True, False)
+STAYED_DOWN: Final = (True, True)
+"""Whether all zones were and are down."""
+
+
 @pytest.mark.parametrize(
     ("before", "counts", "expected"),
     [
-        ({}, {}, Disruption(Change.NONE, {}, {})),
-        ({}, {"a": UP}, Disruption(Change.NONE, {"a": NORMAL}, {"a": 0.1})),
-        ({"a": NORMAL}, {"a": UP}, Disruption(Change.NONE, {"a": NORMAL}, {})),
-        ({"a": NORMAL}, {"a": HALF}, Disruption(Change.NONE, {"a": PARTIAL}, {"a": 0})),
+        ({}, {}, Disruption(*STAYED_UP, {}, {})),
+        ({}, {"a": UP}, Disruption(*STAYED_UP, {"a": NORMAL}, {"a": 0.1})),
+        ({"a": NORMAL}, {"a": UP}, Disruption(*STAYED_UP, {"a": NORMAL}, {})),
+        (
+            {"a": NORMAL},
+            {"a": HALF},
+            Disruption(*STAYED_UP, {"a": PARTIAL}, {"a": 0}),
+        ),
         (
             {"a": NORMAL},
             {"a": DOWN},
-            Disruption(Change.ALL_DOWN, {"a": FULL}, {"a": 0}),
+            Disruption(*WENT_DOWN, {"a": FULL}, {"a": 0}),
         ),
-        ({}, {"a": DOWN}, Disruption(Change.ALL_DOWN, {"a": FULL}, {"a": 0})),
-        ({"a": FULL}, {"a": DOWN}, Disruption(Change.NONE, {"a": FULL}, {})),
+        ({}, {"a": DOWN}, Disruption(*WENT_DOWN, {"a": FULL}, {"a": 0})),
+        ({"a": FULL}, {"a": DOWN}, Disruption(*STAYED_DOWN, {"a": FULL}, {})),
         (
             {"a": FULL},
             {"a": HALF},
-            Disruption(Change.RECOVERED, {"a": PARTIAL}, {"a": 0}),
+            Disruption(*RECOVERED, {"a": PARTIAL}, {"a": 0}),
         ),
         (
             {"a": NORMAL, "b": NORMAL},
             {"a": DOWN, "b": UP},
-            Disruption(Change.NONE, {"a": FULL, "b": NORMAL}, {"a": 0.1}),
+            Disruption(*STAYED_UP, {"a": FULL, "b": NORMAL}, {"a": 0.1}),
         ),
         (
             {"a": FULL, "b": NORMAL},
             {"a": DOWN},
-            Disruption(Change.NONE, {"a": FULL}, {}),
+            Disruption(*STAYED_DOWN, {"a": FULL}, {}),
         ),
         (
             {"a": FULL},
             {"a": DOWN, "b": UP},
-            Disruption(
-                Change.RECOVERED, {"a": FULL, "b": NORMAL}, {"a": 0.1, "b": 0.1}
-            ),
+            Disruption(*RECOVERED, {"a": FULL, "b": NORMAL}, {"a": 0.1, "b": 0.1}),
         ),
         (
             {"a": FULL},
             {"a": DOWN, "b": DOWN},
-            Disruption(Change.NONE, {"a": FULL, "b": FULL}, {"b": 0}),
+            Disruption(*STAYED_DOWN, {"a": FULL, "b": FULL}, {"b": 0}),
         ),
     ],
 )

@@ -2,9 +2,7 @@
 
 from datetime import UTC, datetime
 
-from controller_manager.controllers.nodes.nodelifecycle.taints import (
-    EvictionQueue,
-)
+from controller_manager.controllers.nodes.nodelifecycle.taints import EvictionQueue
 
 
 class HandClock:
