@@ -43,7 +43,6 @@ class PublisherMetrics:
     duration_help: ClassVar[str]
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         self._syncs = Counter(
             f"{self.subsystem}_sync_total",
             self.total_help,

@@ -30,7 +30,6 @@ class TriggerTimes:
     """
 
     def __init__(self) -> None:
-        """Start without a known service."""
         self._seen: dict[str, _Seen] = {}
 
     def __len__(self) -> int:

@@ -46,7 +46,6 @@ class TrustBundleReconciler(Reconciler[ClusterTrustBundle]):
     """
 
     def _former(self, bundle: ClusterTrustBundle) -> Iterable[str]:
-        """Return the keys of all bundles, once the current bundle exists."""
         return self.objects.keys() if self._is_right(bundle) else ()
 
     watches = (
@@ -105,6 +104,5 @@ class TrustBundleReconciler(Reconciler[ClusterTrustBundle]):
             await self.client.delete(SERVING_TRUST_BUNDLES, "", name, options)
 
     async def _count(self, write: Awaitable[object]) -> None:
-        """Await a write; count it by the HTTP status of its outcome."""
         with observed(self.clock, self._metrics.synced):
             await write

@@ -9,7 +9,6 @@ from .options import SigningOptions
 
 
 def _lacks(config: Config, _: str) -> str:
-    """Return the flags that are needed, if no authority is given."""
     if config.of(SigningOptions).authorities():
         return ""
     return "--cluster-signing-cert-file and --cluster-signing-key-file"

@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives.serialization import (
     load_der_private_key,
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
-from msgspec import Struct
 
 from controller_manager.control.certificates.pem import blocks
 from controller_manager.observability.logs import Logger
@@ -119,18 +118,13 @@ class Authority:
         return f"Authority({self.certificate.subject.rfc4514_string()!r})"
 
 
-class _Content(Struct, frozen=True):
-    """The bytes of both files."""
-
-    certificate: bytes
-    key: bytes
-
-
 class AuthoritySource:
-    """Reads an authority; it stays in use while new files are not usable."""
+    """Reads an authority; it stays in use while new files are not usable.
+
+    The constructor raises UnusableAuthority.
+    """
 
     def __init__(self, files: AuthorityFiles, logger: Logger) -> None:
-        """Read the files; raises UnusableAuthority."""
         self._files = files
         self._logger = logger
         self._content = _read(files)
@@ -150,11 +144,9 @@ class AuthoritySource:
         return self._authority
 
 
-def _read(files: AuthorityFiles) -> _Content:
-    return _Content(
-        _bytes_of(files.certificate, f"--{files.flag}-cert-file"),
-        _bytes_of(files.key, f"--{files.flag}-key-file"),
-    )
+def _read(files: AuthorityFiles) -> tuple[bytes, bytes]:
+    certificate = _bytes_of(files.certificate, f"--{files.flag}-cert-file")
+    return certificate, _bytes_of(files.key, f"--{files.flag}-key-file")
 
 
 def _bytes_of(path: str, flag: str) -> bytes:
@@ -166,10 +158,10 @@ def _bytes_of(path: str, flag: str) -> bytes:
         raise UnusableAuthority(msg) from error
 
 
-def _parsed(files: AuthorityFiles, content: _Content) -> Authority:
+def _parsed(files: AuthorityFiles, content: tuple[bytes, bytes]) -> Authority:
     where = f"--{files.flag}-cert-file: {files.certificate}"
-    certificate = _certificate(content.certificate, where)
-    key = _key(content.key, f"--{files.flag}-key-file: {files.key}")
+    certificate = _certificate(content[0], where)
+    key = _key(content[1], f"--{files.flag}-key-file: {files.key}")
     if _public(key.public_key()) != _public(certificate.public_key()):
         msg = f"{where}: the key in {files.key} is not the certificate's"
         raise UnusableAuthority(msg)
@@ -205,7 +197,6 @@ def _key(data: bytes, where: str) -> Key:
 
 
 def _public(key: object) -> bytes:
-    """Return a public key as bytes that can be compared."""
     encoded: bytes = key.public_bytes(  # type: ignore[attr-defined]
         Encoding.DER, PublicFormat.SubjectPublicKeyInfo
     )

@@ -142,7 +142,6 @@ def _validity(
 
 
 def _subject(wanted: x509.Name) -> x509.Name:
-    """Return the attributes that Go copies, each in a set of all its values."""
     found = [
         list(dict.fromkeys(wanted.get_attributes_for_oid(each))) for each in _ATTRIBUTES
     ]
@@ -201,7 +200,6 @@ def alternative_names(names: AlternativeNames) -> x509.UnrecognizedExtension | N
 
 
 def _parts(names: AlternativeNames) -> Iterator[tuple[int, bytes]]:
-    """Yield the tag and the content of each name."""
     for tag, texts in ((_DNS, names.dns), (_EMAIL, names.emails)):
         for text in texts:
             yield tag, text.encode("ascii")
@@ -212,7 +210,6 @@ def _parts(names: AlternativeNames) -> Iterator[tuple[int, bytes]]:
 
 
 def _element(tag: int, content: bytes) -> bytes:
-    """Return an element of DER."""
     size = len(content)
     if size < _LONG_FORM:
         return bytes((tag, size)) + content
@@ -221,9 +218,7 @@ def _element(tag: int, content: bytes) -> bytes:
 
 
 _RSA_BITS: Final = 2048
-
-_CLIENT_AUTH: Final = "client auth"
-_CLIENT_USAGES: Final = ("digital signature", "key encipherment", _CLIENT_AUTH)
+_CLIENT_USAGES: Final = ("digital signature", "key encipherment", "client auth")
 
 
 def refusal_reason(
@@ -250,8 +245,8 @@ def _validate_client(usages: Sequence[str]) -> str | None:
     for usage in usages:
         if usage not in _CLIENT_USAGES:
             return f"invalid usage for client certificate: {usage}"
-    if _CLIENT_AUTH not in usages:
-        return f"missing required usage for client certificate: {_CLIENT_AUTH}"
+    if "client auth" not in usages:
+        return "missing required usage for client certificate: client auth"
     return None
 
 
@@ -276,6 +271,8 @@ def _waits_for_signature(request: v1.CertificateSigningRequest) -> bool:
 class SigningReconciler(Reconciler[v1.CertificateSigningRequest]):
     """Signs approved requests for its signers, or writes why it refuses one.
 
+    The constructor reads the authorities; it raises UnusableAuthority.
+
     The clock is the API server's: if the clock of this machine is wrong, all
     certificates would be useless.
     """
@@ -285,7 +282,6 @@ class SigningReconciler(Reconciler[v1.CertificateSigningRequest]):
     workers = 5
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context, and read the authorities; raises UnusableAuthority."""
         super().__init__(context)
         options = context.config.of(SigningOptions)
         self._longest = timedelta(seconds=options.duration)
@@ -321,6 +317,7 @@ class SigningReconciler(Reconciler[v1.CertificateSigningRequest]):
     ) -> v1.CertificateSigningRequestStatus:
         """Return the status with a certificate or a failure; raises SyncError."""
         name, spec = request.metadata.name, request.spec
+        now = self.context.server_clock.now()
         try:
             parsed = parse_request(spec.request)
         except InvalidRequest as error:
@@ -328,38 +325,21 @@ class SigningReconciler(Reconciler[v1.CertificateSigningRequest]):
             raise SyncError(msg) from error
         problem = refusal_reason(spec.signer_name, parsed, spec.usages or ())
         if problem is not None:
-            return self._failed(request, problem)
+            condition = v1.CertificateSigningRequestCondition(
+                type=v1.FAILED,
+                status="True",
+                reason=REASON,
+                message=problem,
+                last_update_time=format_time(now),
+            )
+            conditions = (*(request.status.conditions or ()), condition)
+            return replace(request.status, conditions=conditions)
+        validity = lifetime(spec.expiration_seconds, self._longest)
+        usages = spec.usages or ()
         try:
-            return self._signed(request, parsed, source)
+            certificate = issue(source.current(), parsed, usages, validity, now)
         except (CannotSign, UnknownUsages) as error:
             msg = f"error auto signing csr {name!r}: {error}"
             raise SyncError(msg) from error
-
-    def _signed(
-        self,
-        request: v1.CertificateSigningRequest,
-        parsed: ParsedRequest,
-        source: AuthoritySource,
-    ) -> v1.CertificateSigningRequestStatus:
-        certificate = issue(
-            source.current(),
-            parsed,
-            request.spec.usages or (),
-            lifetime(request.spec.expiration_seconds, self._longest),
-            self.context.server_clock.now(),
-        )
         encoded = base64.b64encode(certificate).decode()
         return replace(request.status, certificate=encoded)
-
-    def _failed(
-        self, request: v1.CertificateSigningRequest, problem: str
-    ) -> v1.CertificateSigningRequestStatus:
-        condition = v1.CertificateSigningRequestCondition(
-            type=v1.FAILED,
-            status="True",
-            reason=REASON,
-            message=problem,
-            last_update_time=format_time(self.context.server_clock.now()),
-        )
-        conditions = (*(request.status.conditions or ()), condition)
-        return replace(request.status, conditions=conditions)

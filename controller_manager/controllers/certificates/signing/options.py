@@ -14,10 +14,25 @@ from controller_manager.api.certificates.v1 import (
 from controller_manager.options.controller_options import ControllerOptions, option
 from controller_manager.options.flag import Flag
 
-_CLIENT: Final = ("kube-apiserver-client", "KubeAPIServerClientSignerConfiguration")
-_KUBELET_CLIENT: Final = ("kubelet-client", "KubeletClientSignerConfiguration")
-_KUBELET_SERVING: Final = ("kubelet-serving", "KubeletServingSignerConfiguration")
-_LEGACY: Final = ("legacy-unknown", "LegacyUnknownSignerConfiguration")
+_Signer = tuple[str, str, str]
+"""A signer, its part of the flags' names, and its part of the configuration."""
+
+_CLIENT: Final = (
+    *(KUBE_APISERVER_CLIENT, "kube-apiserver-client"),
+    "KubeAPIServerClientSignerConfiguration",
+)
+_KUBELET_CLIENT: Final = (
+    *(KUBELET_CLIENT, "kubelet-client"),
+    "KubeletClientSignerConfiguration",
+)
+_KUBELET_SERVING: Final = (
+    *(KUBELET_SERVING, "kubelet-serving"),
+    "KubeletServingSignerConfiguration",
+)
+_LEGACY: Final = (
+    *(LEGACY_UNKNOWN, "legacy-unknown"),
+    "LegacyUnknownSignerConfiguration",
+)
 
 
 class AuthorityFiles(Struct, frozen=True):
@@ -28,23 +43,25 @@ class AuthorityFiles(Struct, frozen=True):
     flag: str = "cluster-signing"
 
 
-def _certificate(signer: tuple[str, str], name: str) -> Flag:
+def _certificate(signer: _Signer) -> Flag:
+    name, flag, field = signer
     return Flag(
-        f"cluster-signing-{signer[0]}-cert-file",
+        f"cluster-signing-{flag}-cert-file",
         "string",
         None,
         f"The authority that signs for {name}.",
-        f"CSRSigningController.{signer[1]}.CertFile",
+        f"CSRSigningController.{field}.CertFile",
     )
 
 
-def _key(signer: tuple[str, str], name: str) -> Flag:
+def _key(signer: _Signer) -> Flag:
+    name, flag, field = signer
     return Flag(
-        f"cluster-signing-{signer[0]}-key-file",
+        f"cluster-signing-{flag}-key-file",
         "string",
         None,
         f"The key of the authority that signs for {name}.",
-        f"CSRSigningController.{signer[1]}.KeyFile",
+        f"CSRSigningController.{field}.KeyFile",
     )
 
 
@@ -78,45 +95,32 @@ class SigningOptions(ControllerOptions):
             "CSRSigningController.ClusterSigningKeyFile",
         )
     )
-    client_cert_file: str = option(_certificate(_CLIENT, KUBE_APISERVER_CLIENT))
-    client_key_file: str = option(_key(_CLIENT, KUBE_APISERVER_CLIENT))
-    kubelet_client_cert_file: str = option(
-        _certificate(_KUBELET_CLIENT, KUBELET_CLIENT)
-    )
-    kubelet_client_key_file: str = option(_key(_KUBELET_CLIENT, KUBELET_CLIENT))
-    kubelet_serving_cert_file: str = option(
-        _certificate(_KUBELET_SERVING, KUBELET_SERVING)
-    )
-    kubelet_serving_key_file: str = option(_key(_KUBELET_SERVING, KUBELET_SERVING))
-    legacy_unknown_cert_file: str = option(_certificate(_LEGACY, LEGACY_UNKNOWN))
-    legacy_unknown_key_file: str = option(_key(_LEGACY, LEGACY_UNKNOWN))
+    client_cert_file: str = option(_certificate(_CLIENT))
+    client_key_file: str = option(_key(_CLIENT))
+    kubelet_client_cert_file: str = option(_certificate(_KUBELET_CLIENT))
+    kubelet_client_key_file: str = option(_key(_KUBELET_CLIENT))
+    kubelet_serving_cert_file: str = option(_certificate(_KUBELET_SERVING))
+    kubelet_serving_key_file: str = option(_key(_KUBELET_SERVING))
+    legacy_unknown_cert_file: str = option(_certificate(_LEGACY))
+    legacy_unknown_key_file: str = option(_key(_LEGACY))
 
     def authorities(self) -> Mapping[str, AuthorityFiles]:
         """Return the files of each signer that has files, by the signer's name.
 
         The common files do not count if any signer has files of its own.
         """
+        client = self.kubelet_client_cert_file, self.kubelet_client_key_file
+        serving = self.kubelet_serving_cert_file, self.kubelet_serving_key_file
+        legacy = self.legacy_unknown_cert_file, self.legacy_unknown_key_file
+        files = {
+            _CLIENT: (self.client_cert_file, self.client_key_file),
+            _KUBELET_CLIENT: client,
+            _KUBELET_SERVING: serving,
+            _LEGACY: legacy,
+        }
         own = {
-            KUBE_APISERVER_CLIENT: AuthorityFiles(
-                self.client_cert_file,
-                self.client_key_file,
-                "cluster-signing-kube-apiserver-client",
-            ),
-            KUBELET_CLIENT: AuthorityFiles(
-                self.kubelet_client_cert_file,
-                self.kubelet_client_key_file,
-                "cluster-signing-kubelet-client",
-            ),
-            KUBELET_SERVING: AuthorityFiles(
-                self.kubelet_serving_cert_file,
-                self.kubelet_serving_key_file,
-                "cluster-signing-kubelet-serving",
-            ),
-            LEGACY_UNKNOWN: AuthorityFiles(
-                self.legacy_unknown_cert_file,
-                self.legacy_unknown_key_file,
-                "cluster-signing-legacy-unknown",
-            ),
+            name: AuthorityFiles(*pair, f"cluster-signing-{flag}")
+            for (name, flag, _), pair in files.items()
         }
         if given := {name: each for name, each in own.items() if each.certificate}:
             return given

@@ -50,8 +50,6 @@ _DEFAULT_GRACE: Final = 30
 
 _BACKGROUND: Final = DeleteOptions(propagation_policy=PropagationPolicy.BACKGROUND)
 _UNSUPPORTED: Final = (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_FOUND)
-FAILURES: Final = (errors.APIError, errors.TransportError, errors.ProtocolError)
-"""The errors of a request; each is added to the findings, and the deletion goes on."""
 
 
 class _EndingSpec(APIStruct, frozen=True):
@@ -102,7 +100,12 @@ class NamespaceReconciler(Reconciler[Namespace]):
             name, namespace.metadata.deletion_timestamp
         )
         namespace = await self._report(namespace, findings)
-        after = self._requeue_after(findings.estimate) if findings.remaining else None
+        after = None
+        if findings.remaining:
+            # Half the estimate, as in upstream: most pods end before their grace period
+            # does. Upstream also syncs each namespace once in a sync period.
+            after = findings.estimate // 2 + 1.0
+            after = min(after, self._sync_period) if self._sync_period else after
         if problems := findings.problems:
             error = outcome.SyncError("; ".join(problems))
             if len(problems) == len(findings.failures):
@@ -119,15 +122,6 @@ class NamespaceReconciler(Reconciler[Namespace]):
         # may be created in it: sync it again.
         return outcome.Done(self._sync_period) if self._sync_period else outcome.DONE
 
-    def _requeue_after(self, estimate: int) -> float:
-        """Return the seconds until a namespace with remaining content is synced again.
-
-        It is half the estimate, as in upstream: most pods end before their grace period
-        does. Upstream also syncs each namespace once in a sync period.
-        """
-        half = estimate // 2 + 1.0
-        return min(half, self._sync_period) if self._sync_period else half
-
     async def _announce(self, namespace: Namespace) -> Namespace:
         """Set the phase Terminating, unless it is set.
 
@@ -141,7 +135,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
             return await self._write_status(namespace, status)
         except (errors.Conflict, errors.NotFound):
             raise
-        except FAILURES as error:
+        except errors.RequestError as error:
             return self._unreported(namespace, "phase", error)
 
     async def _delete_content(self, namespace: str, deleted_at: str | None) -> Findings:
@@ -153,7 +147,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
         findings = Findings()
         try:
             discovery = await discover(self.client)
-        except FAILURES as error:
+        except errors.RequestError as error:
             findings.discovery_problem = str(error)
             return findings
         findings.discovery_problem = discovery_problem(discovery)
@@ -170,7 +164,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
                 break
             try:
                 await self._delete_resource(resource, namespace, deleted_at, findings)
-            except FAILURES as error:
+            except errors.RequestError as error:
                 findings.failures.append(error)
         findings.remaining = +findings.remaining
         return findings
@@ -196,12 +190,11 @@ class NamespaceReconciler(Reconciler[Namespace]):
         if not left:
             return
         findings.remaining[served.plural, served.group] += len(left)
-        held = [each for each in left if each.metadata.finalizers]
-        for each in held:
-            findings.finalizers.update(each.metadata.finalizers or ())
+        finalizers = [one for each in left for one in each.metadata.finalizers or ()]
+        findings.finalizers.update(finalizers)
         if grace:
             return
-        if not held:
+        if not finalizers:
             msg = (
                 f"unexpected items still remain in namespace: {namespace} for gvr: "
                 f"{served.group}/{served.version}, Resource={served.plural}"
@@ -278,7 +271,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
         )
         try:
             return await self._write_status(namespace, status)
-        except FAILURES as error:
+        except errors.RequestError as error:
             return self._unreported(namespace, "conditions", error)
 
     def _unreported(
@@ -301,11 +294,9 @@ class NamespaceReconciler(Reconciler[Namespace]):
         return await self.client.update(NAMESPACES, changed, "status")
 
     async def _finalize(self, namespace: Namespace) -> None:
-        """Remove this controller's finalizer from the namespace."""
         while True:
-            left = tuple(
-                each for each in namespace.spec.finalizers or () if each != FINALIZER
-            )
+            present = namespace.spec.finalizers or ()
+            left = tuple(each for each in present if each != FINALIZER)
             spec = msgspec.structs.replace(namespace.spec, finalizers=left)
             changed = msgspec.structs.replace(namespace, spec=spec)
             try:

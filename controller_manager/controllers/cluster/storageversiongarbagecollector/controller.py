@@ -58,7 +58,8 @@ def status_without(
     common = _common_version(left)
     condition = _condition(common, version.metadata.generation, now)
     conditions = with_condition(status.conditions, condition)
-    if _has_moved(status.common_encoding_version, common):
+    before = status.common_encoding_version
+    if before is not None and common is not None and before != common:
         # The API servers agreed on a version before, and agree on another one now.
         conditions = tuple(
             condition if each.type == _EQUAL else each for each in conditions
@@ -73,37 +74,23 @@ def _common_version(listed: Sequence[ServerStorageVersion]) -> str | None:
     return versions.pop() if len(versions) == 1 else None
 
 
-def _has_moved(before: str | None, after: str | None) -> bool:
-    return before is not None and after is not None and before != after
-
-
 def _condition(common: str | None, generation: int, now: str) -> Condition:
-    unset = Condition(
-        type=_EQUAL,
-        status="False",
-        observed_generation=generation,
-        last_transition_time=now,
-        reason="CommonEncodingVersionUnset",
-        message="Common encoding version unset",
-    )
+    is_set, reason = "True", "CommonEncodingVersionSet"
+    message = "Common encoding version set"
     if common is None:
-        return unset
-    return replace(
-        unset,
-        status="True",
-        reason="CommonEncodingVersionSet",
-        message="Common encoding version set",
-    )
+        is_set, reason = "False", "CommonEncodingVersionUnset"
+        message = "Common encoding version unset"
+    return Condition(_EQUAL, is_set, generation, now, reason, message)
 
 
 _NAMESPACE: Final = "kube-system"
 
 
-def _has_same_servers(old: StorageVersion, new: StorageVersion) -> bool:
-    return old.status.storage_versions == new.status.storage_versions
-
-
-BY_SERVER: Final = Index("server", servers_of, _has_same_servers)
+BY_SERVER: Final = Index(
+    "server",
+    servers_of,
+    lambda old, new: old.status.storage_versions == new.status.storage_versions,
+)
 """Storage versions by the names of the API servers in them."""
 
 
@@ -119,7 +106,6 @@ class StorageVersionReconciler(Reconciler[StorageVersion]):
     """
 
     def _versions_of_lease(self, lease: PartialObject) -> Iterable[str]:
-        """Return the storage versions that name the holder of a deleted lease."""
         if not _is_identity(lease):
             return ()
         return map(key_of, self._by_server.by_index(BY_SERVER, lease.metadata.name))
@@ -131,7 +117,6 @@ class StorageVersionReconciler(Reconciler[StorageVersion]):
     queue_name = "storage_version_garbage_collector_storageversions"
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; index the storage versions by API server."""
         self._by_server = context.lister(STORAGE_VERSIONS, BY_SERVER)
         super().__init__(context)
 
@@ -152,11 +137,16 @@ class StorageVersionReconciler(Reconciler[StorageVersion]):
             changed = replace(version, status=status)
             await self.client.update_for_metadata(STORAGE_VERSIONS, changed, "status")
             return DONE
-        await self._delete(version)
+        metadata = version.metadata
+        # An API server may have added itself meanwhile.
+        options = DeleteOptions(
+            uid=metadata.uid, resource_version=metadata.resource_version
+        )
+        with suppress(NotFound):
+            await self.client.delete(STORAGE_VERSIONS, "", metadata.name, options)
         return DONE
 
     def _is_seen(self, server: str) -> bool:
-        """Tell whether the cache shows the lease of an API server."""
         lease = self.lister(SYSTEM_LEASES).get(_NAMESPACE, server)
         return lease is not None and _is_identity(lease)
 
@@ -173,12 +163,3 @@ class StorageVersionReconciler(Reconciler[StorageVersion]):
                 raise
             return False
         return _is_identity(lease)
-
-    async def _delete(self, version: StorageVersion) -> None:
-        metadata = version.metadata
-        # An API server may have added itself meanwhile.
-        options = DeleteOptions(
-            uid=metadata.uid, resource_version=metadata.resource_version
-        )
-        with suppress(NotFound):
-            await self.client.delete(STORAGE_VERSIONS, "", metadata.name, options)

@@ -49,8 +49,8 @@ def next_of(
 
 def running(migration: StorageVersionMigration, now: str) -> StorageVersionMigration:
     """Return a migration that has begun."""
-    condition = _condition(RUNNING, "MigrationRunning", "The migration is running", now)
-    return _with(migration, condition)
+    message = "The migration is running"
+    return _with(migration, RUNNING, "MigrationRunning", message, now)
 
 
 def at_version(
@@ -64,41 +64,38 @@ def at_version(
 def succeeded(migration: StorageVersionMigration, now: str) -> StorageVersionMigration:
     """Return a migration that has succeeded."""
     reason = "StorageVersionMigrationSucceeded"
-    return _with(migration, _condition(SUCCEEDED, reason, "", now))
+    return _with(migration, SUCCEEDED, reason, "", now)
 
 
 def failed(
     migration: StorageVersionMigration, why: str, now: str
 ) -> StorageVersionMigration:
     """Return a migration that has failed."""
-    condition = _condition(FAILED, "StorageVersionMigrationFailed", why, now)
-    return _with(migration, condition)
+    return _with(migration, FAILED, "StorageVersionMigrationFailed", why, now)
 
 
 def completed(migration: StorageVersionMigration, now: str) -> StorageVersionMigration:
     """Return a migration that has ended, and does not run any more."""
+    reason, message = "MigrationCompleted", "Migration completed"
+    generation = migration.metadata.generation
+    condition = Condition(RUNNING, "False", generation, now, reason, message)
+    return _with_condition(migration, condition)
+
+
+def _with(
+    migration: StorageVersionMigration, name: str, reason: str, message: str, now: str
+) -> StorageVersionMigration:
     condition = Condition(
-        type=RUNNING,
-        status="False",
-        observed_generation=migration.metadata.generation,
-        last_transition_time=now,
-        reason="MigrationCompleted",
-        message="Migration completed",
-    )
-    return _with(migration, condition)
-
-
-def _condition(name: str, reason: str, message: str, now: str) -> Condition:
-    return Condition(
         type=name,
         status="True",
         last_transition_time=now,
         reason=reason,
         message=message,
     )
+    return _with_condition(migration, condition)
 
 
-def _with(
+def _with_condition(
     migration: StorageVersionMigration, condition: Condition
 ) -> StorageVersionMigration:
     conditions = with_condition(migration.status.conditions, condition)

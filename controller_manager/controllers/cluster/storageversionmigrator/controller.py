@@ -52,16 +52,10 @@ _MANAGER: Final = "migration-runner-controller"
 
 _NOT_SERVED: Final = "resource does not exist in discovery"
 _NOT_SERVED_ANY_MORE: Final = "unable to obtain GVR from discovery"
-
-
-def _resources(migration: StorageVersionMigration) -> Iterable[str]:
-    return (conditions.resource_of(migration),)
-
-
-def _is_same_resource(
-    old: StorageVersionMigration, new: StorageVersionMigration
-) -> bool:
-    return old.spec == new.spec
+_UPDATED: Final = "and the stored versions have been updated"
+_NOT_UPDATED: Final = (
+    "but the stored versions have not been updated due to a generation mismatch"
+)
 
 
 _NEEDED: Final = ("update", "patch", "list")
@@ -70,7 +64,11 @@ _NOT_COMPARABLE: Final = "resource version is not well formed"
 
 _TEMPORARY: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 
-BY_RESOURCE: Final = Index("migrated resource", _resources, _is_same_resource)
+BY_RESOURCE: Final = Index(
+    "migrated resource",
+    lambda each: (conditions.resource_of(each),),
+    lambda old, new: old.spec == new.spec,
+)
 
 
 class MigrationError(Exception):
@@ -122,7 +120,6 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
     def _others(
         self, migration: StorageVersionMigration
     ) -> Iterable[StorageVersionMigration]:
-        """Return the cached migrations of the same resource, this one included."""
         resource = conditions.resource_of(migration)
         return self._by_resource.by_index(BY_RESOURCE, resource)
 
@@ -250,14 +247,15 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         except errors.Conflict:
             return False
         except errors.APIError as error:
-            if _is_gone(error, obj):
-                return True
-            if (
-                error.code in _TEMPORARY
-                or error.code >= HTTPStatus.INTERNAL_SERVER_ERROR
-            ):
+            is_gone = isinstance(error, errors.NotFound) and (
+                errors.is_about(error, obj.name)
+                or errors.is_about(error, obj.namespace)
+            )
+            is_server_error = error.code >= HTTPStatus.INTERNAL_SERVER_ERROR
+            if is_server_error or error.code in _TEMPORARY:
                 raise
-            raise MigrationError(str(error)) from error
+            if not is_gone:
+                raise MigrationError(str(error)) from error
         return True
 
     def _is_wanted(self, migration: StorageVersionMigration) -> bool:
@@ -265,7 +263,6 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         return found is not None and found.metadata.uid == migration.metadata.uid
 
     async def _complete(self, migration: StorageVersionMigration) -> None:
-        """Set the condition Running of an ended migration to False."""
         now = self._now()
         await self._note_end(migration, now)
         await self._write(conditions.completed(migration, now))
@@ -308,7 +305,10 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         succeeded = conditions.has_succeeded(migration)
         generation = definition.metadata.generation
         is_same = old is not None and old.observed_generation == generation
-        reason, message = _end(succeeded=succeeded, is_same=is_same)
+        reason, message = "MigrationFailed", "The migration has failed"
+        if succeeded:
+            reason, message = "MigrationSucceeded", "The migration has succeeded "
+            message += _UPDATED if is_same else _NOT_UPDATED
         condition = Condition(
             type=_MIGRATING,
             status="False",
@@ -375,21 +375,16 @@ def served(discovery: Discovery, wanted: GroupResource) -> ServedResource | None
     Raises MigrationError if its objects cannot be migrated.
     """
     resource = (wanted.group, wanted.resource)
-    found = next(
-        (
-            each
-            for each in discovery.resources
-            if each.is_preferred and (each.group, each.plural) == resource
-        ),
-        None,
-    )
-    if found is not None and not found.verbs.issuperset(_NEEDED):
-        msg = (
-            f'resource "{_name_of(found)}" does not support discovery operations: '
-            f"[{' '.join(_NEEDED)}]"
-        )
-        raise MigrationError(msg)
-    return found
+    for each in discovery.resources:
+        if each.is_preferred and (each.group, each.plural) == resource:
+            if each.verbs.issuperset(_NEEDED):
+                return each
+            msg = (
+                f'resource "{_name_of(each)}" does not support discovery operations: '
+                f"[{' '.join(_NEEDED)}]"
+            )
+            raise MigrationError(msg)
+    return None
 
 
 def is_unread(discovery: Discovery, wanted: GroupResource) -> bool:
@@ -412,22 +407,3 @@ def _is_newer(version: str, other: str) -> bool:
         msg = f"{_NOT_COMPARABLE}: {version}"
         raise MigrationError(msg)
     return int(version) > int(other)
-
-
-def _is_gone(error: errors.APIError, obj: Stored) -> bool:
-    return isinstance(error, errors.NotFound) and (
-        errors.is_about(error, obj.name) or errors.is_about(error, obj.namespace)
-    )
-
-
-def _end(*, succeeded: bool, is_same: bool) -> tuple[str, str]:
-    """Return the reason and the message of the end of a migration."""
-    if not succeeded:
-        return "MigrationFailed", "The migration has failed"
-    result = (
-        "and the stored versions have been updated"
-        if is_same
-        else "but the stored versions have not been updated due to a generation "
-        "mismatch"
-    )
-    return "MigrationSucceeded", f"The migration has succeeded {result}"

@@ -118,8 +118,7 @@ class PolicyStatusReconciler(Reconciler[ValidatingAdmissionPolicy]):
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
-        config = context.config.of(PolicyStatusOptions)
-        self.workers = config.concurrent_syncs
+        self.workers = context.config.of(PolicyStatusOptions).concurrent_syncs
 
     async def reconcile(self, policy: ValidatingAdmissionPolicy) -> Outcome:
         """Check a policy whose spec has changed since it was checked last."""
@@ -138,11 +137,6 @@ class PolicyStatusReconciler(Reconciler[ValidatingAdmissionPolicy]):
         }
         # The uid is a precondition: a later policy may have the same name.
         config = {"metadata": {"uid": metadata.uid}, "status": status}
-        await self.client.apply(
-            VALIDATING_ADMISSION_POLICIES,
-            metadata.name,
-            config,
-            FIELD_MANAGER,
-            "status",
-        )
+        resource, name = VALIDATING_ADMISSION_POLICIES, metadata.name
+        await self.client.apply(resource, name, config, FIELD_MANAGER, "status")
         return DONE

@@ -96,10 +96,6 @@ _MAPS: Final = replace(CONFIG_MAPS, field_selector=f"metadata.name={CLUSTER_INFO
 """The controller watches only these config maps, at most one in each namespace."""
 
 
-def _is_public(config_map: ConfigMap) -> bool:
-    return config_map.metadata.namespace == PUBLIC
-
-
 def _cluster_info(_: object, secret: Secret) -> Iterable[str]:
     return (f"{PUBLIC}/{CLUSTER_INFO}",) if is_bootstrap_token(secret) else ()
 
@@ -107,7 +103,10 @@ def _cluster_info(_: object, secret: Secret) -> Iterable[str]:
 class BootstrapSignerReconciler(Reconciler[ConfigMap]):
     """Signs one config map with all bootstrap tokens that may sign."""
 
-    watches = (For(_MAPS, when=_is_public), Maps(BOOTSTRAP_SECRETS, _cluster_info))
+    watches = (
+        For(_MAPS, when=lambda each: each.metadata.namespace == PUBLIC),
+        Maps(BOOTSTRAP_SECRETS, _cluster_info),
+    )
     queue_name = "bootstrap_signer_queue"
 
     def __init__(self, context: ControllerContext) -> None:
@@ -129,8 +128,7 @@ class BootstrapSignerReconciler(Reconciler[ConfigMap]):
         expires_in = _seconds_until_one_expires(secrets, now)
         if wanted is not None:
             signing = self._write(structs.replace(config_map, data=wanted))
-            if failed := await failure_of(signing, expires_in):
-                return failed
+            return await failure_of(signing, expires_in) or Done(expires_in)
         return Done(expires_in)
 
     async def _write(self, config_map: ConfigMap) -> None:

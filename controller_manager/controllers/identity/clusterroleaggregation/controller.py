@@ -95,21 +95,19 @@ def _wanted(role: ClusterRole) -> Iterable[str]:
     return {entry for each in selectors for entry in selector_entries(each)}
 
 
-def _has_same_selectors(old: ClusterRole, new: ClusterRole) -> bool:
-    return old.aggregation_rule == new.aggregation_rule
-
-
 BY_LABEL: Final = Index("label", label_entries)
 """Roles by each of their labels."""
 
-BY_WANTED_LABEL: Final = Index("wantedLabel", _wanted, _has_same_selectors)
+BY_WANTED_LABEL: Final = Index(
+    "wantedLabel",
+    _wanted,
+    lambda old, new: old.aggregation_rule == new.aggregation_rule,
+)
 """Aggregated roles by the labels that their selectors require."""
 
 
 FIELD_MANAGER: Final = "clusterrole-aggregation-controller"
 """The manager of the rules, in managedFields; upstream's."""
-
-_WORKERS: Final = 5
 
 
 def _selects(role: ClusterRole, other: ClusterRole) -> bool:
@@ -129,9 +127,9 @@ class ClusterRoleAggregationReconciler(Reconciler[ClusterRole]):
     """
 
     queue_name = "ClusterRoleAggregator"
+    workers = 5
 
     def _aggregated_by(self, role: ClusterRole) -> Iterable[str]:
-        """Return the aggregated roles that select a role."""
         found = {
             key_of(each): each
             for entry in (*label_entries(role), ANY)
@@ -145,10 +143,8 @@ class ClusterRoleAggregationReconciler(Reconciler[ClusterRole]):
     )
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; index the roles."""
         self._roles = context.lister(CLUSTER_ROLES, BY_LABEL, BY_WANTED_LABEL)
         super().__init__(context)
-        self.workers = _WORKERS
 
     async def reconcile(self, role: ClusterRole) -> Outcome:
         """Apply the rules of the roles that a role selects, unless it has them."""
@@ -158,24 +154,17 @@ class ClusterRoleAggregationReconciler(Reconciler[ClusterRole]):
         if has_rules(role, rules):
             return DONE
         # The uid is a precondition, so that a deleted role is not created again.
-        config = {
-            "metadata": {"uid": role.metadata.uid},
-            **({"rules": rules} if rules else {}),
-        }
+        config: dict[str, object] = {"metadata": {"uid": role.metadata.uid}}
+        if rules:
+            config["rules"] = rules
         await self.client.apply(
             CLUSTER_ROLES, role.metadata.name, config, FIELD_MANAGER
         )
         return DONE
 
     def _selected(self, selector: Selector) -> Sequence[ClusterRole]:
-        entries = selector_entries(selector)
-        found = (
-            self._roles.all()
-            if ANY in entries
-            else [
-                each
-                for entry in entries
-                for each in self._roles.by_index(BY_LABEL, entry)
-            ]
-        )
+        entries, by_index = selector_entries(selector), self._roles.by_index
+        found: Iterable[ClusterRole] = self._roles.all()
+        if ANY not in entries:
+            found = (each for entry in entries for each in by_index(BY_LABEL, entry))
         return [each for each in found if selector.matches(labels_of(each))]

@@ -12,7 +12,6 @@ from controller_manager.runtime.permissions import allow
 
 
 def _positive(value: str) -> str:
-    """Check that a duration is more than zero."""
     return "" if parse_duration(value) > 0 else f"must be more than 0s, it is {value}"
 
 

@@ -113,17 +113,14 @@ def decide_unused(secret: Secret, limits: Limits) -> Decision:
 
 
 _PERIOD: Final = 86_400.0
-_KEY: Final = "tokens"
 _TOKEN_SECRETS: Final = replace(SECRETS, field_selector=f"type={SERVICE_ACCOUNT_TOKEN}")
 """The controller watches only these secrets; upstream caches all secrets."""
 
 
 def init_legacy_token_cleaner(context: ControllerContext) -> Controller:
     """Wire the controller to its informers (NewLegacySATokenCleaner)."""
-    cleaner = LegacyTokenCleaner(context)
-    return context.workers(
-        cleaner.rounds, cleaner.clean, 1, on_start=cleaner.enqueue_all
-    )
+    of = LegacyTokenCleaner(context)
+    return context.workers(of.rounds, of.clean, 1, of.enqueue_all)
 
 
 class LegacyTokenCleaner:
@@ -141,7 +138,7 @@ class LegacyTokenCleaner:
 
     def enqueue_all(self) -> Iterator[None]:
         """Start the daily rounds."""
-        self.rounds.add(_KEY)
+        self.rounds.add("tokens")
         yield
 
     async def clean(self, key: str) -> Outcome:  # noqa: ARG002 - there is one
@@ -165,11 +162,7 @@ class LegacyTokenCleaner:
                 await self._clean(secret, limits, used_names)
             except (errors.NotFound, errors.Conflict):
                 continue  # It was deleted or has changed; the next round checks it.
-            except (
-                errors.APIError,
-                errors.TransportError,
-                errors.ProtocolError,
-            ) as error:
+            except errors.RequestError as error:
                 problems.append(f"{key_of(secret)}: {error}")
                 failures.append(error)
         if problems:
@@ -231,18 +224,15 @@ class LegacyTokenCleaner:
             invalidSince=today,
             secret=key_of(secret),
         )
-        patch = {
-            "metadata": {
-                "labels": {INVALID_SINCE: today},
-                "uid": metadata.uid,
-                "resourceVersion": metadata.resource_version,
-            }
+        changed = {
+            "labels": {INVALID_SINCE: today},
+            "uid": metadata.uid,
+            "resourceVersion": metadata.resource_version,
         }
         await self._client.patch(
             metadata_of(SECRETS),
-            metadata.namespace,
-            metadata.name,
-            patch,
+            *(metadata.namespace, metadata.name),
+            {"metadata": changed},
             PatchType.MERGE,
         )
 

@@ -11,11 +11,7 @@ import msgspec
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, ConfigMap, Namespace
 from controller_manager.api.meta import ObjectMeta, annotations_of, is_deleting
-from controller_manager.client.rest.errors import (
-    APIError,
-    NotFound,
-    is_namespace_terminating,
-)
+from controller_manager.client.rest import errors
 from controller_manager.control.publishing import (
     PublisherMetrics,
     is_active,
@@ -84,9 +80,10 @@ class RootCAReconciler(Reconciler[Namespace]):
                 await self._create(name)
             elif not self._is_right(present) and not is_deleting(present):
                 await self._repair(present)
-        except APIError as error:
-            gone = isinstance(error, NotFound) or is_namespace_terminating(error)
-            if not gone:
+        except errors.NotFound:
+            return
+        except errors.APIError as error:
+            if not errors.is_namespace_terminating(error):
                 raise
 
     def _is_right(self, present: ConfigMap) -> bool:
@@ -97,9 +94,8 @@ class RootCAReconciler(Reconciler[Namespace]):
         metadata = ObjectMeta(
             name=_NAME, namespace=namespace, annotations={_ABOUT: _DESCRIPTION}
         )
-        await self.client.create_for_metadata(
-            CONFIG_MAPS, ConfigMap(metadata=metadata, data=self._data)
-        )
+        new = ConfigMap(metadata=metadata, data=self._data)
+        await self.client.create_for_metadata(CONFIG_MAPS, new)
 
     async def _repair(self, present: ConfigMap) -> None:
         annotations = {**annotations_of(present.metadata), _ABOUT: _DESCRIPTION}

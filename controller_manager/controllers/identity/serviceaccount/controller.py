@@ -10,11 +10,7 @@ from controller_manager.api.core.v1 import (
     ServiceAccount,
 )
 from controller_manager.api.meta import ObjectMeta
-from controller_manager.client.rest.errors import (
-    AlreadyExists,
-    APIError,
-    is_namespace_terminating,
-)
+from controller_manager.client.rest import errors
 from controller_manager.control.publishing import is_active, namespace_of
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
@@ -46,9 +42,9 @@ class ServiceAccountReconciler(Reconciler[Namespace]):
         account = ServiceAccount(metadata=ObjectMeta(name=_NAME, namespace=name))
         try:
             await self.client.create_for_metadata(SERVICE_ACCOUNTS, account)
-        except AlreadyExists:
+        except errors.AlreadyExists:
             return DONE
-        except APIError as error:
-            if not is_namespace_terminating(error):
+        except errors.APIError as error:
+            if not errors.is_namespace_terminating(error):
                 raise
         return DONE

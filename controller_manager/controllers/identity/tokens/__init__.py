@@ -44,7 +44,6 @@ class TokensOptions(ControllerOptions):
 
 
 def _lacks(config: Config, _: str) -> str:
-    """Return the flag of the key that signs tokens, if it is not given."""
     has_key = config.of(TokensOptions).private_key_file
     return "" if has_key else "--service-account-private-key-file"
 

@@ -84,7 +84,6 @@ def read_key(path: str) -> PrivateKey:
 
 
 def _parse(block: bytes) -> object:
-    """Return the key of a block, `None` if it cannot be parsed."""
     try:
         return load_pem_private_key(block, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -149,7 +148,6 @@ class TokensReconciler(Reconciler[Secret]):
     queue_name = "serviceaccount_tokens_secret"
 
     def _secrets_of(self, account: KubeObject) -> Iterable[str]:
-        """Return the keys of the secrets for the accounts of this name."""
         return map(key_of, self.objects.by_index(BY_ACCOUNT, key_of(account)))
 
     watches = (
@@ -205,12 +203,9 @@ class TokensReconciler(Reconciler[Secret]):
         return account if is_for(secret, account) else None
 
     async def _repair(self, secret: Secret, account: ServiceAccount) -> None:
-        name = secret.metadata.name
+        name, root_ca = secret.metadata.name, self.context.root_ca
         changed = completed(
-            secret,
-            account,
-            self.context.root_ca,
-            lambda: self._signer.sign(account, name),
+            secret, account, root_ca, lambda: self._signer.sign(account, name)
         )
         if changed is not None:
             # The write has the version of the decision; upstream reads the secret
@@ -222,12 +217,10 @@ class TokensReconciler(Reconciler[Secret]):
         self.logger.v(4).info(
             "Service account does not exist, deleting token", secret=key_of(secret)
         )
-        await self.client.delete(
-            SECRETS,
-            metadata.namespace,
-            metadata.name,
-            DeleteOptions(uid=metadata.uid, resource_version=metadata.resource_version),
+        options = DeleteOptions(
+            uid=metadata.uid, resource_version=metadata.resource_version
         )
+        await self.client.delete(SECRETS, metadata.namespace, metadata.name, options)
 
     def deleted(self, obj: Secret) -> None:
         """Enqueue the removal of a deleted secret from the list of its account."""

@@ -1,6 +1,6 @@
 """The account of a token secret, and its missing data (secretUpdateNeeded)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from msgspec.structs import replace
@@ -76,18 +76,12 @@ def without_reference(account: ServiceAccount, secret: str) -> ServiceAccount | 
     """Return an account without a secret in its list, `None` if the list lacks it."""
     listed = account.secrets or ()
     left = tuple(each for each in listed if each.name != secret)
-    if len(left) == len(listed):
-        return None
-    return replace(account, secrets=left or None)
+    return None if left == listed else replace(account, secrets=left or None)
 
 
-def _account_of(secret: Secret) -> Iterable[str]:
-    return (f"{secret.metadata.namespace}/{account_name(secret)}",)
-
-
-def _has_same_account(old: Secret, new: Secret) -> bool:
-    return account_name(old) == account_name(new)
-
-
-BY_ACCOUNT: Final = Index("serviceAccount", _account_of, _has_same_account)
+BY_ACCOUNT: Final = Index(
+    "serviceAccount",
+    lambda secret: (f"{secret.metadata.namespace}/{account_name(secret)}",),
+    lambda old, new: account_name(old) == account_name(new),
+)
 """Secrets by the namespace and the name of their account."""
