@@ -13,23 +13,18 @@ from msgspec import Struct
 from . import syntax, types
 
 _ONE_VARIABLE: Final = {
-    "all": (2,),
-    "exists": (2,),
-    "exists_one": (2,),
-    "existsOne": (2,),
-    "filter": (2,),
+    **dict.fromkeys(("all", "exists", "exists_one", "existsOne", "filter"), (2,)),
     "map": (2, 3),
 }
 """Macros with one variable, and the numbers of arguments that they take."""
 
 _TWO_VARIABLES: Final = {
-    "all": (3,),
-    "exists": (3,),
-    "existsOne": (3,),
-    "transformList": (3, 4),
-    "transformMap": (3, 4),
-    "transformMapEntry": (3, 4),
+    **dict.fromkeys(("all", "exists", "existsOne"), (3,)),
+    **dict.fromkeys(("transformList", "transformMap", "transformMapEntry"), (3, 4)),
 }
+
+_Names = Mapping[str, types.Type]
+"""The types of names."""
 
 
 class Checked(Struct, frozen=True):
@@ -63,7 +58,7 @@ class _Checker:
         self._undeclared = undeclared
         self.problems: list[syntax.Problem] = []
 
-    def type_of(self, node: syntax.Node, names: Mapping[str, types.Type]) -> types.Type:
+    def type_of(self, node: syntax.Node, names: _Names) -> types.Type:
         """Return the type of a node, and note its problems."""
         match node:
             case syntax.Literal(type=name):
@@ -71,7 +66,7 @@ class _Checker:
             case syntax.Identifier():
                 return self._identifier(node, names)
             case syntax.Selection():
-                return self._selection(node, names)
+                return self._selection(node, names, node.at)
             case syntax.Indexing():
                 return self._indexing(node, names)
             case syntax.Call():
@@ -82,35 +77,26 @@ class _Checker:
                 self._each(parts, names)
                 return types.DYN
 
-    def _each(
-        self, nodes: tuple[syntax.Node, ...], names: Mapping[str, types.Type]
-    ) -> list[types.Type]:
+    def _each(self, nodes: tuple[syntax.Node, ...], names: _Names) -> list[types.Type]:
         return [self.type_of(each, names) for each in nodes]
 
     def _problem(self, at: int, message: str) -> types.Type:
         self.problems.append(syntax.Problem(at, message))
         return types.DYN
 
-    def _identifier(
-        self, node: syntax.Identifier, names: Mapping[str, types.Type]
-    ) -> types.Type:
+    def _identifier(self, node: syntax.Identifier, names: _Names) -> types.Type:
         if node.name not in names and node.name in self._undeclared:
             message = f"undeclared reference to '{node.name}' (in container '')"
             return self._problem(node.at, message)
         return names.get(node.name, types.DYN)
 
-    def _selection(
-        self,
-        node: syntax.Selection,
-        names: Mapping[str, types.Type],
-        at: int | None = None,
-    ) -> types.Type:
-        """Return the type of a field; `at` is another offset for an error."""
+    def _selection(self, node: syntax.Selection, names: _Names, at: int) -> types.Type:
+        """Return the type of a field; `at` is the offset for an error."""
         operand = self.type_of(node.operand, names)
         is_optional = node.is_optional or isinstance(operand, types.Optional)
         if isinstance(operand, types.Optional):
             operand = operand.value
-        found = self._field(node, operand, node.at if at is None else at)
+        found = self._field(node, operand, at)
         return types.Optional(found) if is_optional else found
 
     def _field(
@@ -129,9 +115,7 @@ class _Checker:
                 return self._problem(at, message)
         return types.DYN
 
-    def _indexing(
-        self, node: syntax.Indexing, names: Mapping[str, types.Type]
-    ) -> types.Type:
+    def _indexing(self, node: syntax.Indexing, names: _Names) -> types.Type:
         operand = self.type_of(node.operand, names)
         self.type_of(node.index, names)
         match operand:
@@ -141,9 +125,7 @@ class _Checker:
                 return value
         return types.DYN
 
-    def _operation(
-        self, node: syntax.Operation, names: Mapping[str, types.Type]
-    ) -> types.Type:
+    def _operation(self, node: syntax.Operation, names: _Names) -> types.Type:
         """Return the type of an operation; the operators of a chain one by one.
 
         It does not recurse, as an expression may join hundreds of parts with ``||``.
@@ -160,18 +142,22 @@ class _Checker:
     def _result(self, node: syntax.Operation, operands: list[types.Type]) -> types.Type:
         if types.is_defined(node.operator, operands):
             return types.result_of(node.operator, operands)
-        shown = ", ".join(
-            each.name for each in operands if isinstance(each, types.Scalar)
-        )
+        scalars = (each for each in operands if isinstance(each, types.Scalar))
+        shown = ", ".join(each.name for each in scalars)
         name = f"_{node.operator}_" if len(operands) > 1 else f"{node.operator}_"
         message = f"found no matching overload for '{name}' applied to '({shown})'"
         return self._problem(node.at, message)
 
     # Calls
 
-    def _call(self, node: syntax.Call, names: Mapping[str, types.Type]) -> types.Type:
+    def _call(self, node: syntax.Call, names: _Names) -> types.Type:
         if node.target is None:
-            return self._global_call(node, names)
+            match node.function, node.arguments:
+                case "has", (syntax.Selection() as selection,):
+                    self._selection(selection, names, node.at)
+                    return types.BOOL
+            self._each(node.arguments, names)
+            return types.DYN
         target = self.type_of(node.target, names)
         if len(node.arguments) in _ONE_VARIABLE.get(node.function, ()):
             return self._macro(node, target, names, 1)
@@ -184,49 +170,35 @@ class _Checker:
         self._each(node.arguments, names)
         return types.DYN
 
-    def _global_call(
-        self, node: syntax.Call, names: Mapping[str, types.Type]
-    ) -> types.Type:
-        match node.function, node.arguments:
-            case "has", (syntax.Selection() as selection,):
-                self._selection(selection, names, node.at)
-                return types.Scalar("bool")
-        self._each(node.arguments, names)
-        return types.DYN
-
     def _macro(
         self,
         node: syntax.Call,
         target: types.Type,
-        names: Mapping[str, types.Type],
+        names: _Names,
         count: int,
     ) -> types.Type:
         """Check the arguments of a macro with the variables that it declares."""
+        inner = dict(names)
         variables = node.arguments[:count]
-        if not all(isinstance(each, syntax.Identifier) for each in variables):
-            return types.DYN
-        declared = [
-            each.name for each in variables if isinstance(each, syntax.Identifier)
-        ]
-        elements = _element_types(target, count)
-        inner = {**names, **dict(zip(declared, elements, strict=True))}
+        for each, element in zip(
+            variables, _element_types(target, count), strict=False
+        ):
+            if not isinstance(each, syntax.Identifier):
+                return types.DYN
+            inner[each.name] = element
         found = self._each(node.arguments[count:], inner)
-        if node.function in ("all", "exists", "exists_one", "existsOne"):
-            return types.Scalar("bool")
-        if node.function == "filter":
-            # Of a map, the keys that are filtered are a list.
-            return (
-                types.ListOf(types.STRING)
-                if isinstance(target, types.MapOf)
-                else target
-            )
-        return (
-            types.ListOf(found[-1])
-            if node.function in ("map", "transformList")
-            else types.DYN
-        )
+        match node.function:
+            case "all" | "exists" | "exists_one" | "existsOne":
+                return types.BOOL
+            case "filter" if isinstance(target, types.MapOf):
+                return types.ListOf(types.STRING)  # the keys that are filtered
+            case "filter":
+                return target
+            case "map" | "transformList":
+                return types.ListOf(found[-1])
+        return types.DYN
 
-    def _bind(self, node: syntax.Call, names: Mapping[str, types.Type]) -> types.Type:
+    def _bind(self, node: syntax.Call, names: _Names) -> types.Type:
         match node.arguments:
             case (syntax.Identifier(name=name), value, body):
                 return self.type_of(body, {**names, name: self.type_of(value, names)})
@@ -244,5 +216,4 @@ def _element_types(target: types.Type, count: int) -> list[types.Type]:
             return [item] if count == 1 else [types.INT, item]
         case types.MapOf(value=value):
             return [types.STRING] if count == 1 else [types.STRING, value]
-        case types.Dynamic() | types.Scalar() | types.Object() | types.Optional():
-            return [types.DYN] * count
+    return [types.DYN] * count

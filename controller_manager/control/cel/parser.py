@@ -60,7 +60,10 @@ class _Parser:
     def whole(self) -> syntax.Node:
         node = self._expression()
         if self._next.kind != "end":
-            raise _UnexpectedError(self._next, _no_end(self._next, self._following))
+            verb = "extraneous" if self._following.kind == "end" else "mismatched"
+            shown = _shown(self._next)
+            message = f"Syntax error: {verb} input {shown} expecting <EOF>"
+            raise _UnexpectedError(self._next, message)
         return node
 
     # Tokens
@@ -78,7 +81,6 @@ class _Parser:
         return self._next.kind in ("sign", "name") and self._next.text in texts
 
     def _taken(self, *texts: str) -> syntax.Token | None:
-        """Take the next token if it is one of these, otherwise return `None`."""
         if not self._is_next(*texts):
             return None
         self._position += 1
@@ -93,7 +95,8 @@ class _Parser:
         """Take a name of one of these kinds, which stands after a dot."""
         token = self._next
         if token.kind not in kinds:
-            raise _UnexpectedError(token, _no_field(token))
+            message = f"Syntax error: no viable alternative at input '.{token.text}'"
+            raise _UnexpectedError(token, message)
         self._position += 1
         return token
 
@@ -116,11 +119,8 @@ class _Parser:
         if is_first:
             return True
         if self._taken(",") is None:
-            raise (
-                self._no_sign(closing)
-                if closing == ")"
-                else self._no_sign(closing, ",")
-            )
+            others = () if closing == ")" else (",",)
+            raise self._no_sign(closing, *others)
         if self._taken(closing) is not None:
             return False
         if closing != ")" and not begins_operand(self._next) and not self._is_next("?"):
@@ -158,11 +158,8 @@ class _Parser:
     def _member(self) -> syntax.Node:
         node = self._primary()
         while (sign := self._taken(".", "[")) is not None:
-            node = (
-                self._indexed(node, sign)
-                if sign.text == "["
-                else (self._selected(node, sign))
-            )
+            step = self._indexed if sign.text == "[" else self._selected
+            node = step(node, sign)
         return node
 
     def _indexed(self, node: syntax.Node, sign: syntax.Token) -> syntax.Node:
@@ -228,9 +225,8 @@ class _Parser:
     def _items(self, opening: syntax.Token) -> syntax.Node:
         items = self._optional_list("]")
         optional = tuple(number for number, item in enumerate(items) if item[1])
-        return syntax.Collection(
-            opening.at, tuple(node for node, _ in items), optional=optional
-        )
+        nodes = tuple(node for node, _ in items)
+        return syntax.Collection(opening.at, nodes, optional=optional)
 
     def _map(self, opening: syntax.Token) -> syntax.Node:
         parts: list[syntax.Node] = []
@@ -254,14 +250,8 @@ class _Parser:
             names.append(self._take_name("name", "quoted").text.strip("`"))
             self._take(":")
             parts.append(self._expression())
-        return syntax.Collection(
-            opening.at,
-            tuple(parts),
-            "message",
-            tuple(optional),
-            tuple(names),
-            _dotted(type_),
-        )
+        shape = tuple(optional), tuple(names), _dotted(type_)
+        return syntax.Collection(opening.at, tuple(parts), "message", *shape)
 
 
 def _dotted(node: syntax.Node) -> str:
@@ -292,9 +282,9 @@ _AFTER_ENDINGS: Final = frozenset(
 
 def begins_operand(token: syntax.Token) -> bool:
     """Tell whether a token can begin an operand."""
-    if token.kind in ("sign", "end"):
-        return token.text in _BEGINNINGS and token.kind == "sign"
-    return token.text != "in"
+    if token.kind == "sign":
+        return token.text in _BEGINNINGS
+    return token.kind != "end" and token.text != "in"
 
 
 def _no_operand(
@@ -319,17 +309,6 @@ def _no_sign(token: syntax.Token, following: syntax.Token, *signs: str) -> str:
     elif len(signs) == 1 and signs[0] in _ENDINGS and token.text in _AFTER_ENDINGS:
         return f"Syntax error: missing {wanted[0]} at {_shown(token)}"
     return f"Syntax error: {verb} input {_shown(token)} expecting {_set(wanted)}"
-
-
-def _no_end(token: syntax.Token, following: syntax.Token) -> str:
-    """Return the message for a token after the end of the expression."""
-    verb = "extraneous" if following.kind == "end" else "mismatched"
-    return f"Syntax error: {verb} input {_shown(token)} expecting <EOF>"
-
-
-def _no_field(token: syntax.Token) -> str:
-    """Return the message for a token in the place of a field's name."""
-    return f"Syntax error: no viable alternative at input '.{token.text}'"
 
 
 def _shown(token: syntax.Token) -> str:

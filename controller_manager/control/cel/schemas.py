@@ -71,10 +71,12 @@ _SCHEMAS: Final = Decoder(_Schema)
 
 
 class Schemas:
-    """The schemas of one OpenAPI document of version 3; each is decoded when needed."""
+    """The schemas of one OpenAPI document of version 3; each is decoded when needed.
+
+    Raises msgspec.DecodeError for a document that is no JSON.
+    """
 
     def __init__(self, document: bytes) -> None:
-        """Take the document as JSON; raises msgspec.DecodeError if it is none."""
         self._raw = _DOCUMENTS.decode(document).components.schemas or {}
 
     def type_of(self, group: str, version: str, kind: str) -> types.Type | None:
@@ -96,7 +98,6 @@ class Schemas:
             return None
 
     def _root(self, schema: _Schema, name: str) -> types.Type:
-        """Return the type of a resource; each has a kind, a version and metadata."""
         found = self._type(schema, frozenset((name,)))
         if not isinstance(found, types.Object):
             return types.DYN

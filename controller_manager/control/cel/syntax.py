@@ -11,8 +11,6 @@ from typing import Literal as OneOf
 from msgspec import Struct
 
 _SHOWN: Final = 100
-_NARROW, _WIDE = ".", "\uff0e"
-_HERE, _WIDE_HERE = "^", "\uff3e"
 
 
 class Problem(Struct, frozen=True, order=True):
@@ -33,8 +31,8 @@ def _shown(expression: str, problem: Problem) -> str:
     number = before.count("\n")
     column = problem.at - (before.rfind("\n") + 1)
     line = expression.split("\n")[number].replace("\t", " ")
-    dots = "".join(_NARROW if each.isascii() else _WIDE for each in line[:column])
-    mark = _HERE if line[column : column + 1].isascii() else _WIDE_HERE
+    dots = "".join("." if each.isascii() else "\uff0e" for each in line[:column])
+    mark = "^" if line[column : column + 1].isascii() else "\uff3e"
     return (
         f"ERROR: <input>:{number + 1}:{column + 1}: {problem.message}\n"
         f" | {line}\n | {dots}{mark}"

@@ -69,35 +69,14 @@ def object_of(fields: Mapping[str, Type]) -> Object:
 
 _KEYWORDS: Final = frozenset(
     (
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
+        *("true", "false", "null", "in", "as", "break", "const", "continue", "else"),
+        *("for", "function", "if", "import", "let", "loop", "package", "namespace"),
+        *("return", "var", "void", "while"),
     )
 )
-_ESCAPES: Final = {
-    "__": "__underscores__",
-    ".": "__dot__",
-    "-": "__dash__",
-    "/": "__slash__",
-}
+_ESCAPES: Final = dict(
+    zip(("__", ".", "-", "/"), ("underscores", "dot", "dash", "slash"), strict=True)
+)
 
 
 def escaped(name: str) -> str | None:
@@ -109,7 +88,7 @@ def escaped(name: str) -> str | None:
         return f"__{name}__"
     if not re.fullmatch(r"[A-Za-z_./-][A-Za-z0-9_./-]*", name):
         return None
-    return re.sub(r"__|[./-]", lambda found: _ESCAPES[found[0]], name)
+    return re.sub(r"__|[./-]", lambda found: f"__{_ESCAPES[found[0]]}__", name)
 
 
 _NUMBERS: Final = ("int", "uint", "double")

@@ -68,11 +68,11 @@ def selects_pods(service: Service) -> bool:
 class ServicesOfPods:
     """Finds the services of pods, and remembers them until a service changes.
 
-    The pods of an owner share their labels, and so the keys of their services.
+    The pods of an owner share their labels, and so the keys of their services. The
+    lister of services must have `SERVICE_INDEXES`.
     """
 
     def __init__(self, services: Lister[Service]) -> None:
-        """Take the lister of the services, which must have `SERVICE_INDEXES`."""
         self._services = services
         self._changes = services.changes
         self._known: dict[tuple[str, int], tuple[dict[str, str], Sequence[str]]] = {}
@@ -113,24 +113,18 @@ class ServicesOfPods:
         If only labels have changed, these are the services that lose or get the pod
         (GetServicesToUpdate).
         """
-        has_other_labels = old.metadata.labels != new.metadata.labels
-        if has_changed(old, new):
-            keys = self.keys(new)
-            if has_other_labels:
-                keys = [*dict.fromkeys((*self.keys(old), *keys))]
-            return keys
-        if not has_other_labels:
-            return ()
+        if old.metadata.labels == new.metadata.labels:
+            return self.keys(new) if has_changed(old, new) else ()
         former, now = self.keys(old), self.keys(new)
+        if has_changed(old, new):
+            return dict.fromkeys((*former, *now))
         return [key for key in (*former, *now) if (key in former) != (key in now)]
 
 
 def is_selected(pod: Pod, service: Service) -> bool:
     """Tell whether the selector of a service matches a pod of its namespace."""
-    selector = service.spec.selector
-    if not selector:
-        return False
-    return selector.items() <= labels_of(pod).items()
+    selector = service.spec.selector or {}
+    return bool(selector) and selector.items() <= labels_of(pod).items()
 
 
 def pods_of(pods: Lister[Pod], service: Service) -> Sequence[Pod]:
@@ -249,12 +243,8 @@ def addresses_of(pod: Pod, address_type: str) -> tuple[str, ...]:
     """
     status = pod.status
     texts = [each.ip for each in status.pod_ips] if status.pod_ips else [status.pod_ip]
-    found = []
-    for text in texts:
-        address = parse_address(text)
-        if address is not None and address.type == address_type:
-            found.append(address.text)
-    return tuple(found)
+    found = map(parse_address, texts)
+    return tuple(each.text for each in found if each and each.type == address_type)
 
 
 def address_types_of(service: Service) -> tuple[str, ...]:
@@ -264,11 +254,9 @@ def address_types_of(service: Service) -> tuple[str, ...]:
     headless service has both types (getAddressTypesForService).
     """
     spec = service.spec
-    families = tuple(
-        dict.fromkeys(each for each in spec.ip_families or () if each in (IPV4, IPV6))
-    )
+    families = [each for each in spec.ip_families or () if each in (IPV4, IPV6)]
     if families:
-        return families
+        return tuple(dict.fromkeys(families))
     if is_headless(service):
         return (IPV4, IPV6)
     return (IPV6,) if ":" in spec.cluster_ip else (IPV4,)
@@ -297,13 +285,8 @@ def takes_traffic(pod: Pod, service: Service) -> bool:
     It is if the pod is ready and not terminating, and always if the service publishes
     addresses that are not ready.
     """
-    if service.spec.publish_not_ready_addresses:
-        return True
-    return is_ready(pod) and not is_deleting(pod)
-
-
-_ALWAYS: Final = "Always"
-_TCP: Final = "TCP"
+    published = service.spec.publish_not_ready_addresses
+    return published or (is_ready(pod) and not is_deleting(pod))
 
 
 def find_port(pod: Pod, service_port: ServicePort) -> int | None:
@@ -323,13 +306,13 @@ def find_port(pod: Pod, service_port: ServicePort) -> int | None:
 
 
 def _protocol(port: ServicePort | ContainerPort) -> str:
-    return port.protocol or _TCP
+    return port.protocol or "TCP"
 
 
 def _serving_containers(pod: Pod) -> Iterator[Container | InitContainer]:
     yield from pod.spec.containers or ()
     for each in pod.spec.init_containers or ():
-        if each.restart_policy == _ALWAYS:
+        if each.restart_policy == "Always":
             yield each
 
 

@@ -9,23 +9,22 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from controller_manager.api.core.resources import HUGE_PAGES_PREFIX
-from controller_manager.api.quantity import ZERO, Quantity, parse_quantity
+from controller_manager.api.quantity import Quantity, parse_quantity
 
 REQUESTS: Final = "requests."
 LIMITS: Final = "limits."
 PODS: Final = "pods"
 
-_DEFAULT_NAMESPACE: Final = "kubernetes.io/"
 DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 """The prefix of the extended resource that each device class has."""
 
-_OLD_NAMES: Final = {
-    ("", "configmaps"): "configmaps",
-    ("", "replicationcontrollers"): "replicationcontrollers",
-    ("", "resourcequotas"): "resourcequotas",
-    ("", "secrets"): "secrets",
-}
-"""The older names of counts, from before the prefix ``count/``."""
+_OLD_NAMES: Final = (
+    "configmaps",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+)
+"""Resources whose count has an older name, too, from before the prefix ``count/``."""
 
 _IGNORED: Final = frozenset(
     (
@@ -42,8 +41,6 @@ _IGNORED: Final = frozenset(
     )
 )
 
-_LONGEST_QUALIFIED: Final = 63
-
 
 def count_name(plural: str, group: str) -> str:
     """Return the resource that counts objects: ``count/jobs.batch``, ``count/pods``."""
@@ -57,14 +54,13 @@ def is_counted(group: str, plural: str) -> bool:
 
 def names_of_count(group: str, plural: str) -> tuple[str, ...]:
     """Return the names by which the objects of a resource are counted."""
-    counted = count_name(plural, group)
-    old = _OLD_NAMES.get((group, plural))
-    return (counted,) if old is None else (counted, old)
+    old = () if group or plural not in _OLD_NAMES else (plural,)
+    return (count_name(plural, group), *old)
 
 
 def is_native(name: str) -> bool:
     """Tell whether a resource has no prefix, or that of Kubernetes."""
-    return "/" not in name or _DEFAULT_NAMESPACE in name
+    return "/" not in name or "kubernetes.io/" in name
 
 
 def is_extended(name: str) -> bool:
@@ -77,7 +73,7 @@ def is_extended(name: str) -> bool:
         return True
     if is_native(name) or name.startswith(REQUESTS):
         return False
-    return len(name.partition("/")[2]) <= _LONGEST_QUALIFIED
+    return len(name.partition("/")[2]) <= 63  # noqa: PLR2004 - of a qualified name
 
 
 def limits_extended(name: str) -> bool:
@@ -118,8 +114,7 @@ def added(first: Amounts, second: Amounts) -> dict[str, Quantity]:
     """Return the sum of each resource."""
     total = dict(first)
     for name, amount in second.items():
-        known = total.get(name)
-        total[name] = amount if known is None else known + amount
+        total[name] = total[name] + amount if name in total else amount
     return total
 
 
@@ -128,27 +123,11 @@ def larger(values: Iterable[Amounts]) -> dict[str, Quantity]:
     largest: dict[str, Quantity] = {}
     for each in values:
         for name, amount in each.items():
-            known = largest.get(name)
-            if known is None or amount > known:
+            if name not in largest or amount > largest[name]:
                 largest[name] = amount
     return largest
-
-
-def growth(new: Amounts, old: Amounts) -> dict[str, Quantity]:
-    """Return the growth of each resource of `new`; it is zero for one that shrinks."""
-    differences = {name: new[name] - old.get(name, ZERO) for name in new}
-    return {
-        name: each if each > ZERO else Quantity(0, each.format)
-        for name, each in differences.items()
-    }
 
 
 def masked(values: Amounts, names: Collection[str]) -> dict[str, Quantity]:
     """Return the amounts of these resources only."""
     return {name: each for name, each in values.items() if name in names}
-
-
-def exceeded(wanted: Amounts, limits: Amounts) -> list[str]:
-    """Return the sorted names of the resources that are above their limit."""
-    both = wanted.keys() & limits.keys()
-    return sorted(name for name in both if wanted[name] > limits[name])

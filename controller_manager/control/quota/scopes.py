@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
-from typing import Final
 
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.resources import (
@@ -16,19 +15,6 @@ from controller_manager.api.core.scheduling import crosses_namespaces
 from controller_manager.api.core.v1 import Container, InitContainer, Pod
 from controller_manager.api.quantity import ZERO, parse_quantity
 
-TERMINATING: Final = "Terminating"
-NOT_TERMINATING: Final = "NotTerminating"
-BEST_EFFORT: Final = "BestEffort"
-NOT_BEST_EFFORT: Final = "NotBestEffort"
-PRIORITY_CLASS: Final = "PriorityClass"
-CROSS_NAMESPACE_POD_AFFINITY: Final = "CrossNamespacePodAffinity"
-VOLUME_ATTRIBUTES_CLASS: Final = "VolumeAttributesClass"
-
-EXISTS: Final = "Exists"
-DOES_NOT_EXIST: Final = "DoesNotExist"
-IN: Final = "In"
-NOT_IN: Final = "NotIn"
-
 Requirement = ScopedResourceSelectorRequirement
 
 
@@ -38,7 +24,7 @@ def requirements_of(spec: ResourceQuotaSpec) -> Sequence[Requirement]:
     A scope without a selector requires that the object is in the scope.
     """
     scopes = (
-        Requirement(scope_name=each, operator=EXISTS) for each in spec.scopes or ()
+        Requirement(scope_name=each, operator="Exists") for each in spec.scopes or ()
     )
     selector = spec.scope_selector
     return [*scopes, *((selector and selector.match_expressions) or ())]
@@ -56,7 +42,7 @@ def is_best_effort(pod: Pod, *, pod_level: bool) -> bool:
     With `pod_level` the pod's own resources (`spec.resources`) decide, if it has any.
     """
     if pod.status.qos_class:
-        return pod.status.qos_class == BEST_EFFORT
+        return pod.status.qos_class == "BestEffort"
     spec = pod.spec
     if pod_level and spec.resources is not None:
         return not _asks_for_something(spec.resources)
@@ -98,19 +84,17 @@ def pod_meets(requirement: Requirement, pod: Pod, *, pod_level: bool) -> bool:
 
 def claim_meets(requirement: Requirement, claim: PersistentVolumeClaim) -> bool:
     """Tell whether a claim meets a requirement (pvcMatchesScopeFunc)."""
-    if requirement.scope_name != VOLUME_ATTRIBUTES_CLASS:
+    if requirement.scope_name != "VolumeAttributesClass":
         return False
     return _has_class(requirement, attributes_classes(claim))
 
 
 def attributes_classes(claim: PersistentVolumeClaim) -> frozenset[str]:
     """Return the current, wanted and target volume attributes classes of a claim."""
+    current = claim.status.current_volume_attributes_class_name
     modified = claim.status.modify_volume_status
-    names = (
-        claim.spec.volume_attributes_class_name,
-        claim.status.current_volume_attributes_class_name,
-        modified.target_volume_attributes_class_name if modified is not None else None,
-    )
+    target = modified and modified.target_volume_attributes_class_name
+    names = (claim.spec.volume_attributes_class_name, current, target)
     return frozenset(each for each in names if each)
 
 

@@ -37,8 +37,6 @@ from controller_manager.control.quota.resources import (
     Amounts,
     added,
     amounts,
-    exceeded,
-    growth,
     is_counted,
     masked,
     printed,
@@ -87,8 +85,17 @@ def check(
     if negative := [each for each in usage if usage[each] < ZERO]:
         return None, f"quota usage is negative for resource(s): {_listed(negative)}"
     if old is not None and _selects(quota, evaluator, old):
-        usage = growth(usage, evaluator.usage(old, now))
+        usage = _growth(usage, evaluator.usage(old, now))
     return _charged(quota, usage, limits, used)
+
+
+def _growth(new: Amounts, old: Amounts) -> Amounts:
+    """Return the growth of each resource of `new`; it is zero for one that shrinks."""
+    differences = {name: new[name] - old.get(name, ZERO) for name in new}
+    return {
+        name: each if each > ZERO else Quantity(0, each.format)
+        for name, each in differences.items()
+    }
 
 
 def _selects(quota: Quota, evaluator: Evaluator, obj: object) -> bool:
@@ -105,7 +112,7 @@ def _charged(
     if not requested:
         return None, ""
     total: dict[str, Quantity] = added(used, requested)
-    if over := exceeded(masked(total, requested), limits):
+    if over := sorted(name for name in requested if total[name] > limits[name]):
         return None, (
             f"exceeded quota: {quota.metadata.name}, "
             f"requested: {_pairs(requested, over)}, used: {_pairs(used, over)}, "

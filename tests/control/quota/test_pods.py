@@ -11,7 +11,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.control.quota.evaluators import pod_evaluator
 from controller_manager.control.quota.pods import missing_statements, pod_usage, tracks
 from controller_manager.control.quota.resources import is_extended, printed
-from controller_manager.control.quota.scopes import BEST_EFFORT, EXISTS, Requirement
+from controller_manager.control.quota.scopes import Requirement
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ONE_POD = {"count/pods": "1", "pods": "1"}
@@ -306,7 +306,7 @@ def test_the_pod_as_a_whole_decides_whether_it_is_best_effort(
     """With its gate; else the containers do. The status says it, if it has a class."""
     spec = {} if whole is None else {"resources": whole}
     subject = pod(container("c", in_container), **spec)
-    scope = Requirement(scope_name=BEST_EFFORT, operator=EXISTS)
+    scope = Requirement(scope_name="BestEffort", operator="Exists")
     assert pod_evaluator(pod_level=True).meets(scope, subject) is with_gate
     assert pod_evaluator(pod_level=False).meets(scope, subject) is without
     said = pod(container(cpu="1"), status={"qosClass": "BestEffort"})
