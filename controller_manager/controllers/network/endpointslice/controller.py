@@ -16,18 +16,7 @@ from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.meta import AnyResource, is_deleting, key_of
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.errors import gravest
-from controller_manager.control.endpoints import slice_writes
-from controller_manager.control.endpoints.pods import (
-    POD_INDEXES,
-    SERVICE_INDEXES,
-    ServicesOfPods,
-    address_types_of,
-    belongs_in_endpoints,
-    is_selected,
-    pod_handler,
-    pods_of,
-    selects_pods,
-)
+from controller_manager.control.endpoints import pods, slice_writes
 from controller_manager.control.endpoints.slices import (
     BY_SERVICE,
     SliceActions,
@@ -44,21 +33,9 @@ from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Handles
-from controller_manager.runtime.worker import Workers
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
 
-from . import EndpointSliceOptions, hints
-from .slices import (
-    MANAGER,
-    Backend,
-    Plan,
-    ServicePorts,
-    endpoint_of,
-    is_managed,
-    plan,
-    template_of,
-    zone_of,
-)
+from . import EndpointSliceOptions, hints, slices
 from .topology_cache import HintEvent, TopologyHints, is_ready_node
 from .tracker import ServiceTracker, SettledSlices, TrackedService
 
@@ -69,21 +46,22 @@ _SLICE_DELAY: Final = 1.0
 def init_endpoint_slice_controller(context: ControllerContext) -> Controller:
     """Wire the controller to its informers (NewController)."""
     reconciler = EndpointSliceReconciler(context)
-    return WorkerGroup(reconciler.make_workers(), reconciler.make_capacity_workers())
+    hint_checks = context.workers(reconciler.capacity, reconciler.check_hints, 1)
+    return WorkerGroup(reconciler.make_workers(), hint_checks)
 
 
 class _Sync(Struct):
     """One sync of a service, and what it could not do.
 
-    `pods` are the names of the pods to check. `time` goes to the slices as the time of
-    the change. `skipped` has a message for each pod that has no endpoint as its node is
-    not cached.
+    `checked` are the names of the pods to check. `time` goes to the slices as the time
+    of the change. `skipped` has a message for each pod that has no endpoint as its node
+    is not cached.
     """
 
     service: Service
-    pods: tuple[str, ...]
+    checked: tuple[str, ...]
     time: str
-    ports: ServicePorts
+    ports: slices.ServicePorts
     skipped: dict[str, str] = field(default_factory=dict)
     failures: list[slice_writes.SliceWriteError] = field(default_factory=list)
 
@@ -98,24 +76,20 @@ class EndpointSliceReconciler(Reconciler[Service]):
         Handles(
             NODES,
             lambda self: Handler(
-                on_add=self._node_added,
-                on_update=self._node_updated,
-                on_delete=self._node_deleted,
+                *(self._node_added, self._node_updated, self._node_deleted),
                 depends_on=DependsOn("metadata.labels", "status.conditions[Ready]"),
             ),
         ),
         Handles(
             PODS,
-            lambda self: pod_handler(
+            lambda self: pods.pod_handler(
                 self._services_of_pods, self._pod_changed, lambda: self._leads
             ),
         ),
         Handles(
             ENDPOINT_SLICES,
             lambda self: Handler(
-                on_add=self._slice_added,
-                on_update=self._slice_updated,
-                on_delete=self._slice_deleted,
+                self._slice_added, self._slice_updated, self._slice_deleted
             ),
         ),
     )
@@ -127,20 +101,21 @@ class EndpointSliceReconciler(Reconciler[Service]):
         self.workers = options.concurrent_syncs
         self._batch_period = options.updates_batch_period
         self._limit = options.max_endpoints_per_slice
-        self._services_of_pods = ServicesOfPods(
-            context.lister(SERVICES, *SERVICE_INDEXES)
+        self._services_of_pods = pods.ServicesOfPods(
+            context.lister(SERVICES, *pods.SERVICE_INDEXES)
         )
-        self._pods = context.lister(PODS, *POD_INDEXES)
+        self._pods = context.lister(PODS, *pods.POD_INDEXES)
         self._tracked = ServiceTracker(context.clock)
         self._times = TriggerTimes()
         self._metrics = context.metrics.of(EndpointSliceMetrics)
-        slices = context.lister(ENDPOINT_SLICES, BY_SERVICE)
-        self._tracker = slice_writes.SliceTracker(slices)
+        self._tracker = slice_writes.SliceTracker(
+            context.lister(ENDPOINT_SLICES, BY_SERVICE)
+        )
         self._writer = slice_writes.SliceWriter(
             self.client, self._tracker, self._metrics.wrote
         )
         self._leads = False
-        self._capacity = context.queue("endpoint_slice_topology")
+        self.capacity = context.queue("endpoint_slice_topology")
         self._nodes = context.lister(NODES)
         self._pods_by_node = context.lister(PODS, PODS_BY_NODE)
         self._topology = TopologyHints(self._nodes.all)
@@ -148,10 +123,6 @@ class EndpointSliceReconciler(Reconciler[Service]):
     def backoff(self) -> Backoff:
         """Return delays that begin with one second: a sync may write many slices."""
         return ExponentialBackoff(1.0)
-
-    def make_capacity_workers(self) -> Workers:
-        """Return the worker that checks hints when nodes have changed."""
-        return self.context.workers(self._capacity, self._check_hints, 1)
 
     def starting(self) -> None:
         """Accept events: this process begins to lead, and all services are synced."""
@@ -168,7 +139,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
         self._sync_pods_of(node)
 
     def _node_updated(self, old: Node, new: Node) -> None:
-        has_other_zone = zone_of(old) != zone_of(new)
+        has_other_zone = slices.zone_of(old) != slices.zone_of(new)
         if has_other_zone or is_ready_node(old) != is_ready_node(new):
             self._capacity_changed()
         if has_other_zone:
@@ -196,24 +167,24 @@ class EndpointSliceReconciler(Reconciler[Service]):
     def _capacity_changed(self) -> None:
         self._topology.nodes_changed()
         if self._leads and len(self._topology):
-            self._capacity.add("capacity")
+            self.capacity.add("capacity")
 
     def _slice_added(self, new: EndpointSlice) -> None:
-        if is_managed(new) and not self._tracker.is_own_write(new):
+        if slices.is_managed(new) and not self._tracker.is_own_write(new):
             self._slices_changed(new)
 
     def _slice_updated(self, old: EndpointSlice, new: EndpointSlice) -> None:
-        if not is_managed(old) and not is_managed(new):
+        if not slices.is_managed(old) and not slices.is_managed(new):
             return
         if not self._tracker.is_own_write(new) and _differ(old, new):
             self._slices_changed(old, new)
 
     def _slice_deleted(self, last: EndpointSlice) -> None:
-        if not self._tracker.gone(last) and is_managed(last):
+        if not self._tracker.gone(last) and slices.is_managed(last):
             self._slices_changed(last)
 
-    def _slices_changed(self, *slices: EndpointSlice) -> None:
-        for key in dict.fromkeys(map(service_key_of, slices)):
+    def _slices_changed(self, *changed: EndpointSlice) -> None:
+        for key in dict.fromkeys(map(service_key_of, changed)):
             if key and self._leads:
                 self.queue.add_after(key, max(_SLICE_DELAY, self._batch_period))
 
@@ -243,7 +214,7 @@ class EndpointSliceReconciler(Reconciler[Service]):
         other changes are written nevertheless.
         """
         key = key_of(service)
-        if not selects_pods(service):
+        if not pods.selects_pods(service):
             self._tracked.forget(key)
             self._metrics.synced("success")
             return DONE
@@ -278,15 +249,15 @@ class EndpointSliceReconciler(Reconciler[Service]):
         """Update the slices of a service, one address type after the other."""
         key = key_of(service)
         tracked, time = self._observe(service)
-        pods = (*tracked.changed, *tracked.skipped)
-        sync = _Sync(service, pods, time, ServicePorts(service))
-        slices = self._tracker.remaining(key, MANAGER)
+        checked = (*tracked.changed, *tracked.skipped)
+        sync = _Sync(service, checked, time, slices.ServicePorts(service))
+        present = self._tracker.remaining(key, slices.MANAGER)
         tracked.changed = {}
         plans = [
-            await self._sync_address_type(sync, address_type, settled, slices)
+            await self._sync_address_type(sync, address_type, settled, present)
             for address_type, settled in tracked.settled_slices.items()
         ]
-        await self._delete_others(sync, tracked, slices)
+        await self._delete_others(sync, tracked, present)
         self._metrics.uses(key, (each.usage for each in plans), self._limit)
         self._metrics.distributes(key, hints.distribution_of(service))
         tracked.skipped = tuple(sync.skipped)
@@ -300,16 +271,17 @@ class EndpointSliceReconciler(Reconciler[Service]):
         key = key_of(service)
         tracked = self._tracked.of(key, service)
         if tracked is None:
-            tracked = self._tracked.start(key, service, address_types_of(service))
-            pods = pods_of(self._pods, service)
-            tracked.changed.update(dict.fromkeys(each.metadata.name for each in pods))
-            return tracked, self._times.observe(service, pods)
+            tracked = self._tracked.start(key, service, pods.address_types_of(service))
+            selected = pods.pods_of(self._pods, service)
+            names = (each.metadata.name for each in selected)
+            tracked.changed.update(dict.fromkeys(names))
+            return tracked, self._times.observe(service, selected)
         namespace = service.metadata.namespace
         found = {name: self._pods.get(namespace, name) for name in tracked.changed}
         present = {
             name: pod
             for name, pod in found.items()
-            if pod is not None and is_selected(pod, service)
+            if pod is not None and pods.is_selected(pod, service)
         }
         gone = found.keys() - present.keys()
         return tracked, self._times.observe_some(service, present.values(), gone)
@@ -319,16 +291,16 @@ class EndpointSliceReconciler(Reconciler[Service]):
         sync: _Sync,
         address_type: str,
         settled_slices: SettledSlices,
-        slices: Sequence[EndpointSlice],
-    ) -> Plan:
+        present: Sequence[EndpointSlice],
+    ) -> slices.Plan:
         """Write the slices of one address type (reconcileByAddressType)."""
-        service, template = sync.service, template_of(sync.service, address_type)
-        cached = [each for each in slices if each.address_type == address_type]
-        settled, names = settled_slices.start_sync(cached, sync.pods)
+        service, template = sync.service, slices.template_of(sync.service, address_type)
+        cached = [each for each in present if each.address_type == address_type]
+        settled, names = settled_slices.start_sync(cached, sync.checked)
         backends = self._backends(sync, names, address_type)
         known = frozenset(each.metadata.name for each in settled)
         others = [each for each in cached if each.metadata.name not in known]
-        planned = plan(template, others, settled, backends, self._limit)
+        planned = slices.plan(template, others, settled, backends, self._limit)
         hinted, event = self._with_hints(service, address_type, planned.changes, known)
         changes = recycled(hinted, template.owner)
         about, may_create = f"Service {key_of(service)}", not is_deleting(service)
@@ -344,13 +316,13 @@ class EndpointSliceReconciler(Reconciler[Service]):
 
     def _backends(
         self, sync: _Sync, names: Iterable[str], address_type: str
-    ) -> list[Backend]:
+    ) -> list[slices.Backend]:
         service, found = sync.service, []
         for name in names:
             pod = self._pods.get(service.metadata.namespace, name)
-            if pod is None or not is_selected(pod, service):
+            if pod is None or not pods.is_selected(pod, service):
                 continue
-            if not belongs_in_endpoints(pod, include_terminating=True):
+            if not pods.belongs_in_endpoints(pod, include_terminating=True):
                 continue
             node = self._nodes.get("", pod.spec.node_name)
             if node is None and not service.spec.publish_not_ready_addresses:
@@ -359,9 +331,9 @@ class EndpointSliceReconciler(Reconciler[Service]):
                     f"Node {pod.spec.node_name} Not Found"
                 )
                 continue
-            endpoint = endpoint_of(service, pod, node, address_type)
+            endpoint = slices.endpoint_of(service, pod, node, address_type)
             if endpoint is not None:
-                found.append(Backend(sync.ports.of(pod), endpoint))
+                found.append(slices.Backend(sync.ports.of(pod), endpoint))
         return found
 
     def _with_hints(
@@ -380,10 +352,10 @@ class EndpointSliceReconciler(Reconciler[Service]):
         return hints.without_hints(changes, checked), event
 
     async def _delete_others(
-        self, sync: _Sync, tracked: TrackedService, slices: Sequence[EndpointSlice]
+        self, sync: _Sync, tracked: TrackedService, present: Sequence[EndpointSlice]
     ) -> None:
         key = key_of(sync.service)
-        for each in slices:
+        for each in present:
             if each.address_type in tracked.settled_slices:
                 continue
             self._topology.drop(key, each.address_type)
@@ -392,7 +364,8 @@ class EndpointSliceReconciler(Reconciler[Service]):
             except slice_writes.SliceWriteError as error:
                 sync.failures.append(error)
 
-    async def _check_hints(self, _: str) -> Outcome:
+    async def check_hints(self, _: str) -> Outcome:
+        """Sync the services whose hints do not fit the nodes any more."""
         for key in self._topology.overloaded():
             self.queue.add(key)
         return DONE
@@ -456,7 +429,7 @@ class EndpointSliceMetrics(slice_writes.SliceMetrics):
         """Count a sync: success, stale or error."""
         self._syncs.labels(result).inc()
 
-    def finished(self, service: Service, planned: Plan, count: int) -> None:
+    def finished(self, service: Service, planned: slices.Plan, count: int) -> None:
         """Observe the endpoints of one address type, and `count` written slices."""
         self._added.observe(planned.added)
         self._removed.observe(planned.removed)

@@ -43,7 +43,7 @@ BUGS: Final[Mapping[str, Bug]] = {
         0, controller, "_differ", lambda _, __: False, "slice-that-a-user-empties"
     ),
     "select pods by one label": Bug(
-        0, controller, "is_selected", lambda _, __: True, "pod-that-leaves-a-service"
+        0, pods, "is_selected", lambda _, __: True, "pod-that-leaves-a-service"
     ),
     "miss that a pod is ready": Bug(1, pods, "has_changed", lambda _, __: False),
 }
