@@ -135,7 +135,6 @@ def _filled_fields(
 
 
 def _member(value: object, wanted: inspect.Type) -> inspect.Type:
-    """Return the member of a union that a value has the form of, else the first one."""
     if not isinstance(wanted, inspect.UnionType):
         return wanted
     if value is None:

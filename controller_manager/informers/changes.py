@@ -96,7 +96,7 @@ class Comparison:
     """Compares two versions of an object of one resource, by the declared parts."""
 
     def __init__(self, struct: type[Struct] | None = None) -> None:
-        """Take the type of the objects; by default it is that of the first of them."""
+        """Compare objects of this type, by default that of the first of them."""
         self._struct = struct
         self._bits: dict[str, int] = {}
         self._compare: Compare | None = None
@@ -147,7 +147,6 @@ def _add_path(whole: _Part, struct: type[Struct], path: str, bit: int) -> None:
 
 
 def _compare_struct(struct: type[Struct], whole: _Part) -> Compare:
-    """Return the comparison of one struct by the parts below it."""
     chosen = [
         (each.name, whole.fields[each.encode_name], each)
         for each in fields_of(struct)

@@ -302,5 +302,4 @@ class Dispatcher(Generic[ObjectT]):
 
 
 def _wants(handler: Handler[Any], kind: str) -> bool:
-    """Tell whether a handler is called for objects with an owner of this kind."""
     return not handler.owner_kind or kind in (_NO_OWNER, handler.owner_kind)

@@ -50,7 +50,7 @@ class InformerFactory:
         monitor_client: Client | None = None,
         strict_reads: bool = False,
     ) -> None:
-        """Take the client; each informer resyncs after 1 to 2 minimum periods.
+        """Each informer resyncs after 1 to 2 minimum periods, which are in seconds.
 
         With `max_watches` greater than 0, a monitor beyond that number of watches
         waits until another monitor stops: each watch takes a connection, and some
@@ -149,7 +149,6 @@ class InformerFactory:
         return informer in self._started_late
 
     def _keep(self, key: str, declared: Iterable[Reads]) -> None:
-        """Have the cache of a resource keep what these declarations read."""
         kept = self._reads.setdefault(key, [])
         kept.extend(each for each in declared if each not in kept)
 
@@ -367,10 +366,7 @@ class ControllerInformers:
         *,
         is_held: bool = False,
     ) -> None:
-        """Take the factory, the fields that the controller reads, and its name.
-
-        With `is_held` the informers do not run for this controller before `start`.
-        """
+        """With `is_held` no informer runs for this controller before `start`."""
         self._is_held = is_held
         self._factory = factory
         self._reads = reads

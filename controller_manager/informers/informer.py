@@ -71,7 +71,7 @@ class SharedInformer(Generic[ObjectT]):
         metrics: InformerMetrics,
         transform: Callable[[ObjectT], None] = ignore,
     ) -> None:
-        """Take the resource to watch; `resync_period` is in seconds, 0 for none.
+        """`resync_period` is in seconds, 0 for none.
 
         `transform` may make each object smaller before it is stored. Two gates
         concern informers: with WatchListClient the initial list is streamed by the
@@ -190,7 +190,6 @@ class SharedInformer(Generic[ObjectT]):
                 await asyncio.sleep(0)
 
     def _replay_one(self, registration: Registration[ObjectT]) -> bool:
-        """Call the handler for one pending object; tell whether there was one."""
         key = registration.pop_pending()
         if key is None:
             return False
@@ -285,7 +284,7 @@ class SharedInformer(Generic[ObjectT]):
                 self._dispatcher.deleted(key, gone)
 
     async def _different_keys(self, objects: Mapping[str, ObjectT]) -> list[str]:
-        """Return the keys whose objects differ from the store, deleted ones first."""
+        """Return the keys of objects that differ from the store, deleted ones first."""
         different: list[str] = []
         for number, key in enumerate(self.store.keys()):
             if key not in objects:

@@ -76,7 +76,7 @@ class SharedSpecs:
     """
 
     def __init__(self, make_smaller: Callable[[PodSpec], PodSpec]) -> None:
-        """Start without specs; `make_smaller` transforms a spec that is decoded."""
+        """`make_smaller` transforms a spec that is decoded."""
         self._make_smaller = make_smaller
         self._secret = os.urandom(16)
         self._by_bytes: dict[int, PodSpec] = {}
@@ -161,7 +161,6 @@ def _without_node(text: bytes) -> tuple[bytes, int, bytes]:
 
 
 def _remember(table: dict[_KeyT, _ValueT], key: _KeyT, value: _ValueT) -> None:
-    """Add an entry; forget all others once they are many."""
     if len(table) >= MAX_REMEMBERED:
         table.clear()
     table[key] = value
@@ -230,10 +229,9 @@ class PodTransform:
         *,
         is_whole: bool = False,
     ) -> None:
-        """Start without remembered parts; `trim` drops the unused fields.
+        """`trim` drops the unused fields, `trim_but_spec` those not in the spec.
 
-        `trim_but_spec` drops those that are not in the spec. With `is_whole`, some
-        controller reads whole pods: nothing is dropped.
+        With `is_whole`, some controller reads whole pods: nothing is dropped.
         """
         self._trim = trim
         self._trim_but_spec = trim_but_spec

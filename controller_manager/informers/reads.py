@@ -148,7 +148,6 @@ def fields_of(struct: type[Struct]) -> tuple[FieldInfo, ...]:
 
 @cache
 def _by_wire_name(struct: type[Struct]) -> Mapping[str, FieldInfo]:
-    """Return the fields of a type by their names in JSON."""
     return {each.encode_name: each for each in fields_of(struct)}
 
 
@@ -183,7 +182,6 @@ class OwnerTransform:
     """
 
     def __init__(self) -> None:
-        """Start without remembered owners."""
         self._owners: dict[str, tuple[OwnerReference, ...]] = {}
 
     def share(self, metadata: PartialMetadata) -> None:
@@ -300,7 +298,6 @@ def _trim_struct(struct: type[Struct], kept: Kept) -> Trim | None:
 
 
 def _default(described: FieldInfo) -> Any:  # noqa: ANN401 - of any field
-    """Return the default of a field; NODEFAULT for a required field."""
     if described.default_factory is not NODEFAULT:
         return described.default_factory()
     return described.default

@@ -135,10 +135,10 @@ class Reflector(Generic[ObjectT]):
         defects: Defects,
         transform: Callable[[ObjectT], None],
     ) -> None:
-        """Take the resource to watch and the sink of its objects.
+        """`transform` makes each object smaller as soon as it is decoded.
 
-        `transform` makes each object smaller as soon as it is decoded. If a list of
-        100,000 objects were trimmed only at its end, the process would keep the memory.
+        If a list of 100,000 objects were trimmed only at its end, the process would
+        keep the memory.
         """
         self.transform = transform
         self.decoder: serializer.EventDecoder[ObjectT] | None = None
@@ -270,7 +270,6 @@ class Reflector(Generic[ObjectT]):
         return False
 
     def _watch_was_long(self) -> bool:
-        """Tell whether the last watch was open for a second or longer."""
         if self._established_at is None:
             return False
         return asyncio.get_running_loop().time() - self._established_at >= _SHORT_WATCH
@@ -517,7 +516,6 @@ class Reflector(Generic[ObjectT]):
 
 
 def _cause_of(error: errors.RequestError) -> str:
-    """Return the cause of a failure as the metrics name it."""
     match error:
         case errors.Gone():
             return "expired"

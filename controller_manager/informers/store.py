@@ -169,7 +169,6 @@ class Store(Generic[ObjectT]):
     """
 
     def __init__(self, comparison: Comparison | None = None) -> None:
-        """Make an empty store without indexes; `comparison` is that of its objects."""
         self.comparison = comparison or Comparison()
         self._objects: dict[str, ObjectT] = {}
         self._indexes: dict[str, _IndexEntries[ObjectT]] = {}

@@ -255,10 +255,7 @@ class DeclaredStore(Store[ObjectT]):
         kept: Kept | None,
         reader: str,
     ) -> None:
-        """Take the store, the type of its objects, and the controller that reads it.
-
-        `kept` are the fields that the controller declares, `None` for whole objects.
-        """
+        """`kept` are the fields that it declares, `None` for whole objects."""
         super().__init__()
         self._struct = struct
         self._kept = kept
@@ -330,10 +327,7 @@ class DeclaredInformer(Generic[ObjectT]):
     def __init__(
         self, informer: SharedInformer[ObjectT], kept: Kept | None, reader: str
     ) -> None:
-        """Take the informer, and the controller that uses it.
-
-        `kept` are the fields that the controller declares, `None` for whole objects.
-        """
+        """`kept` are the fields that it declares, `None` for whole objects."""
         self._informer = informer
         self._kept = kept
         struct: type[Struct] = informer.resource.type  # type: ignore[assignment]

@@ -25,7 +25,6 @@ class MetadataTransform:
     """Makes metadata-only objects share namespaces and owners."""
 
     def __init__(self) -> None:
-        """Start without remembered owners."""
         self._owners = OwnerTransform()
 
     def __call__(self, obj: PartialObject) -> None:
@@ -54,7 +53,6 @@ class EndpointSliceTransform:
     """
 
     def __init__(self) -> None:
-        """Start without remembered conditions."""
         self._conditions: dict[EndpointConditions, EndpointConditions] = {}
 
     def __call__(self, obj: EndpointSlice) -> None:

@@ -22,7 +22,6 @@ class LookUpSeconds:
     """
 
     def __init__(self) -> None:
-        """Begin without look-ups."""
         self._seconds = Histogram(
             "rest_client_dns_resolution_duration_seconds",
             "Seconds that a look-up of the API server's name took, by host",
@@ -50,7 +49,7 @@ class ConnectionCollectors(Collector):
     def __init__(
         self, registry: CollectorRegistry, plugin_calls: Counts, reloads: Counts
     ) -> None:
-        """Register the collector; the functions are called for each scrape.
+        """Call the functions for each scrape.
 
         `plugin_calls` has counts by exit code and status, `reloads` by result and
         reason.

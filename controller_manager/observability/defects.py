@@ -26,7 +26,7 @@ class Defects:
     def __init__(
         self, logger: Logger, count: Callable[[str], None] = count_nowhere
     ) -> None:
-        """Take the logger; `count` is called with the part of each exception."""
+        """`count` is called with the part of each exception."""
         self._logger = logger
         self._count = count
         self._occurrences: dict[tuple[str, ...], int] = {}

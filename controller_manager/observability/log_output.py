@@ -48,10 +48,7 @@ class QueuedOutput(QueueHandler):
     """
 
     def __init__(self, stream: TextIO, notice: Callable[[int], str]) -> None:
-        """Take a stream with a file descriptor, and start the thread.
-
-        `notice` renders the line about a number of dropped lines.
-        """
+        """Write to a stream with a descriptor; `notice` tells of dropped lines."""
         self._lines: SimpleQueue[LogRecord] = SimpleQueue()
         """A finalizer may log while its thread is in the queue, as in the handler."""
         super().__init__(self._lines)

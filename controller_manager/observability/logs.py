@@ -48,7 +48,7 @@ class Verbosity:
     """The verbosity of ``-v``, and of ``--vmodule`` for single modules."""
 
     def __init__(self, level: int, modules: Sequence[tuple[str, int]]) -> None:
-        """Take the level, and levels by pattern of a module's name.
+        """`modules` has levels by pattern of a module's name.
 
         A pattern with a slash is matched against the path of the module's file, any
         other pattern against its name; the first matching pattern is used.
@@ -82,7 +82,7 @@ class Outputs:
     """Where the lines of all loggers of one root go."""
 
     def __init__(self, verbosity: Verbosity, errors: _Output, others: _Output) -> None:
-        """Take the output of errors, and that of other lines, which may be the same."""
+        """`others` is the output of other lines, which may be the same."""
         self.verbosity = verbosity
         self.all = {errors, others}
         self.error = partial(_write, errors)

@@ -40,7 +40,6 @@ class Deadlines:
     """
 
     def __init__(self) -> None:
-        """Start without any key."""
         self._deadlines: dict[str, float] = {}
         self._heap: list[_Entry] = []
         self._old: list[_Entry] = []
@@ -227,13 +226,12 @@ class WorkQueue:
         name: str = "",
         on_add: Callable[[str, float], None] | None = None,
     ) -> None:
-        """Take the clock, the retry policy and the metrics hooks.
+        """`name` is the queue's name in metrics.
 
-        `name` is the queue's name in metrics. `on_add` is called for each request to
-        add a key, with the seconds after which it is added.
-        `backoff` is the wait of each key after a failure, `retries` limits the rate of
-        the retries of all keys; both default to upstream's values. With `is_open`
-        false, the queue ignores adds until `open` is called.
+        `on_add` is called for each request to add a key, with the seconds after which
+        it is added. `backoff` is the wait of each key after a failure, `retries` limits
+        the rate of the retries of all keys; both default to upstream's values. With
+        `is_open` false, the queue ignores adds until `open` is called.
         """
         self.name = name
         self._is_open = is_open
@@ -356,7 +354,6 @@ class WorkQueue:
         return None
 
     def _look_at_held(self) -> None:
-        """Let a worker look whether a held key can be taken now."""
         if self._held:
             self._may_take_held = True
             self._wake_one()

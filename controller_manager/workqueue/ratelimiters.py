@@ -46,7 +46,7 @@ class ExponentialBackoff:
     def __init__(
         self, base_delay: float = BASE_DELAY, max_delay: float = MAX_DELAY
     ) -> None:
-        """Take the first delay and the cap, in seconds."""
+        """Begin with `base_delay`; both are in seconds."""
         self._base_delay = base_delay
         self._max_delay = max_delay
         self._failures: dict[str, int] = {}
@@ -74,7 +74,7 @@ class TokenBucket:
     """
 
     def __init__(self, qps: float, burst: int, clock: Clock) -> None:
-        """Take the rate, the size of the bucket, and a clock; the bucket is full."""
+        """Make a full bucket."""
         self._qps = qps
         self._burst = burst
         self._clock = clock

@@ -223,7 +223,6 @@ def canonical_amount(text: str) -> str:
 
 
 def _canonize_spec(spec: JSON) -> None:
-    """Write all quantities of a pod's spec in one form."""
     _canonize(spec, "overhead")
     _canonize_amounts(object_at(spec, "resources"))
     for name in CONTAINERS:

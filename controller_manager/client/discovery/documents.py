@@ -170,7 +170,6 @@ def _document(answer: Response, struct: type[StructT], of: str = "") -> StructT:
 def _part(
     raw: Raw, struct: type[StructT], name: str, failures: dict[str, str]
 ) -> StructT | None:
-    """Return a part of a document, or `None` if it is added to `failures`."""
     try:
         return _read(raw, struct, "the discovery document")
     except ProtocolError as error:

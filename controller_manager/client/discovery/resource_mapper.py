@@ -23,7 +23,7 @@ class KindNotServed(Exception):
     """The API server serves no resource of a kind (meta.NoKindMatchError)."""
 
     def __init__(self, group: str, kind: str, version: str = "") -> None:
-        """Take the kind; with a version the message names it as client-go does."""
+        """With a version the message names it as client-go does."""
         where = f'in group "{group}"'
         if version:
             api_version = f"{group}/{version}" if group else version
@@ -44,7 +44,6 @@ class ResourceMapper:
     """
 
     def __init__(self, client: Client, clock: Clock) -> None:
-        """Take a client that may read discovery; nothing is read yet."""
         self._client = client
         self._clock = clock
         self._lock = asyncio.Lock()
@@ -124,7 +123,6 @@ class ResourceMapper:
             raise self._failure
 
     async def _refresh(self) -> None:
-        """Discover, or await the discovery that is under way."""
         finished = self._finished
         async with self._lock:
             if self._finished == finished:

@@ -189,7 +189,6 @@ async def _one_by_one(
 def _listed(
     group: str, version: str, listed: tuple[documents.APIResource, ...]
 ) -> Iterator[ServedResource]:
-    """Yield the resources in the list of a group version, with their subresources."""
     subresources: defaultdict[str, set[str]] = defaultdict(set)
     for each in listed:
         plural, _, subresource = each.name.partition("/")

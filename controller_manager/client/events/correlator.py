@@ -184,7 +184,6 @@ class Correlator:
 
 
 def _correlated(event: Event, merged: Merged) -> Correlated:
-    """Return the write of an event that is merged."""
     if merged.message != event.message:
         event = msgspec.structs.replace(event, message=merged.message)
     if merged.count == 1:

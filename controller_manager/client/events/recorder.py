@@ -78,10 +78,7 @@ class EventBroadcaster:
         logger: Logger,
         count_defect: Callable[[str], None] = count_nowhere,
     ) -> None:
-        """Take the client to write with and the reporting component's name.
-
-        `count_defect` counts unexpected exceptions, see `Defects`.
-        """
+        """`component` is the name that reports; for `count_defect` see `Defects`."""
         self._defects = Defects(logger, count_defect)
         self._client = client
         self._source = EventSource(component=component)
@@ -150,7 +147,6 @@ class EventBroadcaster:
         self._written.clear()
 
     def _drop(self, correlated: Correlated) -> None:
-        """Drop an event for which there is no room, and log the first of many."""
         if not self._dropped:
             reason = correlated.event.reason
             self._logger.error("Event dropped, too many wait", reason=reason)

@@ -86,10 +86,7 @@ class Credentials:
         impersonation: Headers = (),
         logger: Logger | None = None,
     ) -> None:
-        """Take the server's URL, the TLS material, and a token or its source.
-
-        Raises ConfigError for a value that cannot be used.
-        """
+        """Raise ConfigError for a value that cannot be used."""
         _check_server(server)
         self.server = server
         self._is_https = urlsplit(server).scheme == "https"
@@ -323,7 +320,6 @@ def from_kubeconfig(
 
 
 def _at_master(context: Context, master: str) -> Context:
-    """Return the context with the server of ``--master``, if that is given."""
     if not master:
         return context
     # The name in the certificate is that of the kubeconfig's server.
@@ -334,7 +330,6 @@ def _at_master(context: Context, master: str) -> Context:
 
 
 def _warn_of_credentials(context: Context, server: str, logger: Logger) -> None:
-    """Log that the credentials of a context are not sent, if it has any."""
     impersonated = ("as_user", "as_uid", "as_groups", "as_user_extra")
     credentials = structs.replace(context.user, **dict.fromkeys(impersonated))
     if credentials != UserSection():
@@ -395,7 +390,6 @@ def _tls_material(context: Context, *, is_used: bool) -> TLSMaterial:
 
 
 def _token_source(context: Context, clock: Clock) -> tokens.TokenSource | None:
-    """Return the token source of a user, `None` if an exec plugin gives the token."""
     user = context.user
     if user.exec is not None:
         return None

@@ -80,10 +80,9 @@ class ExecPlugin:
         logger: Logger,
         directory: Path | None = None,
     ) -> None:
-        """Take the ``exec`` section of a user, and the cluster of the context.
+        """Resolve a relative command against `directory`.
 
-        A relative command is resolved against `directory`. Raises ConfigError if the
-        section cannot be used.
+        Raises ConfigError if the section cannot be used.
         """
         self._where = f"{where}: exec"
         self._command = _command(section, directory, self._where)
@@ -171,7 +170,7 @@ class ExecPlugin:
         return self._run
 
     async def _run_now(self) -> ConfigError | None:
-        """Run the plugin, unless it waits after a failure; return the error."""
+        """Return the error; nothing runs while it waits after a failure."""
         if not self._may_run() and self._last_error is not None:
             return self._last_error
         return await asyncio.shield(self._start())

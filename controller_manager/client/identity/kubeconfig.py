@@ -216,7 +216,6 @@ def _merge_one(merged: dict[str, Any], path: Path, document: dict[str, Any]) -> 
 
 
 def _with_absolute_paths(entry: dict[str, Any], base: Path) -> dict[str, Any]:
-    """Return `entry` with its file names relative to `base` made absolute."""
     return {
         key: {
             inner: str(base / str(value)) if inner in _PATHS and value else value
@@ -246,7 +245,6 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _why_not_kubeconfig(document: Mapping[str, Any]) -> str:
-    """Return why a mapping is not a kubeconfig, empty if it may be one."""
     kind = document.get("kind") or ""
     if kind not in ("", _KIND):
         return f"its kind is {kind!r}, not {_KIND!r}"

@@ -86,7 +86,6 @@ def _matches(entry: str, host: str, address: _Address | None, port: int) -> bool
 
 
 def _split_port(entry: str) -> tuple[str, str]:
-    """Return the host and the port, which may be empty, of an entry."""
     if entry.startswith("["):
         host, _, port = entry[1:].partition("]")
         return host, port.removeprefix(":")

@@ -60,7 +60,6 @@ class ServiceAccountToken:
         logger: Logger,
         namespace: str = NAMESPACE,
     ) -> None:
-        """Take the client that may create tokens, and the account's name."""
         self._client = client
         self._name = name
         self._namespace = namespace
@@ -196,7 +195,6 @@ class ServiceAccountTransport:
     """
 
     def __init__(self, anonymous: Transport, token: ServiceAccountToken) -> None:
-        """Take a transport without identity, and the account's token."""
         self._anonymous = anonymous
         self._token = token
 

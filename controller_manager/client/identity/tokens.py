@@ -64,7 +64,6 @@ class TokenFile:
     may_wait: ClassVar[bool] = False
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        """Take the path; the file is read when a token is first needed."""
         self._path = path
         self._clock = clock
         self._token = ""

@@ -75,11 +75,10 @@ class Candidacy:
         count_defect: Callable[[str], None] = count_nowhere,
         may_lead: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Take the lease to compete for, and the identity.
+        """`emulated_version` is a minor version such as ``1.36``.
 
-        `emulated_version` is a minor version such as ``1.36``. `knows_leader` tells
-        whether some process holds the lease. While `may_lead` returns False, no ping is
-        answered, so the API server elects another process.
+        `knows_leader` tells whether some process holds the lease. While `may_lead`
+        returns False, no ping is answered, so the API server elects another process.
         """
         self._may_lead = may_lead
         self._client = client
@@ -125,7 +124,6 @@ class Candidacy:
                 retry = min(2 * retry, _LAST_RETRY)
 
     async def _wait(self, seconds: float) -> None:
-        """Wait some seconds, or until the object must be renewed at once."""
         try:
             async with asyncio.timeout(seconds):
                 await self._wanted.wait()
@@ -133,7 +131,6 @@ class Candidacy:
             return
 
     async def _attempt(self) -> bool:
-        """Renew or make the object; tell whether that worked."""
         if not self._may_lead():
             self._problem = "the controllers hang"
             return False
@@ -180,7 +177,6 @@ class Candidacy:
         await self._client.update(LEASE_CANDIDATES, replace(found, spec=spec))
 
     def _failed(self, why: str) -> None:
-        """Note a failure, and log it unless the one before was the same."""
         if why != self._problem:
             self._logger.warning(
                 "This process is no candidate for the lease, so it cannot lead",
@@ -191,7 +187,7 @@ class Candidacy:
         self._problem = why
 
     async def _watch(self) -> None:
-        """Watch the object for ever, so that pings are answered at once."""
+        """Pings are answered at once."""
         options = WatchOptions(field_selector=f"metadata.name={self._name}")
         pause = _FIRST_RETRY
         while True:
@@ -222,7 +218,6 @@ class Candidacy:
                 pass  # the object has not changed
 
     async def _warn_without_election(self) -> None:
-        """Log once that the API server elects no candidate."""
         await self._made.wait()
         await asyncio.sleep(_ELECTION)
         if not self._knows_leader():
@@ -235,7 +230,6 @@ class Candidacy:
 
 
 def _is_pinged(spec: LeaseCandidateSpec) -> bool:
-    """Tell whether the API server asks for a renewal."""
     if not spec.ping_time:
         return False
     return not spec.renew_time or parse_time(spec.ping_time) > parse_time(

@@ -107,10 +107,9 @@ class LeaderElector:
         count_defect: Callable[[str], None] = count_nowhere,
         may_lead: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Take the client, which should have no rate limit, and the identity.
+        """Use a client without a rate limit; for `count_defect` see `Defects`.
 
-        `count_defect` counts unexpected exceptions, see `Defects`. While `may_lead`
-        returns False, the lease is neither acquired nor renewed.
+        While `may_lead` returns False, the lease is neither acquired nor renewed.
         """
         self._defects = Defects(logger, count_defect)
         self._may_lead = may_lead
@@ -256,7 +255,6 @@ class LeaderElector:
             pause = min(2 * pause, self._config.retry_period)
 
     async def _try_release(self) -> bool:
-        """Release the current lease; tell whether this process holds it no more."""
         lease = await self._client.get(
             LEASES, self._config.resource_namespace, self._config.resource_name
         )
@@ -289,7 +287,6 @@ class LeaderElector:
         return self._config.retry_period * (1 + self._rng.random() * JITTER)
 
     async def _wait_to_retry(self) -> None:
-        """Wait a retry period, or until the lease expires or its holder changes."""
         delay = self._jittered()
         if self._is_held():
             # Wait a moment longer than that, so that the lease has surely expired.
@@ -298,7 +295,6 @@ class LeaderElector:
         await self._sleep(delay)
 
     async def _sleep(self, seconds: float) -> None:
-        """Sleep, but only until the holder of the lease changes."""
         try:
             async with asyncio.timeout(seconds):
                 await self._changed.wait()
@@ -345,7 +341,6 @@ class LeaderElector:
         self._metrics.set_leading(leading=False)
 
     async def _attempt(self, timeout: float) -> bool:  # noqa: ASYNC109 - it logs it
-        """Try for `timeout` seconds to acquire or renew; tell whether that worked."""
         if not self._is_named:
             # Such a request would address all leases; client-go sends none, either.
             why = "the lease must have a name and a namespace"
@@ -389,11 +384,9 @@ class LeaderElector:
         return await self._take(lease)
 
     async def _take_absent(self) -> bool:
-        """Make the lease, which does not exist; tell whether this process leads."""
         return await self._write(None)
 
     async def _take(self, lease: Lease) -> bool:
-        """Take the stored lease if that is allowed; tell whether this process leads."""
         if self._is_held():
             return False
         previous = self.holder
@@ -417,7 +410,6 @@ class LeaderElector:
         self._observe(lease)
 
     def _observe(self, lease: Lease) -> None:
-        """Remember the lease, and the time of its last observed change."""
         before = self.holder
         if self._observed is None or lease.spec != self._observed.spec:
             self._observed_at = self._clock.monotonic()
@@ -436,7 +428,6 @@ class LeaderElector:
         return self._observed_at + seconds
 
     def _is_held(self) -> bool:
-        """Tell whether another candidate still holds the lease, as observed."""
         return (
             self.holder not in ("", self.identity)
             and self._clock.monotonic() < self._lease_expires_at()

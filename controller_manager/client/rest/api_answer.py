@@ -31,7 +31,6 @@ class Content:
         self._buffer = bytearray()
 
     async def _more(self) -> bool:
-        """Wait for the next piece; return False at the end."""
         try:
             piece = await anext(self._chunks, b"")
         except RequestTimeout as error:

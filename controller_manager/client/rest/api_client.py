@@ -81,7 +81,7 @@ class ClientOfController(ApiClient):
     """
 
     def __init__(self, rest: RESTClient, on_write: WriteHook) -> None:
-        """Take the client and the hook for each write; call this in its event loop."""
+        """Call this in the event loop of the client."""
         # Not the constructor of ApiClient: it opens an aiohttp session.
         self.configuration = Configuration(host=_URL)
         self.pool_threads = 1
@@ -161,7 +161,6 @@ class _Sender(RESTClientObject):
         return Answer(stream, self._endings)
 
     def _record(self, request: Request, answer: Response) -> None:
-        """Call the hook if an object was created or changed."""
         found = _PATH.fullmatch(request.path)
         if (
             found is None
@@ -234,7 +233,7 @@ def _headers(given: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _encoded(given: Mapping[str, str], body: object, form: object) -> bytes | None:
-    """Return the bytes of a body, as kubernetes_asyncio writes them."""
+    """As kubernetes_asyncio writes them."""
     media_type = _headers(given)["content-type"].lower()
     if form:
         msg = f"{media_type}: a controller's ApiClient sends no forms"
@@ -248,13 +247,11 @@ def _encoded(given: Mapping[str, str], body: object, form: object) -> bytes | No
 
 
 def _is_stream(request: Request) -> bool:
-    """Tell whether an answer has no end that can be waited for."""
     asked = {value.lower() for name, value in request.query if name in _STREAMING}
     return request.method == "GET" and bool(asked & {"1", "true"})
 
 
 def _patience(query: Query) -> float:
-    """Return the seconds that a stream may bring nothing."""
     seconds = dict(query).get("timeoutSeconds", "")
     return float(seconds) + _LEEWAY if seconds.isdecimal() else _SILENCE
 

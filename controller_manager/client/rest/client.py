@@ -127,7 +127,7 @@ class Client:
         on_write: WriteHook = ignore_write,
         limits_watches: bool = False,
     ) -> None:
-        """Take the transport; without a limiter the rate is not limited.
+        """Without a limiter the rate is not limited.
 
         At most `in_flight` requests are in flight at a time, not counting watches; 0
         means no limit. The keys of syncs share them, see `Slots`. A write may take
@@ -457,7 +457,6 @@ class Client:
         return self._stored(resource, answer)
 
     def _stored(self, resource: Resource[ObjectT], answer: Response) -> ObjectT:
-        """Decode the object in the answer to a write, and call the write hook."""
         stored = decode(resource.type, answer)
         self._on_write(resource, stored)
         return stored

@@ -32,7 +32,7 @@ class APIError(RequestError):
     reason: ClassVar[str] = ""
 
     def __init__(self, status: Status, retry_after: float | None = None) -> None:
-        """Take the Status body and the Retry-After header in seconds."""
+        """`retry_after` is the header, in seconds."""
         super().__init__(status.message or status.reason or f"HTTP {status.code}")
         self.status = status
         self.retry_after = retry_after

@@ -215,7 +215,6 @@ class Slots:
 
 
 def _count(counts: dict[str, int], key: str, change: int) -> None:
-    """Change a count, and forget it at 0."""
     counts[key] = counts.get(key, 0) + change
     if not counts[key]:
         del counts[key]

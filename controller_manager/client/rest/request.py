@@ -288,7 +288,6 @@ class RESTClient:
         raise AssertionError  # the last attempt returns or raises
 
     async def _limited(self, request: Request) -> Response:
-        """Send a request once, within the limits."""
         if self._slots is None:
             await self._throttle(request.method)
             return await self._exchange(request)
@@ -402,7 +401,6 @@ class RESTClient:
 
 
 async def _refuse(stream: Stream) -> None:
-    """Raise the refusal of a watch."""
     body = await _beginning(stream)
     raise refusal_of(Response(stream.status, stream.headers, body))
 

@@ -67,7 +67,6 @@ def parse_head(data: bytes) -> Head:
 
 
 def _header(line: str) -> tuple[str, str]:
-    """Return the name of a header in lower case, and its value."""
     name, colon, value = line.partition(":")
     if not colon or not name or name[-1] in " \t" or name[0] in " \t":
         msg = f"not a header: {line[:80]!r}"
@@ -195,7 +194,7 @@ class ChunkedBody:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _content(self, data: bytes, position: int, parts: list[bytes]) -> int:
-        """Take content of the present chunk; return the position after it."""
+        """Return the position after the present chunk."""
         end = min(position + self._left, len(data))
         self._left -= end - position
         # The last two of the bytes that are left end the line.
@@ -209,7 +208,6 @@ class ChunkedBody:
         return end
 
     def _line(self, line: bytes) -> None:
-        """Take the line with the size of a chunk, or a line of the trailer."""
         if self._in_trailer:
             self.is_whole = not line
             return

@@ -57,7 +57,7 @@ class Connection(asyncio.Protocol):
     )
 
     def __init__(self, owner: Owner, key: object) -> None:
-        """Take the owner; a request with the same `key` may use the connection."""
+        """Let a request with the same `key` use the connection."""
         self._owner = owner
         self.key = key
         self.deadline = math.inf
@@ -126,7 +126,7 @@ class Connection(asyncio.Protocol):
             self._fail(error)
 
     def _read_head(self, data: bytes, receiver: Receiver) -> bytes:
-        """Read the head, if it is whole, and return the bytes after it."""
+        """Return the bytes after the head, if it is whole."""
         while True:
             data = self._buffer + data if self._buffer else data
             end = data.find(_HEAD_END)
@@ -156,7 +156,6 @@ class Connection(asyncio.Protocol):
             self._finish()
 
     def _finish(self) -> None:
-        """Give the connection back, then tell the receiver."""
         receiver, head = self._receiver, self._head
         assert receiver is not None and head is not None  # noqa: S101, PT018
         self._receiver = None

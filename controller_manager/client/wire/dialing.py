@@ -61,7 +61,7 @@ class Dialer:
         reserve: FileReserve,
         observe_look_up: ObserveLookUp,
     ) -> None:
-        """Take the URL of the server, and the name in its certificate if it differs."""
+        """`tls_server_name` is the name in its certificate, if it differs."""
         parts = urlsplit(server)
         host = parts.hostname or ""
         port = parts.port or PORTS[parts.scheme]

@@ -33,7 +33,7 @@ class HTTPTransport:
         reserve: FileReserve | None = None,
         observe_look_up: ObserveLookUp = ignore_look_up,
     ) -> None:
-        """Take the server and the identity; call this in a running event loop.
+        """Call this in a running event loop.
 
         With a `reserve`, the transport can connect when the process has no free file
         descriptor. The transport owns the reserve and closes it. `observe_look_up` is

@@ -108,7 +108,6 @@ class Pool:
         self._timer = self._loop.call_at(when, self._check) if when < math.inf else None
 
     def _check(self) -> None:
-        """Close the connections whose time has passed."""
         self._timer, self._timer_at = None, math.inf
         now = self._loop.time()
         late = [each for each in self._in_use if each.deadline <= now]
@@ -143,7 +142,6 @@ class InProgress:
     """
 
     def __init__(self) -> None:
-        """Begin without a request."""
         self._limits: set[asyncio.Timeout] = set()
         self._have_ended: asyncio.Event = asyncio.Event()
         self.is_closed = False

@@ -47,7 +47,7 @@ class Wire:
     """
 
     def __init__(self, server: str, user_agent: str, dialer: Dialer) -> None:
-        """Take the URL of the server; call this in a running event loop."""
+        """Call this in a running event loop."""
         parts = urlsplit(server)
         forwarder = dialer.forwarder
         self._host = parts.netloc
@@ -178,7 +178,6 @@ class Wire:
     def _cancelled(
         self, connection: Connection, receiver: Receiver, started: float
     ) -> None:
-        """Close the connection of a request that its caller has cancelled."""
         if not connection.carries(receiver):
             return
         if self._loop.time() - started >= _PATIENCE:
@@ -209,8 +208,6 @@ class Wire:
 
 
 class _WholeAnswer:
-    """Collects the answer to one request."""
-
     __slots__ = ("_head", "_left", "_most", "_parts", "answered")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:

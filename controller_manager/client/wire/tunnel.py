@@ -121,7 +121,7 @@ class Tunnel(asyncio.Protocol):
             self._fail(str(error))
 
     def _read(self, data: bytes) -> bytes:
-        """Read one head, if it is whole, and return the bytes after it."""
+        """Return the bytes after a head, if it is whole."""
         if self._answered.done():  # a server with TLS speaks after its client
             msg = "bytes after its answer"
             raise MalformedAnswer(msg)

@@ -29,7 +29,6 @@ class ClientCollectors:
     """The ``rest_client_*`` metrics of one API server."""
 
     def __init__(self, registry: CollectorRegistry, host: str) -> None:
-        """Register the collectors for requests to `host`."""
         self._host = host
         self._hooks: dict[tuple[str, str], tuple[Callable[..., None], ...]] = {}
         self._throttle_hooks: dict[str, Callable[[float], None]] = {}
@@ -184,7 +183,7 @@ class InformerCollectors:
     """The ``informer_*`` metrics: upstream's, and some that upstream lacks."""
 
     def __init__(self, registry: CollectorRegistry, name: str) -> None:
-        """Register the collectors; `name` distinguishes factories."""
+        """`name` distinguishes factories."""
         labels = ["group", "name", "resource", "version"]
         self._name = name
         self.queued = Gauge(
@@ -261,10 +260,7 @@ class InformerMetrics:
     def __init__(
         self, collectors: InformerCollectors, labels: tuple[str, str, str, str]
     ) -> None:
-        """Bind the collectors to a resource.
-
-        Gauges that change with each event are read at the scrape.
-        """
+        """Gauges that change with each event are read at the scrape."""
         self._queued = self._cached = self._version = 0
         collectors.queued.labels(*labels).set_function(lambda: self._queued)
         collectors.cached.labels(*labels).set_function(lambda: self._cached)
@@ -312,7 +308,6 @@ class CacheCollectors:
     """For each controller, the caches that it waits for."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         self._synced = Gauge(
             "controller_cache_synced",
             "1 if a cache that the controller needs holds all objects, 0 if the "
@@ -334,7 +329,6 @@ class QueueCollectors:
     """The ``workqueue_*`` metrics, labelled with the queue's name."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         self.depth = Gauge(
             "workqueue_depth",
             "Current depth of workqueue",
@@ -390,7 +384,6 @@ class PrometheusQueueMetrics:
     """The metrics hooks of one queue."""
 
     def __init__(self, collectors: QueueCollectors, name: str) -> None:
-        """Bind the collectors to a queue's name; the depth is read at the scrape."""
         self._depth = 0
         collectors.depth.labels(name).set_function(lambda: self._depth)
         self._adds = collectors.adds.labels(name)
@@ -435,7 +428,6 @@ class SyncCollectors:
     """Duration and outcome of syncs, which upstream does not export."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         self._duration = Histogram(
             "controller_sync_duration_seconds",
             "Seconds that a sync took by controller and outcome",
@@ -453,7 +445,6 @@ class PrometheusSyncMetrics:
     """The metrics hooks of one controller's worker loop."""
 
     def __init__(self, duration: Histogram, name: str) -> None:
-        """Pre-create the series of every outcome."""
         self._outcomes = {
             outcome: duration.labels(name, outcome)
             for outcome in ("success", "requeue", "refused", "error")

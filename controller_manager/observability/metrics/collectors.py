@@ -40,7 +40,6 @@ class CertificateCollector(Collector):
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collector, without certificates."""
         self._by_use: dict[str, Certificates] = {}
         registry.register(self)
 
@@ -77,7 +76,7 @@ class KeptRegistry(CollectorRegistry):
     """Registers collectors in another registry, which may be scraped by any thread."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Take the registry that is scraped; make this in the controllers' thread."""
+        """Make this in the controllers' thread; `registry` is scraped."""
         super().__init__()
         self._shown = registry
         self._kept: list[_Kept] = []
@@ -123,7 +122,7 @@ class Collectors:
     """All metrics of a daemon except those of the election."""
 
     def __init__(self, registry: CollectorRegistry, host: str, component: str) -> None:
-        """Register the collectors; `host` is the API server's."""
+        """`host` is the API server's."""
         self._kept = KeptRegistry(registry)
         self._of_controllers: dict[Callable[..., Any], Any] = {}
         self.client = ClientCollectors(registry, host)

@@ -19,7 +19,6 @@ class ElectionCollectors:
     """The ``leader_election_*`` metrics of all leases."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         self._master = Gauge(
             "leader_election_master_status",
             "1 if this process holds the lease of that name, 0 if it stands by",
@@ -58,7 +57,6 @@ class DefectCollectors:
     """Unexpected errors outside of caches, each of which ended one part at most."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         self._errors = Counter(
             "unexpected_errors_total",
             "Unexpected errors by the part in which they were caught; the others go on",
@@ -75,7 +73,7 @@ class LogCollectors(Collector):
     """The numbers of lost log lines, as counted by the logger."""
 
     def __init__(self, registry: CollectorRegistry, lost: Outputs) -> None:
-        """Register the collector; `lost` is a logger's."""
+        """`lost` is a logger's."""
         self._lost = lost
         registry.register(self)
 
@@ -105,7 +103,6 @@ class RolloutCollector(Collector):
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collector."""
         self._numbers: Mapping[tuple[str, str], int] = {}
         registry.register(self)
 
@@ -133,7 +130,6 @@ class LoopCollectors:
     """The lag of the event loop, and the duration of its longest turn."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         self._lag = Histogram(
             "event_loop_lag_seconds",
             "Seconds by which the event loop calls a timer too late",
@@ -193,7 +189,6 @@ class ServingCollectors:
     """Connections that the HTTPS server closed because they were too many."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collectors."""
         self._evicted = Counter(
             "serving_connections_evicted_total",
             "Connections that waited for their peer, closed for a new one",
@@ -218,7 +213,7 @@ class HealthcheckCollectors:
     """The last result of each health check, and how often each result came."""
 
     def __init__(self) -> None:
-        """Start without results, in a registry that only /metrics/slis shows."""
+        """Only /metrics/slis shows this registry."""
         self.registry = CollectorRegistry()
         self._last = Gauge(
             "kubernetes_healthcheck",
