@@ -222,11 +222,7 @@ def _compare_below(annotation: Any, part: _Part) -> Compare | None:  # noqa: ANN
             return all_bits
         return compare(before, after)
 
-    return compare_present if _may_be_none(annotation) else compare
-
-
-def _may_be_none(annotation: Any) -> bool:  # noqa: ANN401 - any type
-    return type(None) in get_args(annotation)
+    return compare_present if type(None) in get_args(annotation) else compare
 
 
 _Entries = Iterable[Any] | None

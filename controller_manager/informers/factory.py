@@ -338,12 +338,8 @@ def _form(resource: AnyResource) -> str:
     return f"{form} (metadata only)" if resource.metadata_only else form
 
 
-def _name(resource: AnyResource) -> str:
-    return f"{resource.api_version}/{resource.plural}"
-
-
 def _key(resource: AnyResource) -> str:
-    name = _name(resource)
+    name = f"{resource.api_version}/{resource.plural}"
     return f"{name}?{resource.field_selector}" if resource.field_selector else name
 
 

@@ -79,7 +79,8 @@ class Lister(Generic[ObjectT]):
 
     def by_index(self, index: Index, value: str) -> Sequence[ObjectT]:
         """Return the objects that have `value` in one of the lister's indexes."""
-        return self._by(index, value)
+        self._require(index)
+        return self._store.by_index(index, value)
 
     def count(self, index: Index, value: str) -> int:
         """Return how many objects have `value` in one of the lister's indexes."""
@@ -90,7 +91,7 @@ class Lister(Generic[ObjectT]):
         self, namespace: str, selector: Selector = EVERYTHING
     ) -> Sequence[ObjectT]:
         """Return the objects of a namespace that a selector matches."""
-        found = self._by(BY_NAMESPACE, namespace)
+        found = self.by_index(BY_NAMESPACE, namespace)
         if selector.is_empty:
             return found
         return [obj for obj in found if selector.matches(labels_of(obj))]
@@ -130,7 +131,7 @@ class Lister(Generic[ObjectT]):
                 obj for text in texts for obj in self.labelled(namespace, {key: text})
             ]
         else:
-            found = self._by(BY_NAMESPACE, namespace)
+            found = self.by_index(BY_NAMESPACE, namespace)
         return [obj for obj in found if selector.matches(labels_of(obj))]
 
     def controlled_by(self, owner: KubeObject) -> Sequence[ObjectT]:
@@ -139,15 +140,15 @@ class Lister(Generic[ObjectT]):
 
     def controlled_by_uid(self, uid: str) -> Sequence[ObjectT]:
         """Return the objects that the owner with this uid manages."""
-        return self._by(BY_CONTROLLER, uid)
+        return self.by_index(BY_CONTROLLER, uid)
 
     def orphans(self, namespace: str, selector: Selector) -> Sequence[ObjectT]:
         """Return the objects without a managing owner that a selector matches."""
         if selector.exact:
             entry = label_entry(namespace, *selector.exact[0])
-            found = self._by(ORPHANS_BY_LABEL, entry)
+            found = self.by_index(ORPHANS_BY_LABEL, entry)
         else:
-            found = self._by(ORPHANS, namespace)
+            found = self.by_index(ORPHANS, namespace)
         return [obj for obj in found if selector.matches(labels_of(obj))]
 
     def candidates(self, owner: KubeObject, selector: Selector) -> Sequence[ObjectT]:
@@ -185,13 +186,9 @@ class Lister(Generic[ObjectT]):
         return [
             owner
             for entry in (*entries, namespace)
-            for owner in self._by(BY_SELECTED_LABEL, entry)
+            for owner in self.by_index(BY_SELECTED_LABEL, entry)
             if _selects(owner, obj)
         ]
-
-    def _by(self, index: Index, value: str) -> Sequence[ObjectT]:
-        self._require(index)
-        return self._store.by_index(index, value)
 
     def _require(self, index: Index) -> None:
         if index.name not in self._indexes:

@@ -66,19 +66,17 @@ class Reads:
 
     def steps(self) -> list[tuple[Step, ...]]:
         """Return the steps of each path."""
-        if self.paths and not _is_projection(self.resource.type):
-            name = getattr(self.resource.type, "__name__", str(self.resource.type))
+        struct, where = self.resource.type, self.resource.group_resource
+        is_projection = isinstance(struct, type) and issubclass(struct, Projection)
+        if self.paths and not is_projection:
+            name = getattr(struct, "__name__", str(struct))
             msg = (
-                f"{self._problem(self.paths[0])}: {name} is no projection, so its "
+                f"{_problem(self.paths[0], where)}: {name} is no projection, so its "
                 "objects are cached whole; declare it without paths"
             )
             raise ValueError(msg)
-        struct, where = self.resource.type, self.resource.group_resource
         # mypy takes no type object for Hashable (its issue 11469).
         return [resolve_path(struct, path, where) for path in self.paths]  # type: ignore[arg-type]
-
-    def _problem(self, path: str) -> str:
-        return _problem(path, self.resource.group_resource)
 
 
 def _problem(path: str, where: str) -> str:
@@ -165,10 +163,6 @@ def struct_within(annotation: Any) -> tuple[type[Struct] | None, bool]:  # noqa:
     if isinstance(annotation, type) and issubclass(annotation, Struct):
         return annotation, False
     return None, False
-
-
-def _is_projection(object_type: Any) -> bool:  # noqa: ANN401 - any type
-    return isinstance(object_type, type) and issubclass(object_type, Projection)
 
 
 MAX_REMEMBERED: Final = 4096

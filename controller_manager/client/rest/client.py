@@ -20,6 +20,7 @@ from controller_manager.api.meta import (
 from controller_manager.clock import Clock
 from controller_manager.options.config import WRITE_TIMEOUT
 
+from . import serializer
 from .limits import RequestLimiter
 from .options import (
     BUSY_IDLE_TIMEOUT,
@@ -40,20 +41,6 @@ from .request import (
     collection_path,
     namespace_path,
     object_path,
-)
-from .serializer import (
-    APPLY_PATCH,
-    JSON,
-    METADATA_LIST,
-    EventDecoder,
-    WatchEvent,
-    decode,
-    decode_list,
-    encode,
-    headers_of,
-    lines_of,
-    require_complete,
-    unreadable,
 )
 from .transport import LARGEST_LIST, Query, Request, Response, Transport
 
@@ -172,17 +159,17 @@ class Client:
         """Return one object as it is in etcd (a quorum read)."""
         path = object_path(resource, namespace, name)
         answer = await self._rest.call(
-            Request("GET", path, headers=headers_of(resource))
+            Request("GET", path, headers=serializer.headers_of(resource))
         )
-        return decode(resource.type, answer)
+        return serializer.decode(resource.type, answer)
 
     async def get_json(
         self, resource: AnyResource, namespace: str, name: str
     ) -> dict[str, Any]:
         """Return one object with all its fields, also those that no type has."""
         path = object_path(resource, namespace, name)
-        answer = await self._rest.call(Request("GET", path, headers=JSON))
-        return decode(dict[str, Any], answer)
+        answer = await self._rest.call(Request("GET", path, headers=serializer.JSON))
+        return serializer.decode(dict[str, Any], answer)
 
     async def read(
         self, path: str, object_type: type[DecodedT], query: Query = ()
@@ -192,8 +179,10 @@ class Client:
         For example the metrics of an aggregated API. Each segment of the path must
         have been checked, see `api.meta.segment`.
         """
-        answer = await self._rest.call(Request("GET", path, query=query, headers=JSON))
-        return decode(object_type, answer)
+        answer = await self._rest.call(
+            Request("GET", path, query=query, headers=serializer.JSON)
+        )
+        return serializer.decode(object_type, answer)
 
     async def list_page(
         self,
@@ -206,15 +195,17 @@ class Client:
             "GET",
             collection_path(resource, namespace),
             query=(options or ListOptions()).query(),
-            headers=METADATA_LIST if resource.metadata_only else JSON,
+            headers=serializer.METADATA_LIST
+            if resource.metadata_only
+            else serializer.JSON,
             timeout=LIST_TIMEOUT,
             largest_answer=LARGEST_LIST,
         )
         answer = await self._rest.call(request)
         try:
-            page = await decode_list(resource.type, answer.body)
+            page = await serializer.decode_list(resource.type, answer.body)
         except msgspec.DecodeError as error:
-            raise unreadable(error) from error
+            raise serializer.unreadable(error) from error
         metadata = page.metadata
         return Page(page.items or [], metadata.resource_version, metadata.continue_)
 
@@ -246,8 +237,8 @@ class Client:
         resource: Resource[ObjectT],
         namespace: str = "",
         options: WatchOptions | None = None,
-        decoder: EventDecoder[ObjectT] | None = None,
-    ) -> AsyncGenerator[list[WatchEvent[ObjectT]], None]:
+        decoder: serializer.EventDecoder[ObjectT] | None = None,
+    ) -> AsyncGenerator[list[serializer.WatchEvent[ObjectT]], None]:
         """Yield the events of a watch; events that arrive together form a batch.
 
         `decoder` decodes their lines; without it, that of the resource's type does.
@@ -261,7 +252,7 @@ class Client:
             "GET",
             collection_path(resource, namespace),
             query=options.query(),
-            headers=headers_of(resource),
+            headers=serializer.headers_of(resource),
             timeout=options.idle_timeout,
         )
         stream = await self._rest.open(request)
@@ -271,7 +262,7 @@ class Client:
             # Close them at once, not when Python's garbage collector finds them.
             async with (
                 aclosing(stream.chunks()) as chunks,
-                aclosing(lines_of(chunks)) as batches,
+                aclosing(serializer.lines_of(chunks)) as batches,
             ):
                 async for lines in batches:
                     for start in range(0, len(lines), _BATCH):
@@ -285,8 +276,8 @@ class Client:
     ) -> Scale:
         """Return the scale subresource."""
         path = object_path(resource, namespace, name, "scale")
-        answer = await self._rest.call(Request("GET", path, headers=JSON))
-        return decode(Scale, answer)
+        answer = await self._rest.call(Request("GET", path, headers=serializer.JSON))
+        return serializer.decode(Scale, answer)
 
     # The verbs that write.
 
@@ -295,7 +286,7 @@ class Client:
 
         Raises TypeError for a projection; see `update`.
         """
-        body = encode(resource, obj)
+        body = serializer.encode(resource, obj)
         path = namespace_path(resource, obj.metadata.namespace)
         answer = await self._rest.write("POST", path, body)
         return self._stored(resource, answer)
@@ -304,17 +295,17 @@ class Client:
         self, resource: Resource[CompleteT], obj: CompleteT
     ) -> CompleteT:
         """Return `obj` as `create` would store it, after admission; store nothing."""
-        body = encode(resource, obj)
+        body = serializer.encode(resource, obj)
         path = namespace_path(resource, obj.metadata.namespace)
         query = (("dryRun", "All"),)
         answer = await self._rest.write("POST", path, body, query=query)
-        return decode(resource.type, answer)
+        return serializer.decode(resource.type, answer)
 
     async def create_for_metadata(
         self, resource: Resource[CompleteT], obj: CompleteT
     ) -> PartialObject:
         """Create `obj` as `create` does, but ask only for the metadata as stored."""
-        body = encode(resource, obj)
+        body = serializer.encode(resource, obj)
         return await self.create_json(
             metadata_of(resource), obj.metadata.namespace, body
         )
@@ -325,7 +316,7 @@ class Client:
         """Create the object that `body` holds as JSON; return it as stored."""
         path = namespace_path(resource, namespace)
         answer = await self._rest.write(
-            "POST", path, body, headers=headers_of(resource)
+            "POST", path, body, headers=serializer.headers_of(resource)
         )
         return self._stored(resource, answer)
 
@@ -338,10 +329,10 @@ class Client:
         body: CompleteT,
     ) -> CompleteT:
         """Post `body` to a subresource; return the answer, of the same type."""
-        require_complete(body)
+        serializer.require_complete(body)
         path = object_path(resource, namespace, name, subresource)
         answer = await self._rest.write("POST", path, msgspec.json.encode(body))
-        return decode(type(body), answer)
+        return serializer.decode(type(body), answer)
 
     async def update(
         self, resource: Resource[CompleteT], obj: CompleteT, subresource: str = ""
@@ -352,14 +343,14 @@ class Client:
         Raises TypeError for a projection, before anything is sent: the server would
         delete the fields that a projection lacks.
         """
-        body = encode(resource, obj)
+        body = serializer.encode(resource, obj)
         return await self._replace(resource, obj, body, subresource)
 
     async def update_for_metadata(
         self, resource: Resource[CompleteT], obj: CompleteT, subresource: str = ""
     ) -> PartialObject:
         """Replace `obj` as `update` does, but ask only for the metadata as stored."""
-        body = encode(resource, obj)
+        body = serializer.encode(resource, obj)
         return await self._replace(metadata_of(resource), obj, body, subresource)
 
     async def _replace(
@@ -371,7 +362,9 @@ class Client:
     ) -> ObjectT:
         metadata = obj.metadata
         path = object_path(resource, metadata.namespace, metadata.name, subresource)
-        answer = await self._rest.write("PUT", path, body, headers=headers_of(resource))
+        answer = await self._rest.write(
+            "PUT", path, body, headers=serializer.headers_of(resource)
+        )
         return self._stored(resource, answer)
 
     async def update_json(
@@ -382,7 +375,9 @@ class Client:
         namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
         path = object_path(resource, namespace, name)
         body = msgspec.json.encode(obj)
-        answer = await self._rest.write("PUT", path, body, headers=headers_of(resource))
+        answer = await self._rest.write(
+            "PUT", path, body, headers=serializer.headers_of(resource)
+        )
         return self._stored(resource, answer)
 
     async def patch(
@@ -399,7 +394,7 @@ class Client:
         A resourceVersion or uid in the patch's metadata is a precondition.
         """
         path = object_path(resource, namespace, name, subresource)
-        headers = {**headers_of(resource), "content-type": patch_type}
+        headers = {**serializer.headers_of(resource), "content-type": patch_type}
         body = msgspec.json.encode(patch)
         answer = await self._rest.write("PATCH", path, body, headers=headers)
         return self._stored(resource, answer)
@@ -429,7 +424,10 @@ class Client:
         head = {"apiVersion": resource.api_version, "kind": resource.kind}
         body = msgspec.json.encode({**head, **config, "metadata": named})
         query = (("fieldManager", field_manager), ("force", "true"))
-        headers = {**headers_of(resource), "content-type": APPLY_PATCH}
+        headers = {
+            **serializer.headers_of(resource),
+            "content-type": serializer.APPLY_PATCH,
+        }
         answer = await self._rest.write(
             "PATCH", path, body, headers=headers, query=query
         )
@@ -451,13 +449,16 @@ class Client:
             "PATCH",
             path,
             msgspec.json.encode({**head, "metadata": same}),
-            headers={**headers_of(resource), "content-type": APPLY_PATCH},
+            headers={
+                **serializer.headers_of(resource),
+                "content-type": serializer.APPLY_PATCH,
+            },
             query=(("fieldManager", field_manager),),
         )
         return self._stored(resource, answer)
 
     def _stored(self, resource: Resource[ObjectT], answer: Response) -> ObjectT:
-        stored = decode(resource.type, answer)
+        stored = serializer.decode(resource.type, answer)
         self._on_write(resource, stored)
         return stored
 
@@ -495,7 +496,7 @@ class Client:
         namespace, name = scale.metadata.namespace, scale.metadata.name
         path = object_path(resource, namespace, name, "scale")
         answer = await self._rest.write("PUT", path, msgspec.json.encode(scale))
-        return decode(Scale, answer)
+        return serializer.decode(Scale, answer)
 
     def api_client(self) -> "ApiClient":
         """Return an ApiClient of kubernetes_asyncio whose requests this client sends.
@@ -512,8 +513,8 @@ class Client:
 
 
 @cache
-def _event_decoder(object_type: type[ObjectT]) -> EventDecoder[ObjectT]:
-    return EventDecoder(object_type)
+def _event_decoder(object_type: type[ObjectT]) -> serializer.EventDecoder[ObjectT]:
+    return serializer.EventDecoder(object_type)
 
 
 def _next_page(options: ListOptions, token: str, limit: int) -> ListOptions:
