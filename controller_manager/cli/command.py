@@ -27,7 +27,7 @@ from controller_manager.version import KUBERNETES_VERSION, NAME, VERSION
 
 from . import flags
 from .failure import Failure
-from .help import help_text
+from .flags import help_text
 from .subcommands import EXPLAIN, found_command, found_names
 
 _VERSION_LINE: Final = f"Kubernetes {KUBERNETES_VERSION} ({NAME} {VERSION})"

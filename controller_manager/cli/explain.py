@@ -16,8 +16,12 @@ from controller_manager.client.identity.kubeconfig import read_kubeconfig
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.request import ServerClock
 from controller_manager.clock import Clock, SystemClock
-from controller_manager.explain import explainer
 from controller_manager.explain.cause import Explanation, State, worst
+from controller_manager.explain.explainer import (
+    explain_all,
+    explain_everywhere,
+    explain_target,
+)
 from controller_manager.explain.following import Look, follow
 from controller_manager.explain.report import as_json, as_text, printable
 from controller_manager.explain.target import (
@@ -282,13 +286,12 @@ async def _look(
     targets, namespace = question.targets, question.namespace
     if any(each.name for each in targets):
         return [
-            await explainer.explain_target(view.beside(), each, namespace)
-            for each in targets
+            await explain_target(view.beside(), each, namespace) for each in targets
         ]
     resources = [await resource_of(view, each.kind) for each in targets]
     if question.everywhere:
-        return await explainer.explain_everywhere(view, resources)
-    return await explainer.explain_all(view, namespace, resources)
+        return await explain_everywhere(view, resources)
+    return await explain_all(view, namespace, resources)
 
 
 def _show(

@@ -35,68 +35,58 @@ _NOUNS: Final = {"CronJob": "job", "Deployment": "replica set"}
 
 
 class _Rule(Struct, frozen=True):
-    """A refusal that a word in its message shows."""
+    """A refusal that one of some words in its message shows."""
 
-    word: str
+    words: tuple[str, ...]
     code: str
     remedy: str
 
 
 _RULES: Final = (
     _Rule(
-        "cannot create resource",
+        ("cannot create resource",),
         "CreationRefused",
         "give this user the right to create them: see that the role of its controller "
         "exists, and is bound",
     ),
     _Rule(
-        "violates PodSecurity",
+        ("violates PodSecurity",),
         "PodSecurity",
         "give the pod the security context that the namespace demands, or relax the "
         "label pod-security.kubernetes.io/enforce of the namespace",
     ),
     _Rule(
-        "failed calling webhook",
+        ("failed calling webhook",),
         "WebhookFailed",
         "repair the server of the webhook, or set its failurePolicy to Ignore",
     ),
     _Rule(
-        "admission webhook",
+        ("admission webhook",),
         "WebhookDenied",
         "change the pod template as the webhook demands",
     ),
     _Rule(
-        "ValidatingAdmissionPolicy",
+        ("ValidatingAdmissionPolicy",),
         "PolicyDenied",
         "change the pod template as the policy demands",
     ),
     _Rule(
-        'serviceaccount "',
+        ('serviceaccount "', "service account"),
         "ServiceAccountMissing",
         "create the service account, or correct serviceAccountName",
     ),
     _Rule(
-        "service account",
-        "ServiceAccountMissing",
-        "create the service account, or correct serviceAccountName",
-    ),
-    _Rule(
-        "PriorityClass",
+        ("PriorityClass",),
         "PriorityClassMissing",
         "create the priority class, or correct priorityClassName",
     ),
     _Rule(
-        "because it is being terminated",
+        ("because it is being terminated",),
         "NamespaceTerminating",
         "wait for the end of the namespace: controller-manager explain ns/NAME",
     ),
     _Rule(
-        "usage per",
-        "LimitRange",
-        "change the requests and limits, or the LimitRange of the namespace",
-    ),
-    _Rule(
-        "max limit to request ratio per",
+        ("usage per", "max limit to request ratio per"),
         "LimitRange",
         "change the requests and limits, or the LimitRange of the namespace",
     ),
@@ -129,7 +119,8 @@ async def refused(view: View, owner: Item, refusal: Event, missing: int) -> Caus
         return await _exceeded(view, owner, refusal, found, start, needing)
     if found := _FAILED_QUOTA.search(message):
         return _unspecified(owner, refusal, found, start)
-    rule = next((each for each in _RULES if each.word in message), None)
+    rules = (each for each in _RULES if any(word in message for word in each.words))
+    rule = next(rules, None)
     return Cause(
         code=rule.code if rule else "CreationRefused",
         state=State.STUCK,
@@ -189,52 +180,57 @@ async def _exceeded(
     start: str,
     noun: str,
 ) -> Cause:
-    """Return the cause for objects that a quota has no room for.
-
-    A quota that has room by now, or is gone, shows that the controller has not tried
-    again yet. One that has room once pods have ended is full for a moment only, as in
-    a rollout.
-    """
-    name, requested = found[1], _amounts(found[2])
-    quota = await view.find(RESOURCE_QUOTAS, owner.namespace, name)
-    used, limited = _amounts(found[3]), _amounts(found[4])
-    reference = Reference("v1", "ResourceQuota", owner.namespace, name)
-    if quota is not None:
-        used = {**used, **object_at(quota.status, "used")}
-        limited = {**limited, **object_at(quota.status, "hard")}
-    is_gone = await view.is_missing(RESOURCE_QUOTAS, owner.namespace, name)
-    lacking = _lacking(requested, used, limited) if not is_gone else []
-    first = (lacking or list(requested))[0]
-    amounts = (
-        f"the quota has {first}: {limited.get(first, 'none')}, "
-        f"{used.get(first, '0')} of it in use, and a {noun} needs {requested[first]}"
-    )
-    code, remedy = "QuotaHasRoom", "wait: the controller tries again"
-    if is_gone:
-        amounts = "the quota does not exist any more"
-    elif lacking and not _lacking(requested, used, limited, await _freed(view, quota)):
-        amounts += "; pods that are ending free enough of it"
-    elif lacking:
-        code = "QuotaFull"
-        remedy = f"raise the quota, or delete {noun}s that count against it"
-    state = State.STUCK if code == "QuotaFull" else State.PROGRESSING
+    """Return the cause for objects that a quota has no room for."""
+    quota = await _full_quota(view, owner.namespace, found, noun)
     exceeded = Cause(
         code="QuotaExceeded",
-        state=state,
+        state=quota.state,
         what=f"{start}, because they exceed a quota",
         object=owner.reference,
         field=refusal.field,
         since=refusal.at,
     )
-    full = Cause(
+    return symptom(exceeded, [quota])
+
+
+async def _full_quota(
+    view: View, namespace: str, found: re.Match[str], noun: str
+) -> Cause:
+    """Return the cause that the quota is.
+
+    A quota that has room by now, or is gone, shows that the controller has not tried
+    again yet. One that has room once pods have ended is full for a moment only, as in
+    a rollout.
+    """
+    name = found[1]
+    requested, used, limited = map(_amounts, found.group(2, 3, 4))
+    quota = await view.find(RESOURCE_QUOTAS, namespace, name)
+    if quota is not None:
+        used |= object_at(quota.status, "used")
+        limited |= object_at(quota.status, "hard")
+    is_gone = await view.is_missing(RESOURCE_QUOTAS, namespace, name)
+    lacking = [] if is_gone else _lacking(requested, used, limited)
+    first = (lacking or list(requested))[0]
+    what = (
+        f"the quota has {first}: {limited.get(first, 'none')}, "
+        f"{used.get(first, '0')} of it in use, and a {noun} needs {requested[first]}"
+    )
+    code, remedy = "QuotaHasRoom", "wait: the controller tries again"
+    if is_gone:
+        what = "the quota does not exist any more"
+    elif lacking and not _lacking(requested, used, limited, await _freed(view, quota)):
+        what += "; pods that are ending free enough of it"
+    elif lacking:
+        code = "QuotaFull"
+        remedy = f"raise the quota, or delete {noun}s that count against it"
+    return Cause(
         code=code,
-        state=state,
-        what=amounts,
-        object=reference,
+        state=State.STUCK if code == "QuotaFull" else State.PROGRESSING,
+        what=what,
+        object=Reference("v1", "ResourceQuota", namespace, name),
         field=f"status.used[{first}]",
         remedy=remedy,
     )
-    return symptom(exceeded, [full])
 
 
 def _lacking(

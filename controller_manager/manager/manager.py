@@ -12,12 +12,12 @@ from prometheus_client import CollectorRegistry
 from controller_manager.client.builder import ClientBuilder, Connections
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import InformerFactory
-from controller_manager.observability import process
 from controller_manager.observability.connections import ConnectionCollectors
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.collectors import Collectors
 from controller_manager.observability.metrics.manager import STUCK_ROLLOUTS
+from controller_manager.observability.process import register_process
 from controller_manager.options.config import Config
 from controller_manager.options.gates import gate_values
 from controller_manager.runtime.registry import Registry
@@ -33,11 +33,7 @@ from .events import EventBroadcasters
 from .ownership import Elections, MigrationGroup, OwnershipGroup
 from .preview import PreviewGroup, make_preview, without_writes
 from .runnable import Checks, Lifetime, Runnable
-from .selection import (
-    left_out_controllers,
-    migrated_controllers,
-    warn_of_left_out_controllers,
-)
+from .selection import migrated_controllers, warn_of_left_out_controllers
 from .servers import ServerGroup
 from .startup import StartUp
 from .stuck_rollouts import StuckRollouts
@@ -117,17 +113,14 @@ class ControllerManager:
     def _register_component(self, connections: Connections) -> None:
         """Register the metrics of the process, the build and the connections."""
         registry, config = self._registry, self._config
-        process.register_process(registry)
         emulated = config.emulated_version
-        process.register_versions(registry, emulated)
-        values = gate_values(
+        gates = gate_values(
             self._build.gates,
             config.features,
             config.given_gates,
             int(emulated.partition(".")[2]),
         )
-        process.register_features(registry, values)
-        process.register_disabled(registry, config.disabled_metrics)
+        register_process(registry, emulated, gates, config.disabled_metrics)
         ConnectionCollectors(
             registry,
             lambda: connections.counts().plugin_calls,
@@ -361,10 +354,11 @@ class ControllerManager:
         """
         await self._caches.wait()
         await self._ownership.wait(life)
-        root_ca = self._connections.root_ca
         warn_of_left_out_controllers(
             self._ownership.previous_holder,
-            left_out_controllers(self._build, self._config, root_ca),
+            self._build,
+            self._config,
+            self._connections.root_ca,
             self._logger,
         )
 

@@ -6,7 +6,6 @@ its own lease tries to get the lease of the migration as well, and runs under it
 controllers that the configuration gives to it.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -56,10 +55,6 @@ class LeftOut(Struct, frozen=True):
     name: str
     why: str
 
-    def __str__(self) -> str:
-        """Return both, as the log shows them."""
-        return f"{self.name} ({self.why})"
-
 
 def left_out_controllers(
     build: Registry, config: Config, root_ca: str
@@ -72,11 +67,34 @@ def left_out_controllers(
     API server is not left out: the start-up warns of it.
     """
     selected = build.select(config.generic.controllers)
-    return [
-        LeftOut(name, why)
-        for name in upstream.ON_BY_DEFAULT
-        for why in _reasons(name, build, selected, config, root_ca)
-    ]
+    known = {each.name: each for each in build.descriptors}
+    left_out = []
+    for name in upstream.ON_BY_DEFAULT:
+        if (descriptor := known.get(name)) is None:
+            why = "this build lacks it"
+        else:
+            why = _why(descriptor, config, root_ca, is_selected=descriptor in selected)
+        if why:
+            left_out.append(LeftOut(name, why))
+    return left_out
+
+
+def _why(
+    descriptor: Descriptor, config: Config, root_ca: str, *, is_selected: bool
+) -> str:
+    """Return the reason why a controller does not run, "" if it does."""
+    is_enabled = config.features.is_enabled
+    off = [gate for gate in descriptor.requires_gates if not is_enabled(gate)]
+    is_off_upstream = not all(gate.default for gate in off)
+    if is_off_upstream or is_given_away(descriptor, config.generic):
+        return ""
+    if not is_selected:
+        return NOT_SELECTED
+    if off:
+        gates = ",".join(f"{gate.name}=true" for gate in off)
+        return f"give --feature-gates={gates}"
+    lacking = descriptor.lacks(config, root_ca)
+    return f"give {lacking}" if lacking else ""
 
 
 def selected_controllers(
@@ -124,48 +142,19 @@ def starting_controllers(
     return tuple(each for each in selected if not each.lacks(config, root_ca))
 
 
-def _reasons(
-    name: str,
-    build: Registry,
-    selected: list[Descriptor],
-    config: Config,
-    root_ca: str,
-) -> Iterator[str]:
-    """Yield the reason why the controller does not run, nothing if it does."""
-    if name not in build.names:
-        yield "this build lacks it"
-        return
-    descriptor = build[name]
-    if is_given_away(descriptor, config.generic):
-        return
-    off = [
-        gate
-        for gate in descriptor.requires_gates
-        if not config.features.is_enabled(gate)
-    ]
-    if not all(gate.default for gate in off):
-        return
-    if descriptor not in selected:
-        yield NOT_SELECTED
-    elif off:
-        gates = ",".join(f"{gate.name}=true" for gate in off)
-        yield f"give --feature-gates={gates}"
-    elif lacking := descriptor.lacks(config, root_ca):
-        yield f"give {lacking}"
-
-
 def warn_of_left_out_controllers(
-    former: str, left_out: list[LeftOut], logger: Logger
+    former: str, build: Registry, config: Config, root_ca: str, logger: Logger
 ) -> None:
     """Warn of them after a takeover from upstream's manager, in one line.
 
     `former` is the identity of the former leader, empty if there was none.
     """
-    if not former or is_of_this_program(former) or not left_out:
+    if not former or is_of_this_program(former):
         return
-    logger.warning(
-        "Took the lease over from another manager; no manager runs these controllers "
-        "of kube-controller-manager now",
-        former=former,
-        controllers=", ".join(map(str, left_out)),
-    )
+    if left_out := left_out_controllers(build, config, root_ca):
+        logger.warning(
+            "Took the lease over from another manager; no manager runs these "
+            "controllers of kube-controller-manager now",
+            former=former,
+            controllers=", ".join(f"{each.name} ({each.why})" for each in left_out),
+        )

@@ -61,59 +61,6 @@ def _address_space_limit() -> float:
     return float(soft) if soft != resource.RLIM_INFINITY else 2.0**64
 
 
-def register_process(registry: CollectorRegistry) -> None:
-    """Register ``process_*`` and ``kubernetes_build_info``."""
-    ProcessCollector(registry=registry)
-    registry.register(_NetworkCollector())
-    major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
-    info = Gauge(
-        "kubernetes_build_info",
-        "Always 1, labelled with the build that runs",
-        [
-            "build_date",
-            "compiler",
-            "git_commit",
-            "git_tree_state",
-            "git_version",
-            "go_version",
-            "major",
-            "minor",
-            "platform",
-        ],
-        registry=registry,
-    )
-    info.labels(
-        "", "python", VERSION, "", KUBERNETES_VERSION, "", major, minor, ""
-    ).set(1)
-
-
-_KUBE = "kube"
-
-
-def register_versions(registry: CollectorRegistry, emulated: str) -> None:
-    """Register ``version_info``; `emulated` is a version without ``v``, as 1.36."""
-    major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
-    info = Gauge(
-        "version_info",
-        "Always 1, labelled with the versions that the component is compatible with",
-        ["binary", "component", "emulation", "min_compat"],
-        registry=registry,
-    )
-    least = f"{major}.{int(emulated.partition('.')[2]) - 1}"
-    info.labels(f"{major}.{minor}", _KUBE, emulated, least).set(1)
-
-
-def register_features(
-    registry: CollectorRegistry, gates: Mapping[tuple[str, str], bool]
-) -> None:
-    """Register ``kubernetes_feature_enabled``.
-
-    `gates` has the values of feature gates by name and stage (ALPHA, BETA, DEPRECATED,
-    empty for general availability).
-    """
-    registry.register(_FeatureCollector(gates))
-
-
 class _FeatureCollector(Collector):
     """Makes the series of feature gates when they are scraped: there are hundreds."""
 
@@ -138,11 +85,53 @@ def _features() -> GaugeMetricFamily:
     )
 
 
-def register_disabled(registry: CollectorRegistry, disabled: Collection[str]) -> None:
-    """Register ``disabled_metrics_total``; `disabled` are the names of metrics."""
-    counter = Counter(
+def register_process(
+    registry: CollectorRegistry,
+    emulated: str,
+    gates: Mapping[tuple[str, str], bool],
+    disabled: Collection[str],
+) -> None:
+    """Register ``process_*``, and the metrics of the build, its gates and its metrics.
+
+    `emulated` is a version without ``v``, as 1.36. `gates` has the values of feature
+    gates by name and stage (ALPHA, BETA, DEPRECATED, empty for general availability).
+    `disabled` are the names of metrics.
+    """
+    ProcessCollector(registry=registry)
+    registry.register(_NetworkCollector())
+    registry.register(_FeatureCollector(gates))
+    major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
+    build = {
+        "build_date": "",
+        "compiler": "python",
+        "git_commit": VERSION,
+        "git_tree_state": "",
+        "git_version": KUBERNETES_VERSION,
+        "go_version": "",
+        "major": major,
+        "minor": minor,
+        "platform": "",
+    }
+    Gauge(
+        "kubernetes_build_info",
+        "Always 1, labelled with the build that runs",
+        list(build),
+        registry=registry,
+    ).labels(**build).set(1)
+    versions = {
+        "binary": f"{major}.{minor}",
+        "component": "kube",
+        "emulation": emulated,
+        "min_compat": f"{major}.{int(emulated.partition('.')[2]) - 1}",
+    }
+    Gauge(
+        "version_info",
+        "Always 1, labelled with the versions that the component is compatible with",
+        list(versions),
+        registry=registry,
+    ).labels(**versions).set(1)
+    Counter(
         "disabled_metrics_total",
         "Metrics that --disabled-metrics leaves out",
         registry=registry,
-    )
-    counter.inc(len(set(disabled)))
+    ).inc(len(set(disabled)))

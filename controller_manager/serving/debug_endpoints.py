@@ -13,6 +13,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
@@ -159,18 +160,13 @@ _PPROF_INDEX: Final = """<html><head><title>/debug/pprof/</title></head><body>
 AnswerT = TypeVar("AnswerT")
 
 
+@dataclass(eq=False)
 class DebugEndpoints:
     """Answers with stacks and with pages that the controllers have."""
 
-    def __init__(self, pages: Pages, logger: Logger, body_timeout: float) -> None:
-        """Take the pages.
-
-        A request sets the verbosity of `logger`, and must send its body within
-        `body_timeout` seconds.
-        """
-        self._pages = pages
-        self._logger = logger
-        self._body_timeout = body_timeout
+    pages: Pages
+    logger: Logger
+    body_timeout: float
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of the pages of controllers, and of the preview."""
@@ -179,7 +175,7 @@ class DebugEndpoints:
             web.get(f"{root}/{{page}}", self._controller),
             web.get(f"{root}/keys/{{key:.+}}", self._key),
         ]
-        if self._pages.preview is not None:
+        if self.pages.preview is not None:
             routes.append(web.get("/debug/preview", self._preview))
         return routes
 
@@ -196,17 +192,17 @@ class DebugEndpoints:
 
     async def _in_main(self, question: Callable[[], AnswerT]) -> AnswerT:
         """Return the answer of the main loop; raises MainLoopBusy."""
-        return await self._pages.main.ask(question, ANSWER_PATIENCE)
+        return await self.pages.main.ask(question, ANSWER_PATIENCE)
 
     async def _controller(self, request: web.Request) -> web.StreamResponse:
         named = request.match_info
         return await self._page(
             request,
-            lambda: self._pages.debug().get(named["controller"], {}).get(named["page"]),
+            lambda: self.pages.debug().get(named["controller"], {}).get(named["page"]),
         )
 
     async def _preview(self, request: web.Request) -> web.StreamResponse:
-        return await self._page(request, lambda: self._pages.preview)
+        return await self._page(request, lambda: self.pages.preview)
 
     async def _page(
         self, request: web.Request, find: Callable[[], DebugPage | None]
@@ -226,13 +222,13 @@ class DebugEndpoints:
                 text="404 page not found\n", status=HTTPStatus.NOT_FOUND
             )
         media_type, pieces = found
-        asked = in_main(self._pages.main, pieces)
+        asked = in_main(self.pages.main, pieces)
         return await stream(request, media_type, asked)
 
     async def _key(self, request: web.Request) -> web.Response:
         """Answer what a controller knows of one key: NAMESPACE/NAME, or NAME."""
         name, key = request.match_info["controller"], request.match_info["key"]
-        reports = await self._in_main(lambda: self._pages.key_reports(name, key))
+        reports = await self._in_main(lambda: self.pages.key_reports(name, key))
         if reports is None:
             raise web.HTTPNotFound
         answer = {"controller": name, "key": key, "queues": reports}
@@ -248,11 +244,11 @@ class DebugEndpoints:
 
     async def _stacks(self, request: web.Request) -> web.StreamResponse:
         media_type = "text/plain; charset=utf-8"
-        pieces = stacks_of(self._pages.main)
+        pieces = stacks_of(self.pages.main)
         return await stream(request, media_type, pieces)
 
     async def _flags(self, _: web.Request) -> web.Response:
         return web.Response(text=_FLAGS_INDEX, content_type="text/html")
 
     async def _verbosity(self, request: web.Request) -> web.Response:
-        return await put_verbosity(request, self._logger, self._body_timeout)
+        return await put_verbosity(request, self.logger, self.body_timeout)

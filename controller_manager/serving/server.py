@@ -7,6 +7,7 @@ import errno
 import os
 import ssl
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
@@ -39,20 +40,18 @@ _METRICS: Final = {TEXT: "0.0.4", _OPEN_METRICS: "1.0.0"}
 _LISTED: Final = ("/configz", "/flagz", "/healthz", "/livez", "/metrics", "/readyz")
 
 
+@dataclass(eq=False)
 class Endpoints:
     """Answers with the metrics, the config, the flags and the state of the daemon."""
 
-    def __init__(
-        self, config: Config, pages: Pages, health: HealthEndpoints, clock: Clock
-    ) -> None:
-        self._config = config
-        self._pages = pages
-        self._health = health
-        self._clock = clock
+    config: Config
+    pages: Pages
+    health: HealthEndpoints
+    clock: Clock
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes. Go's handlers take any method."""
-        features = self._config.features
+        features = self.config.features
         routes = [
             web.route("*", "/metrics", self._metrics),
             web.route("*", "/metrics/slis", self._slis),
@@ -68,14 +67,14 @@ class Endpoints:
         # While the main loop is busy, its metrics show their last values, and
         # event_loop_stalled_seconds says so.
         with suppress(MainLoopBusy):
-            await self._pages.main.ask(self._pages.before_scrape, ANSWER_PATIENCE)
-        return await self._exposed(request, self._pages.registry)
+            await self.pages.main.ask(self.pages.before_scrape, ANSWER_PATIENCE)
+        return await self._exposed(request, self.pages.registry)
 
     async def _slis(self, request: web.Request) -> web.Response:
         if request.method == "DELETE":
-            self._health.reset()
+            self.health.reset()
             return web.Response(text="metrics reset\n")
-        return await self._exposed(request, self._health.registry)
+        return await self._exposed(request, self.health.registry)
 
     async def _exposed(
         self, request: web.Request, registry: CollectorRegistry
@@ -83,7 +82,7 @@ class Endpoints:
         media_type = preferred(request.headers.get("Accept", ""), _METRICS)
         text = exposing(
             registry,
-            self._config.disabled_metrics,
+            self.config.disabled_metrics,
             open_metrics=media_type == _OPEN_METRICS,
         )
         version = _METRICS[media_type]
@@ -93,10 +92,10 @@ class Endpoints:
         )
 
     async def _configz(self, _: web.Request) -> web.Response:
-        return web.Response(body=configz(self._config), content_type="application/json")
+        return web.Response(body=configz(self.config), content_type="application/json")
 
     async def _flagz(self, request: web.Request) -> web.Response:
-        flags = self._config.flags
+        flags = self.config.flags
         return zpages.answer(
             request,
             "Flagz",
@@ -105,8 +104,8 @@ class Endpoints:
         )
 
     async def _statusz(self, request: web.Request) -> web.Response:
-        started, now = self._pages.started_at, self._clock.now()
-        facts = started, now, self._paths(), self._config.emulated_version
+        started, now = self.pages.started_at, self.clock.now()
+        facts = started, now, self._paths(), self.config.emulated_version
         return zpages.answer(
             request,
             "Statusz",
@@ -123,7 +122,7 @@ class Endpoints:
         return [
             path
             for path in _LISTED
-            if path != "/flagz" or self._config.features.is_enabled(COMPONENT_FLAGZ)
+            if path != "/flagz" or self.config.features.is_enabled(COMPONENT_FLAGZ)
         ]
 
 

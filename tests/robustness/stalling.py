@@ -11,7 +11,7 @@ import signal
 import time
 
 from controller_manager.cli import main
-from controller_manager.observability import heartbeat
+from controller_manager.manager import control_loop
 
 SECONDS = float(os.environ.get("STALL_SECONDS", "20"))
 
@@ -28,7 +28,7 @@ def _sleep(*_: object) -> None:
 
 if __name__ == "__main__":
     if "HUNG_SECONDS" in os.environ:
-        heartbeat.HUNG = float(os.environ["HUNG_SECONDS"])  # type: ignore[misc]
+        control_loop.HUNG = float(os.environ["HUNG_SECONDS"])  # type: ignore[misc]
     signal.signal(signal.SIGUSR1, _spin)
     signal.signal(signal.SIGUSR2, _sleep)
     main()

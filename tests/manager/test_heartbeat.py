@@ -6,7 +6,7 @@ import traceback
 
 import pytest
 
-from controller_manager.observability.heartbeat import HUNG, STALLED, Heartbeat
+from controller_manager.manager.control_loop import HUNG, STALLED, Heartbeat
 from controller_manager.observability.logs import make_logger
 from tests.clusters import Cluster
 
