@@ -7,7 +7,6 @@ these permissions, and the doctor asks the API server whether the manager has th
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from typing import Final
 
 from controller_manager.api.authentication.v1 import TOKEN_REVIEWS
@@ -49,26 +48,6 @@ NEW_ACCOUNTS: Final = "new accounts"
 LEASES_OF_LEADERS: Final = "leases"
 EVENTS_OF_LEADERS: Final = "events"
 CANDIDATES: Final = "lease candidates"
-
-
-def manager_permissions(
-    descriptors: Iterable[Descriptor],
-    election: LeaderElectionConfig,
-    *,
-    features: FeatureGates = DEFAULTS,
-    migration_lease: str = "",
-) -> tuple[Permission, ...]:
-    """Return the permissions that the manager itself needs to run these controllers.
-
-    They are those of `permissions_by_purpose`, which has the same arguments.
-    """
-    by_purpose = permissions_by_purpose(
-        descriptors,
-        election,
-        features=features,
-        migration_lease=migration_lease,
-    )
-    return tuple(chain.from_iterable(by_purpose.values()))
 
 
 def permissions_by_purpose(

@@ -1,9 +1,9 @@
 """The descriptor of a controller: its facts, known before its code is imported."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from controller_manager.api.meta import AnyResource
 from controller_manager.informers.reads import Reads
@@ -13,6 +13,8 @@ from controller_manager.options.flag import Flag
 from controller_manager.options.gates import FeatureGates, Gate
 
 from .permissions import Permission
+
+GatedT = TypeVar("GatedT")
 
 
 def lacks_nothing(_: Config, __: str) -> str:
@@ -108,27 +110,11 @@ class Descriptor:
 
     def requires_with(self, features: FeatureGates) -> tuple[AnyResource, ...]:
         """Return the resources that it requires with these feature gates."""
-        return (
-            *self.requires,
-            *(
-                resource
-                for gate, resources in self.gated_requires
-                if features.is_enabled(gate)
-                for resource in resources
-            ),
-        )
+        return (*self.requires, *_enabled(self.gated_requires, features))
 
     def permissions_with(self, features: FeatureGates) -> tuple[Permission, ...]:
         """Return the rules of its role on an API server with these feature gates."""
-        return (
-            *self.permissions,
-            *(
-                permission
-                for gate, permissions in self.gated_permissions
-                if features.is_enabled(gate)
-                for permission in permissions
-            ),
-        )
+        return (*self.permissions, *_enabled(self.gated_permissions, features))
 
     @property
     def flags(self) -> tuple[Flag, ...]:
@@ -145,3 +131,9 @@ class Descriptor:
             import_module(module, self.package or None), name
         )
         return found
+
+
+def _enabled(
+    gated: Iterable[tuple[Gate, tuple[GatedT, ...]]], features: FeatureGates
+) -> Iterator[GatedT]:
+    return (each for gate, more in gated if features.is_enabled(gate) for each in more)

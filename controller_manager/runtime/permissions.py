@@ -142,11 +142,6 @@ def service_account(name: str, namespace: str = _NAMESPACE) -> JSON:
     return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
 
 
-def user_or_group(kind: str, name: str) -> JSON:
-    """Return a ``User`` or a ``Group`` as a subject."""
-    return {"kind": kind, "name": name, "apiGroup": _GROUP}
-
-
 def controller_role_name(account: str) -> str:
     """Return the name that kube-apiserver gives a controller's role."""
     return f"system:controller:{account}"

@@ -4,8 +4,8 @@ The module ``controller_manager.registry`` finds the controllers of this build.
 """
 
 import difflib
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -36,23 +36,14 @@ class RootCause(Struct, frozen=True):
     unread: str = ""
 
 
-class FindRootCause(Protocol):
-    """Finds root causes.
+FindRootCause = Callable[
+    ["Client", "ServerClock", AnyResource, str, str], Awaitable[RootCause]
+]
+"""Returns the root cause of an object by its namespace and name; healthy if it is gone.
 
-    The package ``explain`` has the function, and a build passes it on, as it passes on
-    the controllers: what runs the controllers knows none of them.
-    """
-
-    async def __call__(
-        self,
-        client: "Client",
-        clock: "ServerClock",
-        resource: AnyResource,
-        namespace: str,
-        name: str,
-    ) -> RootCause:
-        """Return the root cause of an object; one that is gone is healthy."""
-
+The package ``explain`` has the function, and a build passes it on, as it passes on the
+controllers: what runs the controllers knows none of them.
+"""
 
 _OF_CLOUD_PROVIDERS: Final = upstream.CLOUD | {
     upstream.ALIASES[name] for name in upstream.CLOUD

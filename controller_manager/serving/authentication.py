@@ -187,11 +187,11 @@ class Authenticator:
         if any(each.not_valid_after_utc < now for each in certificates):
             return None
         certificate = certificates[0]
-        if self.authorities.is_proxy_chain(chain):
+        if self.authorities.proxies.is_in(chain):
             user = self._proxied(headers, certificate)
             if user is not None:
                 return user
-        if self.authorities.is_user_chain(chain):
+        if self.authorities.users.is_in(chain):
             return _named_by(certificate)
         return None
 

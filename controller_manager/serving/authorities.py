@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
@@ -53,9 +53,13 @@ class _Bundle:
         self.pem, self._taken = pem, content
         self.certificates = frozenset(each.public_bytes(Encoding.DER) for each in found)
 
+    def current(self) -> Self:
+        """Return this, with its newest good content."""
+        return self
+
     def is_in(self, chain: Sequence[bytes]) -> bool:
         """Tell whether a verified chain (DER) has one of the authorities."""
-        return not self.certificates.isdisjoint(chain)
+        return not self.current().certificates.isdisjoint(chain)
 
 
 class _FileBundle(_Bundle):
@@ -77,7 +81,7 @@ class _FileBundle(_Bundle):
             raise ServingError(msg) from error
         self.take(content)
 
-    def refresh(self) -> None:
+    def current(self) -> Self:
         """Take the file's content if it is usable; log each new problem once."""
         try:
             self._read()
@@ -90,6 +94,7 @@ class _FileBundle(_Bundle):
                 )
         else:
             self._problem = ""
+        return self
 
 
 @dataclass(slots=True)
@@ -104,14 +109,16 @@ class Authorities:
     logger: Logger
     request_header: RequestHeaderConfig = field(init=False)
     """The headers of front proxies; without their settings, no header is read."""
-    _client: _Bundle = field(init=False)
-    _proxy: _Bundle = field(init=False)
+    users: _Bundle = field(init=False)
+    """The authorities of users' certificates."""
+    proxies: _Bundle = field(init=False)
+    """The authorities of front proxies' certificates."""
 
     def __post_init__(self) -> None:
         """Read the files; raises ServingError if one cannot be used."""
         headers = self.config.request_header
-        self._client = self._bundle(self.config.client_ca_file, "client-ca-file")
-        self._proxy = self._bundle(
+        self.users = self._bundle(self.config.client_ca_file, "client-ca-file")
+        self.proxies = self._bundle(
             headers.client_ca_file, "requestheader-client-ca-file"
         )
         self.request_header = headers if headers.client_ca_file else _NO_HEADERS
@@ -121,27 +128,10 @@ class Authorities:
             return _FileBundle(Path(path), f"--{name}", self.logger)
         return _Bundle(f"config map: {name}", self.logger)
 
-    @property
-    def client_ca(self) -> bytes:
-        """The authorities of user certificates as PEM."""
-        return _current(self._client).pem
-
-    @property
-    def proxy_ca(self) -> bytes:
-        """The authorities of front proxy certificates as PEM."""
-        return _current(self._proxy).pem
-
     def bundle(self) -> bytes:
         """Return all authorities as PEM, for the TLS handshake."""
-        return b"\n".join(filter(None, (self.client_ca, self.proxy_ca)))
-
-    def is_user_chain(self, chain: Sequence[bytes]) -> bool:
-        """Tell whether a verified chain (DER) has an authority of users."""
-        return _current(self._client).is_in(chain)
-
-    def is_proxy_chain(self, chain: Sequence[bytes]) -> bool:
-        """Tell whether a verified chain (DER) has an authority of front proxies."""
-        return _current(self._proxy).is_in(chain)
+        both = (self.users.current().pem, self.proxies.current().pem)
+        return b"\n".join(filter(None, both))
 
     def update_from_config_map(self, data: Mapping[str, str]) -> None:
         """Take the settings of the cluster's config map that no flag sets.
@@ -152,10 +142,10 @@ class Authorities:
         """
         parts: list[Callable[[], None]] = []
         if not self.config.client_ca_file:
-            parts.append(lambda: _take(self._client, data, "client-ca-file"))
+            parts.append(lambda: _take(self.users, data, "client-ca-file"))
         if not self.config.request_header.client_ca_file:
             parts.append(
-                lambda: _take(self._proxy, data, "requestheader-client-ca-file")
+                lambda: _take(self.proxies, data, "requestheader-client-ca-file")
             )
             parts.append(lambda: self._take_headers(data))
         problems = []
@@ -175,12 +165,6 @@ class Authorities:
             group_headers=_listed(data, "requestheader-group-headers"),
             extra_prefixes=_listed(data, "requestheader-extra-headers-prefix"),
         )
-
-
-def _current(bundle: _Bundle) -> _Bundle:
-    if isinstance(bundle, _FileBundle):
-        bundle.refresh()
-    return bundle
 
 
 def _take(bundle: _Bundle, data: Mapping[str, str], key: str) -> None:

@@ -11,8 +11,8 @@ from controller_manager.observability.metrics.manager import HealthcheckCollecto
 
 from .authorization import Access, ReviewError
 from .health import HealthCheck, installed, probe, results
-from .main_loop import LastAnswer, MainLoop
-from .pages import Checks, Pages
+from .main_loop import LastAnswer
+from .pages import Pages
 from .reviews import TooManyReviews
 
 _METRICS: Final = "/metrics"
@@ -25,17 +25,16 @@ class HealthEndpoints:
 
     def __init__(self, pages: Pages, access: Access) -> None:
         self._access = access
-        self._beside = pages.beside
-        self._alive = _last_results(pages.main, pages.healthz)
-        self._ready = _last_results(pages.main, pages.readyz)
+        self._beside, main = pages.beside, pages.main
+        before: Mapping[str, HealthCheck] = {"main-loop": _not_turned}
+        self._alive = LastAnswer(main, lambda: results(pages.healthz()), before)
+        self._ready = LastAnswer(main, lambda: results(pages.readyz()), before)
         self._collectors = HealthcheckCollectors()
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes. Go's handlers take any method."""
         return [
-            web.route("*", "/healthz", self._healthz),
-            web.route("*", "/livez", self._livez),
-            web.route("*", "/readyz", self._readyz),
+            web.route("*", "/{probe:healthz|livez|readyz}", self._probe),
             web.route("*", "/{probe:healthz|livez|readyz}/{check}", self._check),
         ]
 
@@ -48,25 +47,17 @@ class HealthEndpoints:
         """Forget the results so far."""
         self._collectors.reset()
 
-    async def _healthz(self, request: web.Request) -> web.Response:
-        return await self._answer_probe(request, "healthz", await self._liveness())
-
-    async def _livez(self, request: web.Request) -> web.Response:
-        return await self._answer_probe(request, "livez", await self._liveness())
-
-    async def _readyz(self, request: web.Request) -> web.Response:
-        return await self._answer_probe(request, "readyz", await self._ready.get())
-
-    async def _liveness(self) -> Mapping[str, HealthCheck]:
+    async def _checks(self, probe: str) -> Mapping[str, HealthCheck]:
         """Return the results of the checks; those of the main loop may be old."""
+        if probe == "readyz":
+            return await self._ready.get()
         return {**await self._alive.get(), **self._beside()}
 
-    async def _answer_probe(
-        self, request: web.Request, name: str, checks: Mapping[str, HealthCheck]
-    ) -> web.Response:
+    async def _probe(self, request: web.Request) -> web.Response:
+        name = request.match_info["probe"]
         health = probe(
             name,
-            checks,
+            await self._checks(name),
             verbose="verbose" in request.query,
             observe=lambda check, healthy: self._collectors.observe(
                 check, name, healthy=healthy
@@ -81,13 +72,11 @@ class HealthEndpoints:
 
     async def _check(self, request: web.Request) -> web.Response:
         """Answer for one check; its caller may see why the check fails."""
-        is_ready = request.match_info["probe"] == "readyz"
-        checks = await (self._ready.get() if is_ready else self._liveness())
+        checks = await self._checks(request.match_info["probe"])
         check = installed(checks).get(request.match_info["check"])
         if check is None:
             raise web.HTTPNotFound
-        problem = check()
-        if problem:
+        if problem := check():
             text = f"internal server error: {problem}\n"
             return web.Response(status=500, text=text)
         return web.Response(text="ok")
@@ -99,13 +88,6 @@ class HealthEndpoints:
                 return await self._access.may_get(_METRICS)
         except (ReviewError, TimeoutError, TooManyReviews):
             return False
-
-
-def _last_results(
-    main: MainLoop, checks: Checks
-) -> LastAnswer[Mapping[str, HealthCheck]]:
-    """Return the results of the checks now, and a way to ask for newer ones."""
-    return LastAnswer(main, lambda: results(checks()), {"main-loop": _not_turned})
 
 
 def _not_turned() -> str:

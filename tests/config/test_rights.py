@@ -18,10 +18,7 @@ from controller_manager.client.builder import Connections
 from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster.bootstrap import MANAGER, bootstrap_objects
 from controller_manager.devcluster.inmemory import InMemoryTransport
-from controller_manager.manager.permissions import (
-    REVIEW_PERMISSIONS,
-    manager_permissions,
-)
+from controller_manager.manager.permissions import REVIEW_PERMISSIONS
 from controller_manager.options.config import Config, RateLimit, ServingConfig
 from controller_manager.registry import registry
 from controller_manager.runtime.permissions import Permission, rule
@@ -38,6 +35,7 @@ from tests.config.manifests import (
 )
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle
+from tests.manager.daemons import manager_permissions
 from tests.meddler import Observer
 
 

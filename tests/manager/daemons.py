@@ -3,9 +3,10 @@
 import asyncio
 import io
 import random
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -16,9 +17,12 @@ from controller_manager.client.builder import Connections
 from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.manager.manager import ControllerManager
+from controller_manager.manager.permissions import permissions_by_purpose
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import Config, LeaderElectionConfig
 from controller_manager.registry import registry as this_build
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.permissions import Permission
 from controller_manager.runtime.registry import Registry
 from tests.clusters import Cluster, make_config
 from tests.controllers.user import settle
@@ -26,6 +30,14 @@ from tests.streams import PassedStream
 
 ELECTING = make_config(leader_election=LeaderElectionConfig())
 REFUSAL = b'{"kind":"Status","code":403,"reason":"Forbidden","message":"no jobs here"}'
+
+
+def manager_permissions(
+    descriptors: Iterable[Descriptor], election: LeaderElectionConfig, **more: Any
+) -> tuple[Permission, ...]:
+    """Return the permissions that a manager needs, for any purpose."""
+    by_purpose = permissions_by_purpose(descriptors, election, **more)
+    return tuple(chain.from_iterable(by_purpose.values()))
 
 
 def now() -> float:

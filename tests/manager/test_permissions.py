@@ -14,13 +14,13 @@ from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.transport import Request, Stream
 from controller_manager.devcluster.inmemory import InMemoryTransport
-from controller_manager.manager.permissions import manager_permissions
 from controller_manager.manager.selection import starting_controllers
 from controller_manager.options.config import Config, LeaderElectionConfig
 from controller_manager.options.gates import COORDINATED_ELECTION, FeatureGates
 from controller_manager.registry import registry
 from controller_manager.runtime.permissions import allow, allow_everywhere, within
 from tests.clusters import ROOT_CA, Cluster, make_config, run_manager
+from tests.manager.daemons import manager_permissions
 from tests.meddler import Meddler
 
 COORDINATED: Final = FeatureGates({COORDINATED_ELECTION.name: True})

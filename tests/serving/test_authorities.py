@@ -198,8 +198,8 @@ def test_each_part_of_the_config_map_is_taken_by_itself(tmp_path: Path) -> None:
     ]
     authorities.update_from_config_map({**_HEADERS})
     assert (
-        authorities.client_ca,
-        authorities.proxy_ca,
+        authorities.users.current().pem,
+        authorities.proxies.current().pem,
         authorities.request_header,
     ) == (others.pem, proxies.pem, before)
 

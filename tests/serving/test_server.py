@@ -516,14 +516,15 @@ async def test_a_connection_is_refused_when_all_are_in_use(
 ) -> None:
     """No request that is being answered is cut off for it."""
     asked, let = asyncio.Semaphore(0), asyncio.Event()
-    readyz = HealthEndpoints._readyz
+    answer = HealthEndpoints._probe
 
     async def slow(health: HealthEndpoints, request: web.Request) -> web.Response:
-        asked.release()
-        await let.wait()
-        return await readyz(health, request)
+        if request.path == "/readyz":
+            asked.release()
+            await let.wait()
+        return await answer(health, request)
 
-    monkeypatch.setattr(HealthEndpoints, "_readyz", slow)
+    monkeypatch.setattr(HealthEndpoints, "_probe", slow)
     limits = ConnectionLimits(connections=2)
     async with serving(config_of(), limits=limits) as url:
         busy = [asyncio.create_task(get(f"{url}/readyz")) for _ in range(2)]
