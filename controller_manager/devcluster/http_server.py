@@ -5,6 +5,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Final, Protocol
 from uuid import uuid4
 
@@ -200,11 +201,34 @@ class HTTPServer:
             else self._intercept(plain, answering)
         )
         self._server.metrics.count(plain, answer.status)
+        if answer.status == HTTPStatus.SWITCHING_PROTOCOLS:
+            return await _converse(request, answer)
         if not isinstance(answer, Response):
             return await _stream(request, answer, headers)
         whole = _whole(answer, headers)
         await whole.prepare(request)  # it refuses headers that have several lines
         return whole
+
+
+class _Socket(Streamed, web.WebSocketResponse):
+    """A websocket whose handshake does not name the program."""
+
+
+async def _converse(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
+    """Send each piece of a stream as one message of a websocket."""
+    assert not isinstance(answer, Response)  # noqa: S101 - only streams switch
+    socket = _Socket(protocols=(answer.headers["sec-websocket-protocol"],))
+    try:
+        await socket.prepare(request)
+        async with aclosing(answer.chunks()) as chunks:
+            async for chunk in chunks:
+                await socket.send_bytes(chunk)
+        await socket.close()
+    except ClientConnectionResetError:
+        pass  # the client has closed the connection
+    finally:
+        await answer.close()
+    return socket
 
 
 async def _stream(

@@ -1,6 +1,7 @@
 """The kubelets: start pods, run them to their end, and end those that are deleted."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 
 from msgspec import Struct
@@ -11,20 +12,22 @@ from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.devcluster.csi.mounts import Mounts, Sources
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
+from controller_manager.devcluster.scheme.statuses import bad_request
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.storage.storage import Change, Key, Stored
 
 from . import annotations
+from .commands import Run
 from .configuration import Configuration
-from .container_runs import Moment
+from .container_runs import Moment, Step
 from .event_notes import warning
 from .events import Reporter
 from .files import Files
 from .machine import NodeMachine
 from .node_status import addresses_of, is_stopped
 from .pod_fit import PodFit, Rejection
-from .pod_runs import PodRun, new_run, reported, with_images_of
+from .pod_runs import PodRun, new_run, reported, with_images_of, with_probes_due
 from .pod_states import (
     gates_differ,
     has_begun,
@@ -37,6 +40,7 @@ from .pod_status import Place, pod_status
 from .pod_steps import advanced, killed, stopping
 from .programs import Role, pull_seconds
 from .restored_pods import adopted_run, with_annotations_of
+from .scripts import run_of
 
 
 class _Held(Struct, frozen=True):
@@ -180,6 +184,25 @@ class Kubelet:
         failed = stopping(replace(run, failure=("Evicted", message)), now)
         shown = {**pod, "status": {**pod["status"], "conditions": conditions}}
         self._finish(shown, None, killed(failed, now), now)
+
+    def execute(self, pod: JSON, name: str, command: Sequence[str]) -> Run | None:
+        """Run a command in a container of a pod now; `None` for an unknown command.
+
+        The files that it changes may let probes fail or succeed. Raises Refusal if the
+        container does not run.
+        """
+        key, now = _key(pod), self._now()
+        held = self._held.get(key)
+        pod_run = held.run if held is not None else self._adopted(pod, now)
+        found = [each for each in pod_run.containers if each.spec["name"] == name]
+        if not found or found[0].step is not Step.RUNNING:
+            message = f'unable to upgrade connection: container not found ("{name}")'
+            raise bad_request(message)
+        run = run_of(command, self._files.around(pod, found[0], now.seconds))
+        if run is not None and run.writes:
+            self._files.record(pod, found[0], now.seconds, run.writes)
+            self._hold(pod, with_probes_due(pod_run, now), now)
+        return run
 
     def forget(self, key: Key) -> None:
         """Stop waiting for a pod that is gone or has ended."""

@@ -53,6 +53,7 @@ from .logs import PodLogs
 from .node_proxy import NodeProxy
 from .node_status import CAPACITY, PRESSURE, is_stopped
 from .pod_connections import CONNECTIONS, PodConnections
+from .pod_exec import PodExec
 from .pod_fit import PodFit
 from .pod_states import is_over
 from .pressure import Evictions
@@ -131,6 +132,8 @@ class Nodes:
             self._server.connect(resource, name, connections.refuse)
         if self._count:
             self._server.connect(POD.resource, "log", PodLogs(self._objects).answer)
+            execute = PodExec(self._objects, self._kubelet.execute, connections.refuse)
+            self._server.connect(POD.resource, "exec", execute.answer)
             self._server.connect(
                 NODE.resource, "proxy", NodeProxy(self._objects).answer
             )

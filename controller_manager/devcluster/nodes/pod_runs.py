@@ -182,6 +182,21 @@ def with_images_of(
     return run if containers == run.containers else replace(run, containers=containers)
 
 
+def with_probes_due(run: PodRun, now: Moment) -> PodRun:
+    """Return the pod with checks now, where a probe has been checked before."""
+    containers = tuple(
+        replace(
+            each,
+            probes=tuple(
+                probe if probe.last is None else replace(probe, due=now.seconds)
+                for probe in each.probes
+            ),
+        )
+        for each in run.containers
+    )
+    return replace(run, containers=containers)
+
+
 def reported(run: PodRun) -> PodRun:
     """Return the pod after its events were reported."""
     if not run.notes and not any(each.notes for each in run.containers):
