@@ -9,6 +9,7 @@ minutes when a watch has stopped to send events. This process records its own wr
 server.
 """
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
@@ -71,21 +72,15 @@ class Expectations:
             return State.UNKNOWN
         return State.PENDING
 
-    def expect_creations(self, key: str, count: int) -> None:
-        """Expect `count` adds, from now on."""
-        self._expected[key] = _Expected(self._clock.monotonic(), creations=count)
-
-    def expect_deletions(self, key: str, uids: set[str]) -> None:
-        """Expect the deletion of these objects, from now on."""
-        self._expected[key] = _Expected(self._clock.monotonic(), deletions=uids)
-
-    def expect_more(self, key: str, creations: int, deletions: set[str]) -> None:
-        """Expect these adds and deletions, too; the time begins again."""
+    def expect(
+        self, key: str, creations: int = 0, deletions: AbstractSet[str] = frozenset()
+    ) -> None:
+        """Expect these adds and deletions by uid, too; the time begins again."""
         former = self._expected.get(key, _Expected(0.0))
         self._expected[key] = _Expected(
             self._clock.monotonic(),
             creations=max(former.creations, 0) + creations,
-            deletions=former.deletions | deletions,
+            deletions={*former.deletions, *deletions},
             outcome_unknown=former.outcome_unknown,
         )
 

@@ -33,7 +33,7 @@ async def test_a_key_without_expectations_is_fulfilled(
 
 async def test_creations_are_fulfilled_by_number(expectations: Expectations) -> None:
     """One by one; more adds than expected do no harm."""
-    expectations.expect_creations("a", 2)
+    expectations.expect("a", 2)
     assert expectations.state("a") is State.PENDING
     expectations.creations_settled("a")
     assert expectations.state("a") is State.PENDING
@@ -44,7 +44,7 @@ async def test_creations_are_fulfilled_by_number(expectations: Expectations) -> 
 
 async def test_deletions_are_fulfilled_by_uid(expectations: Expectations) -> None:
     """A deletion that is seen twice counts once."""
-    expectations.expect_deletions("a", {"x", "y"})
+    expectations.expect("a", deletions={"x", "y"})
     expectations.deletion_settled("a", "x")
     expectations.deletion_settled("a", "x")
     assert expectations.state("a") is State.PENDING
@@ -56,15 +56,15 @@ async def test_more_can_be_expected_in_the_same_sync(
     expectations: Expectations,
 ) -> None:
     """The earlier expectations stay."""
-    expectations.expect_more("a", 1, {"x"})
-    expectations.expect_more("a", 2, {"y"})
+    expectations.expect("a", 1, {"x"})
+    expectations.expect("a", 2, {"y"})
     expectations.creations_settled("a", 3)
     expectations.deletion_settled("a", "x")
     assert expectations.state("a") is State.PENDING
     expectations.deletion_settled("a", "y")
     assert expectations.state("a") is State.FULFILLED
     expectations.outcome_unknown("a")
-    expectations.expect_more("a", 0, set())
+    expectations.expect("a")
     assert expectations.state("a") is State.UNKNOWN
 
 
@@ -72,7 +72,7 @@ async def test_the_outcome_of_an_old_expectation_is_unknown(
     expectations: Expectations,
 ) -> None:
     """Upstream would act on its cache now (kubernetes#129795)."""
-    expectations.expect_creations("a", 1)
+    expectations.expect("a", 1)
     await asyncio.sleep(TIMEOUT)
     assert expectations.state("a") is State.PENDING
     await asyncio.sleep(1)
@@ -85,10 +85,10 @@ async def test_a_complete_cache_ends_expected_creations(
     expectations: Expectations,
 ) -> None:
     """Deletions are still expected, and an unknown outcome stays unknown."""
-    expectations.expect_creations("a", 2)
+    expectations.expect("a", 2)
     expectations.cache_caught_up("a")
     assert expectations.state("a") is State.FULFILLED
-    expectations.expect_deletions("b", {"x"})
+    expectations.expect("b", deletions={"x"})
     expectations.cache_caught_up("b")
     assert expectations.state("b") is State.PENDING
     expectations.outcome_unknown("c")
@@ -100,7 +100,7 @@ async def test_a_lost_response_makes_the_outcome_unknown_immediately(
     expectations: Expectations,
 ) -> None:
     """Even once everything else was seen."""
-    expectations.expect_creations("a", 1)
+    expectations.expect("a", 1)
     expectations.outcome_unknown("a")
     expectations.creations_settled("a")
     assert expectations.state("a") is State.UNKNOWN

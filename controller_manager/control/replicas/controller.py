@@ -190,7 +190,7 @@ class ReplicasReconciler(PodOwnerReconciler[OwnerT]):
         async def create() -> None:
             await self._pod_control.create(owner, body)
 
-        self._expectations.expect_creations(key, count)
+        self._expectations.expect(key, count)
         return await self._create_pods(key, count, create)
 
     async def _delete(
@@ -205,7 +205,7 @@ class ReplicasReconciler(PodOwnerReconciler[OwnerT]):
             self._metrics.age_ratio.observe(ratio)
         self.logger.v(2).info("Too many replicas", deleting=count)
 
-        self._expectations.expect_deletions(key, {pod.metadata.uid for pod in chosen})
+        self._expectations.expect(key, deletions={pod.metadata.uid for pod in chosen})
         _, failure = await at_once(chosen, partial(self._delete_pod, owner))
         return failure
 

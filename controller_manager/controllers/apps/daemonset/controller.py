@@ -234,7 +234,7 @@ class DaemonSetReconciler(PodOwnerReconciler[DaemonSet]):
         daemon_set = placed.daemon_set
         key, generation = key_of(daemon_set), daemon_set.status.observed_generation
         uids = {each.pod.metadata.uid for each in plan.deletions}
-        self._expectations.expect_more(key, len(plan.nodes), uids)
+        self._expectations.expect(key, len(plan.nodes), uids)
         for each in plan.deletions:
             if each.has_ended:
                 self._record_end(daemon_set, each)

@@ -44,7 +44,6 @@ from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps, Owns
 
 from . import DeploymentOptions, revisions, scaling
-from .metrics import RolloutTimes, rollout_duration
 from .rollout import (
     LABELS,
     RECREATE,
@@ -64,6 +63,7 @@ from .status import (
     PROGRESSING,
     REPLICA_SET_CREATE_ERROR,
     REPLICA_SET_MUTATED,
+    RolloutTimes,
     calculate_status,
     condition,
     draft_of,
@@ -73,6 +73,7 @@ from .status import (
     next_progress_check,
     record_pause,
     reported_mutation,
+    rollout_duration,
     rollout_reasons,
     rollout_status,
     with_mutation,

@@ -279,7 +279,7 @@ class JobReconciler(PodOwnerReconciler[Job]):
             await self._pod_control.create(job, next(bodies))
             created += 1
 
-        self._expectations.expect_creations(key, plan.create)
+        self._expectations.expect(key, plan.create)
         failure = await self._create_pods(key, plan.create, create)
         self._metrics.pods_created(tally, created, tried - created)
         return PodWrites(decided=True, created=created, failure=failure)
@@ -298,7 +298,7 @@ class JobReconciler(PodOwnerReconciler[Job]):
                 self._expectations.deletion_settled(key, pod.metadata.uid)
                 raise
 
-        self._expectations.expect_deletions(key, {pod.metadata.uid for pod in pods})
+        self._expectations.expect(key, deletions={pod.metadata.uid for pod in pods})
         deleted, failure = await at_once(pods, delete_one)
         return PodWrites(decided=True, deleted=deleted, failure=failure)
 

@@ -14,16 +14,13 @@ from . import pods
 _SYNC_SECONDS: Final = tuple(0.004 * 2**power for power in range(15))
 
 RECONCILING: Final = "reconciling"
-TRACKING: Final = "tracking"
-PODS_CREATED: Final = "pods_created"
-PODS_DELETED: Final = "pods_deleted"
 
 
 def action_of(plan: pods.PodPlan) -> str:
     """Return the name of what a sync does about the number of pods."""
     if plan.delete:
-        return PODS_DELETED
-    return PODS_CREATED if plan.create or plan.wait else TRACKING
+        return "pods_deleted"
+    return "pods_created" if plan.create or plan.wait else "tracking"
 
 
 class JobMetrics:
