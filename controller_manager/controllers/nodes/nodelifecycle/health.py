@@ -149,10 +149,6 @@ class NodeTracker:
         self._deadlines: list[tuple[float, str]] = []
         self.unhealthy: dict[str, None] = {}
 
-    def __len__(self) -> int:
-        """Return the number of known nodes."""
-        return len(self._by_name)
-
     def __iter__(self) -> Iterator[NodeRecord]:
         """Iterate over a snapshot of all records."""
         return iter(list(self._by_name.values()))

@@ -262,14 +262,6 @@ class EvictionQueue:
         self._bucket = _bucket(rate, clock)
         self._names: dict[str, None] = {}
 
-    def __len__(self) -> int:
-        """Return the number of waiting nodes."""
-        return len(self._names)
-
-    def __contains__(self, name: str) -> bool:
-        """Tell whether a node waits."""
-        return name in self._names
-
     def add(self, name: str) -> None:
         """Add a node behind the others, unless it waits already."""
         self._names.setdefault(name)

@@ -37,10 +37,6 @@ class AttachDetachMetrics(Collector):
         self._nodes: dict[str, _Counts] = {}
         registry.register(self)
 
-    def __len__(self) -> int:
-        """Return the number of nodes with volumes."""
-        return len(self._nodes)
-
     def forced(self, reason: ForcedDetach) -> None:
         """Count a volume that was detached by force."""
         self._forced[reason.value] += 1

@@ -37,10 +37,6 @@ class MultiAttachWaiters:
         self._by_holder: dict[str, dict[str, _Waiters]] = {}
         self._holders: dict[str, set[tuple[str, str]]] = {}
 
-    def __len__(self) -> int:
-        """Return the number of nodes that have volumes for which others wait."""
-        return len(self._by_holder)
-
     def update(self, view: NodeView) -> None:
         """Note the volumes of other nodes that a node waits for now."""
         name = view.name

@@ -143,9 +143,8 @@ def plan_volume(
             )
         if not _is_being_deleted(attachment, tracked):
             return _list_soon(tracked, now)
-    if node_volume.is_listed and not _is_lost(tracked, now, options):
-        return _trust_list(tracked, now, options)
-    return _attach(node_volume, tracked, now)
+    trusted = _trust_list(tracked, now, options) if node_volume.is_listed else None
+    return trusted or _attach(node_volume, tracked, now)
 
 
 def failed(tracked: TrackedVolume, now: float) -> TrackedVolume:
@@ -172,24 +171,18 @@ def _settled(tracked: TrackedVolume, uid: str) -> TrackedVolume:
     )
 
 
-def _is_lost(tracked: TrackedVolume, now: float, options: AttachDetachOptions) -> bool:
-    since = tracked.lost_since
-    if options.disable_reconcile_sync or since is None:
-        return False
-    return now >= since + options.reconcile_sync_period
-
-
 def _trust_list(
     tracked: TrackedVolume, now: float, options: AttachDetachOptions
-) -> VolumePlan:
-    """Treat a listed volume as attached, as one of the two caches may lag."""
+) -> VolumePlan | None:
+    """Treat a listed volume as attached for a while: one of two caches may lag."""
     since = now if tracked.lost_since is None else tracked.lost_since
+    tracked = replace(tracked, lost_since=since)
+    if options.disable_reconcile_sync:
+        return VolumePlan(tracked=tracked, lists=True)
     again = since + options.reconcile_sync_period
-    return VolumePlan(
-        tracked=replace(tracked, lost_since=since),
-        lists=True,
-        requeue_at=None if options.disable_reconcile_sync else again,
-    )
+    if now >= again:
+        return None
+    return VolumePlan(tracked=tracked, lists=True, requeue_at=again)
 
 
 def _list_soon(tracked: TrackedVolume, now: float) -> VolumePlan:

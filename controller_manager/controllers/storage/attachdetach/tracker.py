@@ -43,10 +43,6 @@ class Tracker:
     def __init__(self) -> None:
         self._nodes: dict[str, dict[str, TrackedVolume]] = {}
 
-    def __len__(self) -> int:
-        """Return the number of nodes with tracked volumes."""
-        return len(self._nodes)
-
     def of(self, node: str) -> Mapping[str, TrackedVolume]:
         """Return the tracked data of a node's volumes."""
         return self._nodes.get(node, {})
@@ -83,10 +79,6 @@ class PendingAttachments:
     def __init__(self) -> None:
         self._nodes: dict[str, str] = {}
         self._volumes: dict[str, set[str]] = {}
-
-    def __len__(self) -> int:
-        """Return the number of volumes that are being attached."""
-        return len(self._nodes)
 
     def add(self, volume: str, node: str) -> None:
         """Add a volume, by its unique name, that is being attached to a node."""

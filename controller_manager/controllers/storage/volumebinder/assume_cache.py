@@ -58,10 +58,6 @@ class AssumeCache(Generic[ObjectT]):
             )
         )
 
-    def __len__(self) -> int:
-        """Return the number of objects whose last write the watch has not shown yet."""
-        return len(self._assumed)
-
     def get(self, key: str) -> ObjectT | None:
         """Return the newest version of an object, `None` if there is none."""
         cached = self._informer.store.get(key)
@@ -154,10 +150,6 @@ class VolumeLocks:
         self._locks: dict[str, asyncio.Lock] = {}
         self._waiting: dict[str, int] = {}
         self._claims: dict[str, str] = {}
-
-    def __len__(self) -> int:
-        """Return the number of locked volumes."""
-        return len(self._locks)
 
     def is_taken(self, volume: str, claim: str) -> bool:
         """Tell whether a claim other than `claim` is getting a volume."""

@@ -144,10 +144,6 @@ class VolumeIndex:
             self._volumes[name] = volume
             self._insert(volume)
 
-    def __len__(self) -> int:
-        """Return the number of volumes in the index."""
-        return len(self._volumes)
-
     def _insert(self, volume: PersistentVolume) -> None:
         name = volume.metadata.name
         if key := volumes.claim_key(volume):
@@ -224,10 +220,6 @@ class WaitingClaims:
     def __init__(self) -> None:
         self._claims: dict[Kind, dict[str, PersistentVolumeClaim]] = {}
         self._kinds: dict[str, Kind] = {}
-
-    def __len__(self) -> int:
-        """Return the number of claims that wait."""
-        return len(self._kinds)
 
     def put(self, key: str, claim: PersistentVolumeClaim | None) -> None:
         """Take the newest version of a claim, `None` if it is gone."""

@@ -159,10 +159,6 @@ class Operations:
         self._clock = clock
         self._begun: dict[str, tuple[str, str, float]] = {}
 
-    def __len__(self) -> int:
-        """Return the number of operations that have not ended."""
-        return len(self._begun)
-
     def begin(self, key: str, plugin: str, operation: str) -> None:
         """Note the begin of an operation, unless it has begun already."""
         self._begun.setdefault(key, (plugin, operation, self._clock.monotonic()))

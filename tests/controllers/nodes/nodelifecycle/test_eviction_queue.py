@@ -58,7 +58,7 @@ def test_a_rate_of_zero_lets_no_node_through() -> None:
     queue, clock = _queue(0.1, "a")
     queue.set_rate(0)
     clock.seconds = 3600.0
-    assert (_taint(queue), queue.requeue_after(), len(queue)) == (None, None, 1)
+    assert (_taint(queue), queue.requeue_after(), len(queue._names)) == (None, None, 1)
     queue.set_rate(0.5)
     assert (_taint(queue), queue.requeue_after()) == (None, 2.0)
     clock.seconds += 2
@@ -78,4 +78,8 @@ def test_a_node_that_fails_goes_behind_the_others() -> None:
     queue, _ = _queue(0.1, "a", "b")
     queue.postpone("a")
     queue.postpone("unknown")
-    assert (_taint(queue), "a" in queue, "unknown" in queue) == ("b", True, False)
+    assert (_taint(queue), "a" in queue._names, "unknown" in queue._names) == (
+        "b",
+        True,
+        False,
+    )

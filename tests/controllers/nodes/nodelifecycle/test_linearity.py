@@ -58,7 +58,7 @@ def test_no_state_is_kept_of_nodes_that_are_gone() -> None:
         records.remove(f"n{number}")
     records.renewed("n1", "1", 1.0)
     assert records.due(100.0) == []
-    assert (len(records), records.counts(), records.unhealthy) == (0, {}, {})
+    assert (len(records._by_name), records.counts(), records.unhealthy) == (0, {}, {})
 
 
 def test_a_lease_without_a_time_is_no_heartbeat() -> None:

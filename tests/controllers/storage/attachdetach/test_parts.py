@@ -115,7 +115,7 @@ def test_metrics_count_the_volumes_of_all_nodes() -> None:
     ] == [1, 0]
     metrics.count(view("a"))
     metrics.count(view("b"))
-    assert (len(metrics), of("desired_state_of_world")) == (0, None)
+    assert (len(metrics._nodes), of("desired_state_of_world")) == (0, None)
 
 
 def test_only_the_node_of_a_pending_attachment_ends_it() -> None:
@@ -129,7 +129,7 @@ def test_only_the_node_of_a_pending_attachment_ends_it() -> None:
         frozenset(),
     )
     pending.remove("a", "n")
-    assert (len(pending), pending.node_of("a"), pending.volumes_of("n")) == (
+    assert (len(pending._nodes), pending.node_of("a"), pending.volumes_of("n")) == (
         0,
         "",
         frozenset(),
@@ -154,7 +154,7 @@ def test_nodes_that_wait_for_each_other_do_not_wake_each_other_for_ever() -> Non
     assert waiters.to_sync(view("a")) == ["b"]
     waiters.update(view("a"))
     waiters.update(view("b"))
-    assert len(waiters) == 0
+    assert len(waiters._by_holder) == 0
 
 
 IN_USE: Final = {"volumes_in_use": (NAME,)}

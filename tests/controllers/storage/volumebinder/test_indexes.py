@@ -56,6 +56,6 @@ def test_claims_that_no_longer_wait_are_dropped() -> None:
     waiting.put("b", claim(storageClassName="slow"))
     waiting.put("c", None)
     waiting.put("never", None)
-    assert (len(waiting), waiting.one_for(volume(), ())) == (1, None)
+    assert (len(waiting._kinds), waiting.one_for(volume(), ())) == (1, None)
     waiting.put("b", None)
     assert vars(waiting) == vars(WaitingClaims())

@@ -108,7 +108,7 @@ async def test_an_operation_is_measured_from_its_beginning_to_its_success() -> N
     operations.end("ns/data")
     operations.begin("v", "N/A", "delete")
     operations.forget("v")
-    assert len(operations) == 0
+    assert len(operations._begun) == 0
     of_it = ("csi.example.com", "provision")
     assert setting.of("volume_operation_total_seconds_count") == {
         ("volume_operation_total_seconds_count", *of_it): 1
