@@ -30,11 +30,7 @@ _SUPERSEDED: Final = 60.0
 
 def definitions_handler(changed: Callable[[], None]) -> Handler[Any]:
     """Return a handler that calls `changed` after each change of a definition."""
-    return Handler(
-        on_add=lambda _: changed(),
-        on_update=lambda _, __: changed(),
-        on_delete=lambda _: changed(),
-    )
+    return Handler(lambda _: changed(), lambda _, __: changed(), lambda _: changed())
 
 
 class SupersededVersions:

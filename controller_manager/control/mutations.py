@@ -52,11 +52,8 @@ class Mutation(Struct, frozen=True):
 class _Known(Struct):
     uid: str
     generation: int
-    name: str
-    field: str
     due: float
-    sent: str
-    problem: str = ""
+    mutation: Mutation
 
 
 class Mutations:
@@ -83,9 +80,7 @@ class Mutations:
             known.generation, known.due = metadata.generation, 0.0
             self._backoff.forget(key)
         left = known.due - self._clock.monotonic()
-        return Mutation(
-            known.name, known.field, max(0.0, left), known.sent, known.problem
-        )
+        return replace(known.mutation, seconds=max(0.0, left))
 
     def found(
         self, owner: CompleteObject, name: str, field: str, sent: str = ""
@@ -96,21 +91,21 @@ class Mutations:
         """
         key, metadata = key_of(owner), owner.metadata
         known = self._known.get(key)
-        first = known.name if known is not None and known.sent == sent else name
-        delay = self._backoff.when(key)
-        due = self._clock.monotonic() + delay
-        self._known[key] = _Known(
-            metadata.uid, metadata.generation, first, field, due, sent
-        )
-        return Mutation(first, field, delay, sent)
+        if known is not None and known.mutation.sent == sent:
+            name = known.mutation.name
+        mutation = Mutation(name, field, self._backoff.when(key), sent)
+        due = self._clock.monotonic() + mutation.seconds
+        self._known[key] = _Known(metadata.uid, metadata.generation, due, mutation)
+        return mutation
 
     def not_told(
         self, owner: CompleteObject, known: Mutation, error: Exception
     ) -> Mutation:
         """Note that a dry run failed, so the next one waits; return the delay."""
         again = self.found(owner, known.name, known.field, known.sent)
-        problem = self._known[key_of(owner)].problem = str(error) or repr(error)
-        return replace(again, problem=problem)
+        again = replace(again, problem=str(error) or repr(error))
+        self._known[key_of(owner)].mutation = again
+        return again
 
     def forget(self, key: str) -> None:
         """Forget an owner that is gone, or that has the child that it needs."""
@@ -126,9 +121,8 @@ def first_difference(sent: Any, stored: Any, path: str) -> str:  # noqa: ANN401 
     """
     if isinstance(sent, dict) and isinstance(stored, dict):
         for key in sorted(sent.keys() | stored.keys()):
-            if found := first_difference(
-                sent.get(key), stored.get(key), f"{path}.{key}" if path else key
-            ):
+            below = f"{path}.{key}" if path else key
+            if found := first_difference(sent.get(key), stored.get(key), below):
                 return found
         return ""
     if isinstance(sent, list) and isinstance(stored, list):

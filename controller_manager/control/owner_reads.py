@@ -85,8 +85,7 @@ class TakeoverLists:
             loop.call_later(_KEPT, self._forget, namespace)
         if self._asked[namespace] <= _OWN_LISTS:
             return None
-        lock = self._locks.setdefault(namespace, asyncio.Lock())
-        async with lock:
+        async with self._locks.setdefault(namespace, asyncio.Lock()):
             if namespace not in self._lists:
                 self._lists[namespace] = await self._list(namespace)
             return self._lists[namespace]
@@ -159,13 +158,11 @@ class OwnerReads(Generic[OwnerT]):
 
     async def wait_for_cache(self, owner: OwnerT) -> None:
         """Let the key of an owner wait until the cache shows the stored version."""
-        metadata = owner.metadata
+        metadata, name = owner.metadata, owner.metadata.name
         try:
-            stored = await self._client.get(
-                self._resource, metadata.namespace, metadata.name
-            )
+            stored = await self._client.get(self._resource, metadata.namespace, name)
         except NotFound as error:
-            if is_about(error, metadata.name):
+            if is_about(error, name):
                 self.mark_gone(owner)
             return
         if stored.metadata.uid != metadata.uid:

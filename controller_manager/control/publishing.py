@@ -3,7 +3,7 @@
 The publishers of authorities count their syncs as those of upstream do.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import ClassVar, Final
@@ -15,12 +15,10 @@ from controller_manager.api.meta import KubeObject
 from controller_manager.client.rest.errors import APIError
 from controller_manager.clock import Clock
 
-_ACTIVE: Final = "Active"
-
 
 def is_active(namespace: Namespace) -> bool:
     """Tell whether a namespace is active; nothing is created in a terminating one."""
-    return namespace.status.phase == _ACTIVE
+    return namespace.status.phase == "Active"
 
 
 def namespace_of(_: object, obj: KubeObject) -> Iterable[str]:
@@ -62,24 +60,22 @@ class PublisherMetrics:
         self._syncs.labels(str(code)).inc()
         self._seconds.labels(str(code)).observe(seconds)
 
+    @contextmanager
+    def observed(self, clock: Clock) -> Iterator[None]:
+        """Observe the write inside, with its HTTP status and its seconds.
 
-@contextmanager
-def observed(clock: Clock, synced: Callable[[int, float], None]) -> Iterator[None]:
-    """Call `synced` with the HTTP status and the seconds of the write inside.
-
-    An error of the API server counts with its status, any other error as 500. The block
-    raises both.
-    Upstream: recordMetrics of pkg/controller/certificates/rootcacertpublisher.
-    """
-    started = clock.monotonic()
-    code = int(HTTPStatus.OK)
-    try:
-        yield
-    except APIError as error:
-        code = error.code
-        raise
-    except Exception:
-        code = int(HTTPStatus.INTERNAL_SERVER_ERROR)
-        raise
-    finally:
-        synced(code, clock.monotonic() - started)
+        An error of the API server counts with its status, any other error as 500. The
+        block raises both.
+        Upstream: recordMetrics of pkg/controller/certificates/rootcacertpublisher.
+        """
+        started, code = clock.monotonic(), int(HTTPStatus.OK)
+        try:
+            yield
+        except APIError as error:
+            code = error.code
+            raise
+        except Exception:
+            code = int(HTTPStatus.INTERNAL_SERVER_ERROR)
+            raise
+        finally:
+            self.synced(code, clock.monotonic() - started)

@@ -1,10 +1,7 @@
 """A set of the most recent items, which bounds the memory (upstream: uid_cache.go)."""
 
 from collections.abc import Hashable
-from typing import Final, Generic, TypeVar
-
-_MOST: Final = 500
-"""The most items; upstream's caches of uids have the same size."""
+from typing import Generic, TypeVar
 
 ItemT = TypeVar("ItemT", bound=Hashable)
 
@@ -12,7 +9,8 @@ ItemT = TypeVar("ItemT", bound=Hashable)
 class RecentSet(Generic[ItemT]):
     """A set that drops its oldest item above a number of items."""
 
-    def __init__(self, most: int = _MOST) -> None:
+    def __init__(self, most: int = 500) -> None:
+        """Upstream's caches of uids have 500 items, too."""
         self._most = most
         self._items: dict[ItemT, None] = {}
 

@@ -1,6 +1,6 @@
 """What the three controllers of signing requests share (certificate_controller.go).
 
-The role of their service account, their delays, and the condition Failed.
+The role of their service account, and their delays.
 """
 
 from typing import Final
@@ -12,26 +12,18 @@ from controller_manager.workqueue.ratelimiters import ExponentialBackoff
 
 SERVICE_ACCOUNT: Final = "certificate-controller"
 
-_SIGNERS: Final = "signers"
-
 PERMISSIONS: Final = (
     allow(v1.SIGNING_REQUESTS, "delete", "get", "list", "watch"),
     allow(v1.SIGNING_REQUESTS, "update", subresource="approval"),
     allow(v1.SIGNING_REQUESTS, "update", subresource="status"),
-    Permission(v1.SIGNING_REQUESTS.group, _SIGNERS, ("approve",), (v1.KUBELET_CLIENT,)),
-    Permission(v1.SIGNING_REQUESTS.group, _SIGNERS, ("sign",), v1.SIGNER_NAMES),
+    Permission(
+        v1.SIGNING_REQUESTS.group, "signers", ("approve",), (v1.KUBELET_CLIENT,)
+    ),
+    Permission(v1.SIGNING_REQUESTS.group, "signers", ("sign",), v1.SIGNER_NAMES),
     allow(SUBJECT_ACCESS_REVIEWS, "create"),
     *RECORD_EVENTS,
 )
 """The permissions of upstream's bootstrap policy."""
-
-
-def has_failed(request: v1.CertificateSigningRequest) -> bool:
-    """Tell whether a signer has refused a request."""
-    return any(
-        each.type == v1.FAILED and each.status in ("", "True")
-        for each in request.status.conditions or ()
-    )
 
 
 FIRST_DELAY: Final = 0.2

@@ -40,6 +40,5 @@ def encode(kind: str, content: bytes) -> bytes:
     """Return DER as a block of a type, in lines of 64 characters."""
     text = base64.b64encode(content).decode()
     lines = [text[start : start + _LINE] for start in range(0, len(text), _LINE)]
-    return "\n".join(
-        [f"-----BEGIN {kind}-----", *lines, f"-----END {kind}-----", ""]
-    ).encode()
+    body = "\n".join(lines)
+    return f"-----BEGIN {kind}-----\n{body}\n-----END {kind}-----\n".encode()

@@ -158,22 +158,20 @@ def _addresses(found: Iterable[object]) -> Iterable[IPv4Address | IPv6Address]:
         yield mapped or each
 
 
-_ORGANIZATION: Final = "system:nodes"
+_ORGANIZATIONS: Final = ("system:nodes",)
 _NODE: Final = "system:node:"
-
 _WRONG_ORGANIZATION: Final = "subject organization is not system:nodes"
 _WRONG_NAME: Final = "subject common name does not begin with system:node:"
 
-_SIGNATURE: Final = "digital signature"
 _ENCIPHERMENT: Final = "key encipherment"
-_CLIENT: Final = frozenset((_SIGNATURE, _ENCIPHERMENT, "client auth"))
-_SERVING: Final = frozenset((_SIGNATURE, _ENCIPHERMENT, "server auth"))
+_CLIENT: Final = frozenset(("digital signature", _ENCIPHERMENT, "client auth"))
+_SERVING: Final = frozenset(("digital signature", _ENCIPHERMENT, "server auth"))
 
 
 def validate_kubelet_client(parsed: ParsedRequest, usages: Iterable[str]) -> str | None:
     """Validate a request for the client certificate of a kubelet."""
     names = parsed.names
-    if parsed.organizations != (_ORGANIZATION,):
+    if parsed.organizations != _ORGANIZATIONS:
         return _WRONG_ORGANIZATION
     for kind, found in (
         ("DNS", names.dns),
@@ -193,7 +191,7 @@ def validate_kubelet_serving(
 ) -> str | None:
     """Validate a request for the certificate of a kubelet's own server."""
     names = parsed.names
-    if parsed.organizations != (_ORGANIZATION,):
+    if parsed.organizations != _ORGANIZATIONS:
         return _WRONG_ORGANIZATION
     if not names.dns and not names.addresses:
         return "DNS or IP subjectAltName is required"
@@ -206,7 +204,6 @@ def validate_kubelet_serving(
 
 
 def _validate_usages(usages: Iterable[str], wanted: frozenset[str]) -> str | None:
-    """Check that the usages are the wanted ones; key encipherment may be missing."""
     if frozenset(usages) in (wanted, wanted - {_ENCIPHERMENT}):
         return None
     return f"usages did not match [{' '.join(sorted(wanted))}]"

@@ -54,7 +54,6 @@ def _ends(request: v1.CertificateSigningRequest) -> Iterator[datetime]:
 
 
 def _ends_of_certificate(encoded: str) -> Iterator[datetime]:
-    """Yield the end of the field's first certificate, if it is readable."""
     try:
         block = next(blocks(base64.b64decode(encoded)), None)
         if block is not None:

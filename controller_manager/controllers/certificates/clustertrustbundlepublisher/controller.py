@@ -15,7 +15,7 @@ from controller_manager.api.certificates.v1beta1 import (
 from controller_manager.api.meta import ObjectMeta, is_deleting
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import NotFound
-from controller_manager.control.publishing import PublisherMetrics, observed
+from controller_manager.control.publishing import PublisherMetrics
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
@@ -104,5 +104,5 @@ class TrustBundleReconciler(Reconciler[ClusterTrustBundle]):
             await self.client.delete(SERVING_TRUST_BUNDLES, "", name, options)
 
     async def _count(self, write: Awaitable[object]) -> None:
-        with observed(self.clock, self._metrics.synced):
+        with self._metrics.observed(self.clock):
             await write

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from controller_manager.api.certificates import v1
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.errors import NotFound
-from controller_manager.control.certificates import has_failed, pem, request_backoff
+from controller_manager.control.certificates import pem, request_backoff
 from controller_manager.control.certificates.request import (
     AlternativeNames,
     InvalidRequest,
@@ -257,6 +257,14 @@ def is_approved(request: v1.CertificateSigningRequest) -> bool:
     """Tell whether a request is approved and not denied."""
     found = {each.type for each in request.status.conditions or ()}
     return v1.APPROVED in found and v1.DENIED not in found
+
+
+def has_failed(request: v1.CertificateSigningRequest) -> bool:
+    """Tell whether a signer has refused a request."""
+    return any(
+        each.type == v1.FAILED and each.status in ("", "True")
+        for each in request.status.conditions or ()
+    )
 
 
 def _waits_for_signature(request: v1.CertificateSigningRequest) -> bool:

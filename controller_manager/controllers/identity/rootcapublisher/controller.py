@@ -16,7 +16,6 @@ from controller_manager.control.publishing import (
     PublisherMetrics,
     is_active,
     namespace_of,
-    observed,
 )
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
@@ -62,7 +61,7 @@ class RootCAReconciler(Reconciler[Namespace]):
 
     async def reconcile(self, namespace: Namespace) -> Outcome:
         """Create or repair the config map in the namespace."""
-        with observed(self.clock, self._metrics.synced):
+        with self._metrics.observed(self.clock):
             await self._publish(namespace)
         return DONE
 

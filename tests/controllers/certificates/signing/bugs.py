@@ -6,9 +6,9 @@ from typing import Final
 from cryptography import x509
 
 from controller_manager.api.certificates.v1 import CertificateSigningRequest
-from controller_manager.control.certificates import has_failed
 from controller_manager.control.certificates.request import ParsedRequest
 from controller_manager.controllers.certificates.signing import controller
+from controller_manager.controllers.certificates.signing.controller import has_failed
 from tests.simulation.planted import Bug
 
 _SCENARIO: Final = "requests-are-decided"
