@@ -232,7 +232,6 @@ class GarbageCollector:
         return DONE
 
     def _requeue(self, node: graph.Node, base: float, cap: float, why: str) -> Requeue:
-        """Return a requeue; its delay grows with each attempt."""
         delay = base * 2.0 ** min(node.attempts, 16)
         node.attempts += 1
         return Requeue(min(delay, cap), why)

@@ -100,7 +100,6 @@ def _as_json(steps: Iterable[list[Node]]) -> Generator[bytes, None, None]:
 
 
 def _noted(drawn: _Drawn, nodes: list[Node]) -> list[Node]:
-    """Note nodes and their owners as drawn; return the nodes."""
     uids, owners = drawn
     uids += [node.uid for node in nodes]
     owners += [node.owners for node in nodes]
@@ -117,7 +116,6 @@ def _edges(drawn: _Drawn) -> Iterator[list[tuple[str, OwnerReference]]]:
 
 
 def _separated(steps: Iterable[list[dict[str, Any]]]) -> Iterator[bytes]:
-    """Yield the elements of a JSON array, one step at a time."""
     separator = b""
     for step in steps:
         elements = msgspec.json.encode(step)[1:-1]

@@ -279,12 +279,10 @@ class Graph:
         node = self.nodes.get(identity.uid)
         if node is None:
             return
-        if node.identity == identity and not node.is_virtual:
-            # The watch has missed its deletion, or will show it later.
-            self._remove(node)
-            return
         matching, nonmatching = _partition(node.dependents, identity)
-        if node.is_virtual and not nonmatching:
+        # A watch has missed the deletion of a known node, or will show it later.
+        is_gone = not nonmatching if node.is_virtual else node.identity == identity
+        if is_gone:
             self._remove(node)
             return
         for dependent in matching:
@@ -296,7 +294,6 @@ class Graph:
     # Updates of nodes.
 
     def _set_identity(self, node: Node, identity: Identity) -> None:
-        """Give a node the identity that a watch has shown; it is then not virtual."""
         if node.is_virtual and node.identity != identity:
             _, nonmatching = _partition(node.dependents, identity)
             for dependent in nonmatching:
@@ -330,15 +327,13 @@ class Graph:
     def _insert(self, node: Node) -> None:
         identity = node.identity
         self.nodes[identity.uid] = node
-        kind = identity.api_version, identity.kind
-        self._by_kind.setdefault(kind, {})[identity.uid] = node
+        self._by_kind.setdefault(identity[:2], {})[identity.uid] = node
 
     def _drop_from_kind(self, identity: Identity) -> None:
-        kind = identity.api_version, identity.kind
-        nodes = self._by_kind[kind]
+        nodes = self._by_kind[identity[:2]]
         del nodes[identity.uid]
         if not nodes:
-            del self._by_kind[kind]
+            del self._by_kind[identity[:2]]
 
     def _drop(self, node: Node) -> None:
         del self.nodes[node.uid]
@@ -414,9 +409,7 @@ class Graph:
 
 
 def _is_of(node: Node, resource: AnyResource) -> bool:
-    """Tell whether a node is known as an object of this resource and version."""
-    known = node.identity.api_version, node.identity.kind
-    return known == (resource.api_version, resource.kind)
+    return node.identity[:2] == (resource.api_version, resource.kind)
 
 
 def _begins(old: KubeObject | None, new: KubeObject, finalizer: str) -> bool:

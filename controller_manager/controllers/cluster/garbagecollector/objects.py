@@ -136,9 +136,10 @@ class Objects:
 
     async def unblock(self, identity: Identity, latest: PartialObject) -> None:
         """Set blockOwnerDeletion to false in all owner references of an object."""
+        owners = latest.metadata.owner_references or ()
         references = [
             {"uid": each.uid, "blockOwnerDeletion": False}
-            for each in latest.metadata.owner_references or ()
+            for each in owners
             if each.block_owner_deletion
         ]
         if references:

@@ -232,20 +232,15 @@ class QuotaController:
         try:
             await self._sync(quota)
         except Conflict:
-            return self._after_conflict(key, quota)
+            # The API server changes a quota with each object that it admits.
+            if self._quotas.by_key(key) is not quota:
+                return Requeue(0, "the quota has changed meanwhile")
+            self._stale.add(key)
+            why = "the cache does not show the quota's last change"
+            return Requeue(STALE_RECHECK, why)
         finally:
             self._syncing.discard(key)
         return DONE
-
-    def _after_conflict(self, key: str, counted: ResourceQuota) -> Outcome:
-        """Count again as soon as the cache shows the stored quota.
-
-        The API server changes a quota with each object that it admits.
-        """
-        if self._quotas.by_key(key) is not counted:
-            return Requeue(0, "the quota has changed meanwhile")
-        self._stale.add(key)
-        return Requeue(STALE_RECHECK, "the cache does not show the quota's last change")
 
     async def _sync(self, quota: ResourceQuota) -> None:
         counted, problems = await usage.recount(

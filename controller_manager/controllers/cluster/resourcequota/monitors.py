@@ -104,12 +104,10 @@ class Devices:
         """
         name, uid = pod_of(claim)
         pod = self._pods.get(claim.metadata.namespace, name) if name else None
-        if pod is None or pod.metadata.uid != uid:
-            return NOTHING
         claims = self._claims.by_index(_BY_POD, uid) if self._claims is not None else ()
-        if not stands_for(claim, pod, claims):
-            return NOTHING
-        return self._evaluator.usage(pod, now)
+        if pod and pod.metadata.uid == uid and stands_for(claim, pod, claims):
+            return self._evaluator.usage(pod, now)
+        return NOTHING
 
 
 class _Monitor(Struct, frozen=True):
@@ -218,10 +216,8 @@ class Monitors:
 
     def _is_wanted(self, served: ServedResource) -> bool:
         name = (served.group, served.plural)
-        if name == DEFINITIONS:
-            return True
-        if name == _CLASSES:
-            return self._devices is not None
+        if name in (DEFINITIONS, _CLASSES):
+            return name == DEFINITIONS or self._devices is not None
         return served.namespaced and name not in self._others and is_counted(*name)
 
     def _start(self, name: Name, served: ServedResource) -> None:
@@ -281,9 +277,9 @@ class Monitors:
     def _known_classes(self) -> Mapping[str, str] | None:
         """Return the extended resource of each class, `None` if they are not listed."""
         monitor = self._monitors.get(_CLASSES)
-        if monitor is not None and not monitor.is_synced:
+        if monitor and not monitor.is_synced:
             return None
-        return self._devices.extended_resources if self._devices is not None else {}
+        return self._devices.extended_resources if self._devices else {}
 
     def _stop(self, name: Name, monitor: _Monitor) -> None:
         del self._monitors[name]

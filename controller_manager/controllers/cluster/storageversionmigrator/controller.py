@@ -91,7 +91,6 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
     """
 
     def _waiting(self, migration: StorageVersionMigration) -> Iterable[str]:
-        """Return the migrations of the same resource that have not begun."""
         for each in self._others(migration):
             if not conditions.is_running(each) and not conditions.has_ended(each):
                 yield key_of(each)
@@ -143,7 +142,6 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
             await self._write(conditions.running(chosen, now))
 
     async def _run(self, migration: StorageVersionMigration) -> None:
-        """Find the version up to which objects are rewritten, or rewrite them."""
         try:
             resource = await self._served(migration)
             if not migration.status.resource_version:
@@ -327,7 +325,6 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
     async def _definition(
         self, migration: StorageVersionMigration
     ) -> CustomResourceDefinition | None:
-        """Return the definition of a migrated custom resource, else `None`."""
         if not migration.spec.resource.group:
             return None
         name = conditions.resource_of(migration)

@@ -140,6 +140,5 @@ class BootstrapSignerReconciler(Reconciler[ConfigMap]):
 def _seconds_until_one_expires(
     secrets: Iterable[Secret], now: datetime
 ) -> float | None:
-    """Return the seconds until the next token stops signing."""
     left = (time_left(each, now) for each in secrets if is_bootstrap_token(each))
     return min((each.total_seconds() for each in left if each), default=None)

@@ -81,11 +81,9 @@ class EndpointsReconciler(Reconciler[Service]):
 
     def _changed(self, endpoints: Endpoints) -> None:
         """Sync a service after a delay if another client has changed its Endpoints."""
-        key = key_of(endpoints)
+        key, version = key_of(endpoints), endpoints.metadata.resource_version
         service = self.objects.by_key(key)
-        if service is None or not selects_pods(service):
-            return
-        if self._written.get(key) != endpoints.metadata.resource_version:
+        if service and selects_pods(service) and self._written.get(key) != version:
             self.queue.add_after(key, EDIT_DELAY)
 
     def _removed(self, endpoints: Endpoints) -> None:

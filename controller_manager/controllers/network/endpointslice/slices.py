@@ -277,7 +277,6 @@ def _draft(
     missing: dict[EndpointKey, v1.Endpoint],
     template: SliceTemplate,
 ) -> _Draft:
-    """Return the endpoints that a slice keeps; remove them from the missing ones."""
     kept: list[v1.Endpoint] = []
     has_changed = not template.has_metadata(existing)
     before = existing.endpoints or ()

@@ -109,7 +109,6 @@ class MirroringReconciler(Reconciler[Endpoints]):
     # Handlers.
 
     def _service_changed(self, service: Service) -> None:
-        """Enqueue the Endpoints of a new or deleted service without selector."""
         if not service.spec.selector:
             self.queue.add(meta.key_of(service))
 
@@ -217,7 +216,6 @@ class MirroringReconciler(Reconciler[Endpoints]):
         return is_for(await live(self.client, SERVICES, *place), endpoints)
 
     def _report_skipped(self, endpoints: Endpoints, found: Plan) -> None:
-        """Record events about addresses that are left out."""
         event, about = self.recorder.event, (ENDPOINTS, endpoints, WARNING)
         invalid, skipped = len(found.desired.invalid), found.desired.skipped
         if invalid:

@@ -139,7 +139,6 @@ class ServiceCIDRReconciler(Reconciler[v1.ServiceCIDR]):
     def _cached_blocking_address(
         self, service_cidr: v1.ServiceCIDR
     ) -> cidrs.Address | None:
-        """Return an address that only a deleted range contains, by the caches."""
         others = cidrs.successors(service_cidr, self._ranges.all())
         if cidrs.is_covered(service_cidr, others):
             return None
