@@ -7,8 +7,8 @@ from controller_manager.client.rest.transport import Request, Response
 from controller_manager.client.wire.connection import Connection
 from controller_manager.client.wire.dialing import Dialer, ignore_look_up
 from controller_manager.client.wire.file_reserve import FileReserve
+from controller_manager.client.wire.http import Wire
 from controller_manager.client.wire.pool import Pool
-from controller_manager.client.wire.requests import Wire
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 SERVER = "http://127.0.0.1"
