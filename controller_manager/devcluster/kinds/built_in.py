@@ -1,16 +1,18 @@
 """Kinds as the discovery of a Kubernetes 1.36 server describes them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.resources import Resource, built_in
+from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.kind import Conversion, Kind, Subresource
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.options.gates import Gate
 
 Replace = Callable[[JSON, JSON], JSON]
+Validate = Callable[[JSON, JSON], Sequence[Cause]]
 
 _GENERIC: Final = Strategy()
 
@@ -21,6 +23,7 @@ def kind_of(  # noqa: PLR0913 - the facts of a resource, given by name
     strategy: Strategy = _GENERIC,
     *,
     replace: Mapping[str, Replace] | None = None,
+    validate: Mapping[str, Validate] | None = None,
     refusals: Mapping[str, str] = MappingProxyType({}),
     conversion: Conversion | None = None,
     other_versions: tuple[str, ...] = (),
@@ -29,9 +32,9 @@ def kind_of(  # noqa: PLR0913 - the facts of a resource, given by name
 ) -> Kind:
     """Return the kind of a resource of Kubernetes, with its subresources.
 
-    `replace` has the functions of subresources, by their names, and `refusals` the
-    messages of those that are not served. Raises KeyError for a resource that
-    Kubernetes 1.36 does not have.
+    `replace` and `validate` have the functions of subresources, by their names, and
+    `refusals` the messages of those that are not served. Raises KeyError for a resource
+    that Kubernetes 1.36 does not have.
     """
     group, _, version = group_version.rpartition("/")
     resources = built_in()[group_version]
@@ -46,7 +49,8 @@ def kind_of(  # noqa: PLR0913 - the facts of a resource, given by name
         short_names=found.short_names,
         categories=found.categories,
         subresources=tuple(
-            _subresource(each, replace or {}, refusals) for each in below
+            _subresource(each, replace or {}, validate or {}, refusals)
+            for each in below
         ),
         verbs=found.verbs,
         strategy=strategy,
@@ -60,7 +64,10 @@ def kind_of(  # noqa: PLR0913 - the facts of a resource, given by name
 
 
 def _subresource(
-    found: Resource, replace: Mapping[str, Replace], refusals: Mapping[str, str]
+    found: Resource,
+    replace: Mapping[str, Replace],
+    validate: Mapping[str, Validate],
+    refusals: Mapping[str, str],
 ) -> Subresource:
     name = found.name.partition("/")[2]
     return Subresource(
@@ -70,6 +77,7 @@ def _subresource(
         found.group,
         found.version,
         replace=replace.get(name),
+        validate=validate.get(name),
         takes_path=name == "proxy",
         refusal=refusals.get(name, ""),
     )

@@ -192,6 +192,28 @@ class ContainerRun(Struct, frozen=True):
             return replace(ended, last=ended.state, restarts=more).started(now, machine)
         return new
 
+    def resized(
+        self, spec: JSON, in_use: JSON | None, now: Moment, machine: Machine
+    ) -> "ContainerRun":
+        """Return the container with the resources of a spec; it had those `in_use`."""
+        wanted = spec.get("resources") or {}
+        new = self
+        if self.spec.get("resources") != wanted:
+            new = replace(self, spec={**self.spec, "resources": wanted})
+        if self.step is not Step.RUNNING or in_use in (None, wanted):
+            return new
+        restarting = {
+            each["resourceName"]
+            for each in spec.get("resizePolicy") or ()
+            if each.get("restartPolicy") == "RestartContainer"
+        }
+        if not restarting & _different(in_use or {}, wanted):
+            return new
+        note = f"Container {spec['name']} resize requires restart"
+        ended = new.noted(normal("Killing", note)).ended(now, KILLED)
+        more = self.restarts + 1
+        return replace(ended, last=ended.state, restarts=more).started(now, machine)
+
     def probed(self, now: Moment, machine: Machine) -> "ContainerRun":
         """Return the container after the probes that are due now."""
         run = self
@@ -291,6 +313,17 @@ class ContainerRun(Struct, frozen=True):
         )
         message = f"Back-off restarting failed container {name} in pod {pod}"
         return backing_off.noted(warning("BackOff", message))
+
+
+def _different(old: JSON, new: JSON) -> set[str]:
+    """Return the resources of which two lists have other amounts."""
+    return {
+        resource
+        for name in ("requests", "limits")
+        for one, other in ((old.get(name) or {}, new.get(name) or {}),)
+        for resource in one.keys() | other.keys()
+        if one.get(resource) != other.get(resource)
+    }
 
 
 def _failing(run: ContainerRun, probe: Probe, now: Moment) -> ContainerRun:

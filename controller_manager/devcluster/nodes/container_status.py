@@ -41,6 +41,12 @@ def container_status(pod: JSON, run: ContainerRun, *, initializing: bool) -> JSO
     return status
 
 
+def ephemeral_status(pod: JSON, run: ContainerRun) -> JSON:
+    """Return the status of an ephemeral container, which is never ready."""
+    status = container_status(pod, run, initializing=False)
+    return {**status, "ready": False, "started": False}
+
+
 def _container_id(pod: JSON, run: ContainerRun, runs_ago: int) -> str:
     number = run.restarts - runs_ago
     text = f"{pod['metadata']['uid']} {run.spec['name']} {number}"

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,7 +28,15 @@ from .files import Files
 from .machine import NodeMachine
 from .node_status import addresses_of, is_stopped
 from .pod_fit import PodFit, Rejection
-from .pod_runs import PodRun, new_run, reported, with_images_of, with_probes_due
+from .pod_runs import (
+    PodRun,
+    new_run,
+    reported,
+    with_images_of,
+    with_new_containers,
+    with_probes_due,
+    with_resources_of,
+)
 from .pod_states import (
     gates_differ,
     has_begun,
@@ -41,6 +50,14 @@ from .pod_steps import advanced, killed, stopping
 from .programs import Role, pull_seconds
 from .restored_pods import adopted_run, with_annotations_of
 from .scripts import run_of
+
+_FIELDS: Final = {
+    Role.INIT: "initContainers",
+    Role.SIDECAR: "initContainers",
+    Role.MAIN: "containers",
+    Role.EPHEMERAL: "ephemeralContainers",
+}
+"""The lists of a pod's spec, by the role of containers."""
 
 
 class _Held(Struct, frozen=True):
@@ -263,7 +280,10 @@ class Kubelet:
         now = self._now()
         before = held or self._adopted(pod, now)
         machine = self._machine(pod)
-        run = with_images_of(before, pod, now, self._delay(pod), machine)
+        delay = self._delay(pod)
+        run = with_new_containers(before, pod, now, delay, machine.pulls)
+        run = with_images_of(run, pod, now, delay, machine)
+        run = with_resources_of(run, pod, now, machine)
         run = with_annotations_of(run, pod, now, self._grace_scale, self._files.program)
         run = replace(run, deadline=self._deadline(pod, now))
         changed = run.containers != before.containers or gates_differ(pod, run)
@@ -337,7 +357,7 @@ class Kubelet:
         for note in run.notes:
             self._report.kubelet(pod, note)
         for each in run.containers:
-            of = "containers" if each.role is Role.MAIN else "initContainers"
+            of = _FIELDS[each.role]
             for note in each.notes:
                 path = f"spec.{of}{{{each.spec['name']}}}"
                 self._report.kubelet(pod, note, path)

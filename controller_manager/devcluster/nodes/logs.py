@@ -26,6 +26,11 @@ from .log_options import LogOptions
 from .pod_connections import check_node, chosen_container
 
 _HEADERS: Final = {"content-type": "text/plain"}
+_STATUSES: Final = (
+    "containerStatuses",
+    "initContainerStatuses",
+    "ephemeralContainerStatuses",
+)
 _IMAGES: Final = {
     "ErrImagePull": "image can't be pulled",
     "ImagePullBackOff": "trying and failing to pull image",
@@ -210,7 +215,7 @@ def _ended(state: JSON) -> _Run:
 
 def _status_of(pod: JSON, name: str) -> JSON | None:
     status = pod.get("status", {})
-    for field in ("containerStatuses", "initContainerStatuses"):
+    for field in _STATUSES:
         for each in status.get(field) or ():
             if each["name"] == name:
                 return dict(each)

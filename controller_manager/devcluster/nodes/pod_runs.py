@@ -182,6 +182,41 @@ def with_images_of(
     return run if containers == run.containers else replace(run, containers=containers)
 
 
+def with_new_containers(
+    run: PodRun, pod: JSON, now: Moment, delay: float, pulls: Callable[[JSON], bool]
+) -> PodRun:
+    """Return the pod with the ephemeral containers that it lacks.
+
+    Their images take `delay` seconds, if a kubelet pulls them.
+    """
+    known = {each.spec["name"] for each in run.containers}
+    new = tuple(
+        _pulling(container_of(pod, spec, role, now.seconds + delay, 1.0), pulls)
+        for spec, role in specs_of(pod)
+        if spec["name"] not in known
+    )
+    return replace(run, containers=(*run.containers, *new)) if new else run
+
+
+def with_resources_of(run: PodRun, pod: JSON, now: Moment, machine: Machine) -> PodRun:
+    """Return the pod with the resources of its spec.
+
+    A container whose policy says so starts again with them.
+    """
+    specs = {spec["name"]: spec for spec, _ in specs_of(pod)}
+    in_use = {
+        each["name"]: each.get("resources")
+        for name in ("containerStatuses", "initContainerStatuses")
+        for each in pod["status"].get(name, ())
+    }
+    containers = tuple(
+        each.resized(specs[name], in_use.get(name), now, machine)
+        for each in run.containers
+        for name in (each.spec["name"],)
+    )
+    return run if containers == run.containers else replace(run, containers=containers)
+
+
 def with_probes_due(run: PodRun, now: Moment) -> PodRun:
     """Return the pod with checks now, where a probe has been checked before."""
     containers = tuple(
@@ -221,6 +256,8 @@ def specs_of(pod: JSON) -> Iterator[tuple[JSON, Role]]:
         yield each, Role.SIDECAR if always else Role.INIT
     for each in spec["containers"]:
         yield each, Role.MAIN
+    for each in spec.get("ephemeralContainers", ()):
+        yield each, Role.EPHEMERAL
 
 
 def container_of(
@@ -231,7 +268,7 @@ def container_of(
     probes: tuple[Probe, ...] = ()
     try:
         program = program_of(pod, spec, role)
-        if role is not Role.INIT:
+        if role in (Role.MAIN, Role.SIDECAR):
             probes = probes_of(pod, spec, shared=role is Role.MAIN)
     except AnnotationError as error:
         program = error

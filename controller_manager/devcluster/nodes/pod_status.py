@@ -9,7 +9,7 @@ from controller_manager.api.json_objects import JSON
 
 from .addresses import IPV4, pod_address
 from .container_runs import ContainerRun, Moment, Step
-from .container_status import container_status
+from .container_status import container_status, ephemeral_status
 from .pod_runs import PodRun
 from .programs import Role
 
@@ -31,7 +31,8 @@ def pod_status(pod: JSON, run: PodRun, now: Moment, place: Place) -> JSON:
     status does not change.
     """
     before, phase = pod.get("status", {}), run.phase
-    init = [each for each in run.containers if each.role is not Role.MAIN]
+    init = [each for each in run.containers if each.role in (Role.INIT, Role.SIDECAR)]
+    ephemeral = [each for each in run.containers if each.role is Role.EPHEMERAL]
     initializing = any(each.step is Step.NEW for each in init)
     status = {
         **before,
@@ -46,6 +47,10 @@ def pod_status(pod: JSON, run: PodRun, now: Moment, place: Place) -> JSON:
     if init:
         status["initContainerStatuses"] = [
             container_status(pod, each, initializing=initializing) for each in init
+        ]
+    if ephemeral:
+        status["ephemeralContainerStatuses"] = [
+            ephemeral_status(pod, each) for each in ephemeral
         ]
     if run.failure is not None:
         status["reason"], status["message"] = run.failure
@@ -163,7 +168,7 @@ def _closed(gate: str, status: str | None) -> str:
 
 
 def _serving(run: PodRun) -> Iterator[ContainerRun]:
-    return (each for each in run.containers if each.role is not Role.INIT)
+    return (each for each in run.containers if each.role in (Role.MAIN, Role.SIDECAR))
 
 
 def _listed(names: list[str]) -> str:

@@ -105,6 +105,8 @@ def _again(run: PodRun, container: ContainerRun) -> bool:
     """Tell whether a container that has ended is restarted."""
     if run.kill_at is not None:
         return False
+    if container.role is Role.EPHEMERAL:
+        return False
     if container.role is Role.SIDECAR:
         return True
     policy = container.spec.get("restartPolicy") or run.policy

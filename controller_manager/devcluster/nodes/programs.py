@@ -48,6 +48,7 @@ class Role(StrEnum):
     INIT = "init"
     SIDECAR = "sidecar"
     MAIN = "main"
+    EPHEMERAL = "ephemeral"
 
 
 class Program(Struct, frozen=True):

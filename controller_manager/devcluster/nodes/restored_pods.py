@@ -34,6 +34,7 @@ def adopted_run(
         for each in (
             *status.get("initContainerStatuses", ()),
             *status.get("containerStatuses", ()),
+            *status.get("ephemeralContainerStatuses", ()),
         )
     }
     containers = tuple(

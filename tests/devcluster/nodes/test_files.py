@@ -12,9 +12,11 @@ from controller_manager.devcluster.nodes.scripts import run_of
 from controller_manager.devcluster.nodes.surroundings import Surroundings
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import (
+    CLAIMS,
     condition,
     create_pod,
     events,
+    send,
     status_of,
 )
 
@@ -117,6 +119,7 @@ async def codes(cluster: Cluster, name: str) -> tuple[str, int]:
     [
         ({"emptyDir": {}}, ("Failed", 0)),
         ({"hostPath": {"path": "/tmp/e2e"}}, ("Succeeded", 0)),  # noqa: S108
+        ({"persistentVolumeClaim": {"claimName": "data"}}, ("Succeeded", 0)),
     ],
 )
 async def test_files_last_as_long_as_their_volume(
@@ -124,7 +127,15 @@ async def test_files_last_as_long_as_their_volume(
 ) -> None:
     """The first pod fails and leaves a file; upstream's e2e calls this failOnce."""
     script = "if [[ -r /data/foo ]]\nthen\n exit 0\nelse\n touch /data/foo\n exit 1\nfi"
-    async with cluster.nodes(count=1, start_delay=0):
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    async with cluster.nodes(count=1, start_delay=0, binds_claims=True):
+        await send(cluster, "POST", CLAIMS, claim)
         for name in ("one", "two"):
             await create_pod(
                 cluster,

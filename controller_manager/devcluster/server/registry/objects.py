@@ -237,7 +237,7 @@ class Objects(ObjectStore):
             return stored  # no change: no new version, no event
         if (
             strategy.counts_generations
-            and not write.subresource
+            and write.subresource != "status"
             and strategy.changes_generation(old, new)
         ):
             metadata["generation"] = old["metadata"]["generation"] + 1

@@ -65,4 +65,7 @@ def problems_of_update(
     if subresource == "status":
         changes = strategy.validate_status_update(old, new)
         return [*strategy.validate_status(new), *changes]
+    part = kind.subresource(subresource)
+    if part is not None and part.validate is not None:
+        return [*strategy.validate(new), *part.validate(old, new)]
     return [*strategy.validate(new), *strategy.validate_update(old, new)]

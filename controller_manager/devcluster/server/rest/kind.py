@@ -11,6 +11,7 @@ from controller_manager.devcluster.scheme.models import (
     condition_times,
     zeros_of,
 )
+from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.storage.storage import Stored
 from controller_manager.options.gates import FeatureGates, Gate
 
@@ -44,8 +45,9 @@ def _type_name(group: str, version: str, kind: str) -> str | None:
 class Subresource:
     """A subresource: its entry in discovery, and the types of its bodies.
 
-    `replace` merges the old object and the new object of a PUT. Without it, and without
-    a handler of a POST, requests get 501; ``status`` and ``scale`` work for every kind.
+    `replace` merges the old object and the new object of a PUT, and `validate` checks
+    the change in place of the strategy. Without `replace`, and without a handler of a
+    POST, requests get 501; ``status`` and ``scale`` work for every kind.
     `refusal` is the message then, with ``{name}`` for the name of the object. If it
     `takes_path`, a request may have more segments after it, and any method.
     """
@@ -56,6 +58,7 @@ class Subresource:
     group: str = ""
     version: str = ""
     replace: Callable[[JSON, JSON], JSON] | None = None
+    validate: Callable[[JSON, JSON], Sequence[Cause]] | None = None
     takes_path: bool = False
     refusal: str = ""
 

@@ -22,8 +22,13 @@ from controller_manager.devcluster.server.storage.storage import Storage
 
 from .binding import binding
 from .columns import POD_COLUMNS, pod_cells
+from .ephemeral_containers import (
+    replace_ephemeral_containers,
+    validate_ephemeral_containers,
+)
 from .eviction import eviction
 from .qos import qos_class
+from .resize import replace_resources, validate_resize
 from .update_validation import validate_pod_status_update, validate_pod_update
 
 _LONGEST: Final = 100 * 365 * 86400
@@ -137,19 +142,9 @@ _GATED: Final = {
 """The condition of a new pod with scheduling gates."""
 
 _REFUSALS: Final = {
-    "ephemeralcontainers": (
-        "the development cluster runs no containers: pod {name} gets no ephemeral "
-        "container; kubectl debug --copy-to=COPY creates a copy of the pod with one "
-        "more container"
-    ),
     "log": (
         "pods/log is not served by the development cluster without nodes: start it "
         "with --nodes 1 or more"
-    ),
-    "resize": (
-        "the development cluster does not change the resources of pod {name} in place: "
-        "delete the pod and create it with other resources, or change the template of "
-        "its workload"
     ),
 }
 """The messages of subresources that are not served."""
@@ -158,6 +153,14 @@ KIND: Final = kind_of(
     "v1",
     "pods",
     PodStrategy(),
+    replace={
+        "ephemeralcontainers": replace_ephemeral_containers,
+        "resize": replace_resources,
+    },
+    validate={
+        "ephemeralcontainers": validate_ephemeral_containers,
+        "resize": validate_resize,
+    },
     refusals=_REFUSALS,
     gated=((GENERIC_WORKLOAD, PodStrategy(keeps_scheduling_group=True)),),
 )
