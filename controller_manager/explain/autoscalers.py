@@ -123,14 +123,13 @@ async def _own_causes(view: View, item: Item) -> tuple[Cause, ...]:
 def _not_looked_at(view: View, item: Item) -> tuple[Cause, ...]:
     is_new = view.age(item.created_at) < _PATIENCE
     return (
-        Cause(
-            code="NotObserved" if is_new else "ControllerAbsent",
-            state=State.PROGRESSING if is_new else State.STUCK,
-            what="no controller has looked at the autoscaler yet",
-            object=item.reference,
-            field="status.conditions",
-            since=item.created_at,
+        item.cause(
+            "NotObserved" if is_new else "ControllerAbsent",
+            "no controller has looked at the autoscaler yet",
+            "status.conditions",
+            item.created_at,
             remedy="" if is_new else "see that the autoscaler's controller runs",
+            state=State.PROGRESSING if is_new else State.STUCK,
         ),
     )
 
@@ -203,13 +202,8 @@ async def _partly_unread(view: View, item: Item) -> tuple[Cause, ...]:
     failed = (each for each in await events_of(view, item) if _is_failed_read(each))
     if (last := next(failed, None)) is not None:
         what += f": {last.message.rstrip('.')}"
-    cause = Cause(
-        code="MetricMissing",
-        state=State.STUCK,
-        what=what,
-        object=item.reference,
-        field="status.currentMetrics",
-        remedy=_metric_remedy(what),
+    cause = item.cause(
+        "MetricMissing", what, "status.currentMetrics", remedy=_metric_remedy(what)
     )
     kind = text_at(unread[0], "type")
     return (symptom(cause, await _unserved(view, f"FailedGet{kind}Metric")),)
@@ -341,12 +335,11 @@ async def explain_scale_target(view: View, target: ScaleTarget) -> tuple[Cause, 
     causes = await target.explain(view, item) if target.explain is not None else ()
     if worst_of(causes) is State.HEALTHY:
         return ()
-    cause = Cause(
-        code="TargetWaits",
+    cause = item.cause(
+        "TargetWaits",
+        f"the target {item.resource.kind} {item.name} is not as its spec wants it",
+        "status",
         state=State.PROGRESSING,
-        what=f"the target {item.resource.kind} {item.name} is not as its spec wants it",
-        object=item.reference,
-        field="status",
     )
     return (symptom(cause, causes),)
 
@@ -385,15 +378,13 @@ async def explain_foreign_pods(
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     kind, name = target.item.resource.kind, target.item.name
     return (
-        Cause(
-            code="ForeignPods",
-            state=State.STUCK,
-            what=f"the selector of {kind} {name}, {labels}, also matches "
+        target.item.cause(
+            "ForeignPods",
+            f"the selector of {kind} {name}, {labels}, also matches "
             f"{counted(len(foreign))} of others ({shown}{more}), which the autoscaler "
             "counts as pods of its target",
-            object=target.item.reference,
-            field="spec.selector",
-            since=min(each.created_at for each in foreign),
+            "spec.selector",
+            min(each.created_at for each in foreign),
             remedy=f"give those pods other labels, or create {kind} {name} again with "
             "a label of its own in its selector",
         ),

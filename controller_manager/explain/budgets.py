@@ -139,16 +139,15 @@ def _blocked(
     never = health.current >= health.expected and not health.disrupted
     shown = ", ".join(sorted(names)[:_SHOWN]) or "pods that were not read"
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return Cause(
-        code="BudgetNeverAllows" if never else "BudgetBlocksDrain",
-        state=State.STUCK if never else State.PROGRESSING,
-        what=f"no pod may be evicted: {health.current} of {health.expected} pods are "
+    return item.cause(
+        "BudgetNeverAllows" if never else "BudgetBlocksDrain",
+        f"no pod may be evicted: {health.current} of {health.expected} pods are "
         f"healthy, and {health.desired} must be ({limit}: {value}); it covers "
         f"{shown}{more}",
-        object=item.reference,
-        field=f"spec.{limit}",
-        since=text_at(item.condition(DISRUPTION_ALLOWED) or {}, "lastTransitionTime"),
+        f"spec.{limit}",
+        text_at(item.condition(DISRUPTION_ALLOWED) or {}, "lastTransitionTime"),
         remedy="add a replica, or let the budget allow a disruption" if never else "",
+        state=State.STUCK if never else State.PROGRESSING,
     )
 
 

@@ -18,6 +18,19 @@ from controller_manager.api.meta import AnyResource, KubeObject
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
 
 
+class State(StrEnum):
+    """The state of an object, or the part of a cause in it."""
+
+    HEALTHY = "healthy"
+    """The object is as its spec wants it. Such a cause is only worth knowing."""
+
+    PROGRESSING = "progressing"
+    """The object changes by itself, without anybody's help."""
+
+    STUCK = "stuck"
+    """The object stays as it is until somebody, or something else, acts."""
+
+
 class Reference(Struct, frozen=True, rename="camel"):
     """An object; `namespace` is empty for one of the cluster."""
 
@@ -102,6 +115,27 @@ class Item(Struct, frozen=True):
         """The annotations, empty for none."""
         return object_at(self.metadata, "annotations")
 
+    def cause(
+        self,
+        code: str,
+        what: str,
+        field: str = "",
+        since: str = "",
+        *,
+        remedy: str = "",
+        state: State = State.STUCK,
+    ) -> "Cause":
+        """Return a cause that this object shows; see `Cause`."""
+        return Cause(
+            code=code,
+            state=state,
+            what=what,
+            object=self.reference,
+            field=field,
+            since=since,
+            remedy=remedy,
+        )
+
     @property
     def reference(self) -> Reference:
         """The reference to this object."""
@@ -142,19 +176,6 @@ def number_at(holder: JSON, name: str, default: int = 0) -> int:
     found: Any = holder.get(name)
     is_number = isinstance(found, int) and not isinstance(found, bool)
     return found if is_number else default
-
-
-class State(StrEnum):
-    """The state of an object, or the part of a cause in it."""
-
-    HEALTHY = "healthy"
-    """The object is as its spec wants it. Such a cause is only worth knowing."""
-
-    PROGRESSING = "progressing"
-    """The object changes by itself, without anybody's help."""
-
-    STUCK = "stuck"
-    """The object stays as it is until somebody, or something else, acts."""
 
 
 _ORDER: Final = (State.HEALTHY, State.PROGRESSING, State.STUCK)

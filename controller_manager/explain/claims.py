@@ -50,13 +50,11 @@ def _claims_of(pod: Item) -> Iterator[tuple[str, str]]:
 
 
 def _missing(pod: Item, field: str, name: str) -> Cause:
-    return Cause(
-        code="ClaimMissing",
-        state=State.STUCK,
-        what=f"the claim {name} does not exist",
-        object=pod.reference,
-        field=field,
-        since=pod.created_at,
+    return pod.cause(
+        "ClaimMissing",
+        f"the claim {name} does not exist",
+        field,
+        pod.created_at,
         remedy="create the claim, or correct its name in the pod",
     )
 
@@ -119,14 +117,13 @@ def _resized(item: Item, claim: claims.PersistentVolumeClaim) -> tuple[Cause, ..
     why = text_at(failed[0], "message").rstrip(".") if failed else step
     what = f"the volume has {present}, and the claim asks for {wanted}"
     return (
-        Cause(
-            code="ClaimResizing",
-            state=State.STUCK if is_stuck else State.PROGRESSING,
-            what=f"{what}: {why}" if why else what,
-            object=item.reference,
-            field="status.capacity[storage]",
-            since=text_at(failed[0], "lastTransitionTime") if failed else "",
+        item.cause(
+            "ClaimResizing",
+            f"{what}: {why}" if why else what,
+            "status.capacity[storage]",
+            text_at(failed[0], "lastTransitionTime") if failed else "",
             remedy="ask for a size that the storage can give" if is_stuck else "",
+            state=State.STUCK if is_stuck else State.PROGRESSING,
         ),
     )
 

@@ -121,13 +121,11 @@ async def refused(view: View, owner: Item, refusal: Event, missing: int) -> Caus
         return _unspecified(owner, refusal, found, start)
     rules = (each for each in _RULES if any(word in message for word in each.words))
     rule = next(rules, None)
-    return Cause(
-        code=rule.code if rule else "CreationRefused",
-        state=State.STUCK,
-        what=f"{start}: {_PREFIX.sub('', message, count=1)}",
-        object=owner.reference,
-        field=refusal.field,
-        since=refusal.at,
+    return owner.cause(
+        rule.code if rule else "CreationRefused",
+        f"{start}: {_PREFIX.sub('', message, count=1)}",
+        refusal.field,
+        refusal.at,
         remedy=rule.remedy if rule else "change the pod template as the message says",
     )
 
@@ -146,13 +144,7 @@ async def explain_missing(
     `what` and `field` describe pods that are not refused.
     """
     refusal = await explain_refusal(view, owner, missing)
-    return refusal or Cause(
-        code="PodsMissing",
-        state=State.PROGRESSING,
-        what=what,
-        object=owner.reference,
-        field=field,
-    )
+    return refusal or owner.cause("PodsMissing", what, field, state=State.PROGRESSING)
 
 
 async def _last_refusal(view: View, owner: Item) -> Event | None:
@@ -182,13 +174,12 @@ async def _exceeded(
 ) -> Cause:
     """Return the cause for objects that a quota has no room for."""
     quota = await _full_quota(view, owner.namespace, found, noun)
-    exceeded = Cause(
-        code="QuotaExceeded",
+    exceeded = owner.cause(
+        "QuotaExceeded",
+        f"{start}, because they exceed a quota",
+        refusal.field,
+        refusal.at,
         state=quota.state,
-        what=f"{start}, because they exceed a quota",
-        object=owner.reference,
-        field=refusal.field,
-        since=refusal.at,
     )
     return symptom(exceeded, [quota])
 
@@ -271,13 +262,11 @@ async def _freed(view: View, quota: Item | None) -> Amounts:
 def _unspecified(
     owner: Item, refusal: Event, found: re.Match[str], start: str
 ) -> Cause:
-    return Cause(
-        code="QuotaNeedsAmounts",
-        state=State.STUCK,
-        what=f"{start}: the quota {found[1]} demands that they {found[2]}",
-        object=owner.reference,
-        field=refusal.field,
-        since=refusal.at,
+    return owner.cause(
+        "QuotaNeedsAmounts",
+        f"{start}: the quota {found[1]} demands that they {found[2]}",
+        refusal.field,
+        refusal.at,
         remedy="set these requests and limits, or defaults by a LimitRange",
     )
 

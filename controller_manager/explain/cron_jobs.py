@@ -8,11 +8,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.batch.v1 import JOBS, CronJob, Job, end_condition
 from controller_manager.api.scalars import format_time
-from controller_manager.controllers.batch.cronjob.schedule import (
-    Plan,
-    plan_runs,
-    zone_problem,
-)
+from controller_manager.controllers.batch.cronjob import schedule
 
 from .cause import Cause, Item, State, counted, merged, symptom
 from .creation import explain_refusal
@@ -46,11 +42,11 @@ async def _starts(
     view: View, item: Item, cron_job: CronJob, runs: Sequence[Item]
 ) -> tuple[Cause, ...]:
     """Return the causes for which no run starts, or the time of the next one."""
-    if (problem := zone_problem(cron_job)) is not None:
+    if (problem := schedule.zone_problem(cron_job)) is not None:
         return (_unusable(item, "UnknownTimeZone", "spec.timeZone", problem.message),)
     if cron_job.spec.suspend:
         return (suspended(item, "so no run starts"),)
-    plan = plan_runs(cron_job, UTC, view.now)
+    plan = schedule.plan_runs(cron_job, UTC, view.now)
     for event in plan.events:
         if plan.requeue_after is None:
             return (_unusable(item, event.reason, "spec.schedule", event.message),)
@@ -63,25 +59,24 @@ def _unusable(item: Item, code: str, field: str, message: str) -> Cause:
     return spec_cause(item, code, what, field, f"correct {field}")
 
 
-def _next(view: View, item: Item, plan: Plan) -> tuple[Cause, ...]:
+def _next(view: View, item: Item, plan: schedule.Plan) -> tuple[Cause, ...]:
     """Return the remark about the next run."""
     if plan.requeue_after is None:
         return ()
     at = view.now + timedelta(seconds=plan.requeue_after)
     return (
-        Cause(
-            code="NextRun",
+        item.cause(
+            "NextRun",
+            f"the next run is due at {format_time(at)}",
+            "spec.schedule",
+            item.status.get("lastScheduleTime") or item.created_at,
             state=State.HEALTHY,
-            what=f"the next run is due at {format_time(at)}",
-            object=item.reference,
-            field="spec.schedule",
-            since=item.status.get("lastScheduleTime") or item.created_at,
         ),
     )
 
 
 async def _not_started(
-    view: View, item: Item, cron_job: CronJob, plan: Plan, runs: Sequence[Item]
+    view: View, item: Item, cron_job: CronJob, plan: schedule.Plan, runs: Sequence[Item]
 ) -> tuple[Cause, ...]:
     """Return the cause for which the latest run did not start."""
     if plan.due is None:
@@ -93,29 +88,27 @@ async def _not_started(
         return (symptom(cause, [below for each in shown for below in each.because]),)
     refusal = await explain_refusal(view, item, 1)
     is_new = view.now - plan.due < _PATIENCE
-    cause = Cause(
-        code="RunNotStarted",
-        state=State.PROGRESSING if is_new else State.STUCK,
-        what=f"the run of {format_time(plan.due)} is due, and has not started",
-        object=item.reference,
-        field="status.lastScheduleTime",
-        since=format_time(plan.due),
+    cause = item.cause(
+        "RunNotStarted",
+        f"the run of {format_time(plan.due)} is due, and has not started",
+        "status.lastScheduleTime",
+        format_time(plan.due),
         remedy="" if is_new or refusal else "see that the cron job controller runs",
+        state=State.PROGRESSING if is_new else State.STUCK,
     )
     return (symptom(cause, [refusal] if refusal else []),)
 
 
 def _forbidden(item: Item, due: datetime, name: str) -> Cause:
     """Return the cause for a run that waits for the end of the one before."""
-    return Cause(
-        code="ConcurrencyForbidden",
-        state=State.PROGRESSING,
-        what=f"the run of {format_time(due)} waits for the job {name}: the concurrency "
+    return item.cause(
+        "ConcurrencyForbidden",
+        f"the run of {format_time(due)} waits for the job {name}: the concurrency "
         "policy is Forbid",
-        object=item.reference,
-        field="spec.concurrencyPolicy",
-        since=format_time(due),
+        "spec.concurrencyPolicy",
+        format_time(due),
         remedy="wait for its end, delete it, or allow concurrent runs",
+        state=State.PROGRESSING,
     )
 
 
@@ -150,27 +143,24 @@ async def _explain_runs(
             found += await explain_job(view, each)
         oldest = going_on[-1]
         others = f", the oldest is {oldest.name}" if len(going_on) > 1 else ""
-        cause = Cause(
-            code="RunNotComplete",
-            state=State.PROGRESSING,
-            what=f"{counted(len(going_on), 'run')} of the cron job "
+        cause = item.cause(
+            "RunNotComplete",
+            f"{counted(len(going_on), 'run')} of the cron job "
             f"{'are' if others else 'is'} not complete{others}",
-            object=item.reference,
-            field="status.active",
-            since=oldest.created_at,
+            "status.active",
+            oldest.created_at,
+            state=State.PROGRESSING,
         )
         return (symptom(cause, merged(found)),)
     last = next(iter(runs), None)
     failed = await explain_job(view, last) if last is not None else ()
     if last is None or not failed:
         return ()
-    cause = Cause(
-        code="RunFailed",
-        state=State.STUCK,
-        what="the last run of the cron job has failed",
-        object=item.reference,
-        field="status.lastSuccessfulTime",
-        since=failed[0].since,
+    cause = item.cause(
+        "RunFailed",
+        "the last run of the cron job has failed",
+        "status.lastSuccessfulTime",
+        failed[0].since,
     )
     return (symptom(cause, failed),)
 
@@ -181,18 +171,16 @@ def _too_late(view: View, item: Item, cron_job: CronJob) -> tuple[Cause, ...]:
     if seconds is None:
         return ()
     spec = replace(cron_job.spec, starting_deadline_seconds=None)
-    missed = plan_runs(replace(cron_job, spec=spec), UTC, view.now).due
+    missed = schedule.plan_runs(replace(cron_job, spec=spec), UTC, view.now).due
     if missed is None:
         return ()
     return (
-        Cause(
-            code="StartingDeadlineMissed",
-            state=State.STUCK,
-            what=f"the run of {format_time(missed)} did not start within its "
+        item.cause(
+            "StartingDeadlineMissed",
+            f"the run of {format_time(missed)} did not start within its "
             f"{seconds} s: no controller ran then, or the run before went on",
-            object=item.reference,
-            field="spec.startingDeadlineSeconds",
-            since=format_time(missed),
+            "spec.startingDeadlineSeconds",
+            format_time(missed),
             remedy="wait for the next run, or raise startingDeadlineSeconds",
         ),
     )

@@ -115,13 +115,12 @@ def _update(item: Item, typed: DaemonSet) -> tuple[Cause, ...]:
     if typed.spec.update_strategy.type == _ON_DELETE:
         return (left_for_deletion(item, old),)
     return (
-        Cause(
-            code="RolloutWaits",
-            state=State.PROGRESSING,
-            what=f"{status.updated_number_scheduled} of {counted(wanted)} have the "
+        item.cause(
+            "RolloutWaits",
+            f"{status.updated_number_scheduled} of {counted(wanted)} have the "
             "current template",
-            object=item.reference,
-            field="status.updatedNumberScheduled",
+            "status.updatedNumberScheduled",
+            state=State.PROGRESSING,
         ),
     )
 
@@ -142,13 +141,12 @@ async def _by_status(
 
 
 def _lacking(item: Item, what: str) -> Cause:
-    return Cause(
-        code="NodesWithoutPod",
+    return item.cause(
+        "NodesWithoutPod",
+        what,
+        "status.numberUnavailable",
+        item.created_at,
         state=State.PROGRESSING,
-        what=what,
-        object=item.reference,
-        field="status.numberUnavailable",
-        since=item.created_at,
     )
 
 
@@ -161,14 +159,13 @@ def _named(names: Sequence[str]) -> str:
 def _left_out(node: Item, placement: Placement) -> Cause:
     """Return the remark about a node that the daemon set leaves out."""
     why, field = next(_reasons(node.typed(Node), placement))
-    return Cause(
-        code="NodeLeftOut",
-        state=State.HEALTHY,
-        what=f"the daemon set leaves the node out: {why}",
-        object=node.reference,
-        field=field,
-        since=node.created_at,
+    return node.cause(
+        "NodeLeftOut",
+        f"the daemon set leaves the node out: {why}",
+        field,
+        node.created_at,
         remedy="to have a pod there, tolerate the taint or correct the nodeSelector",
+        state=State.HEALTHY,
     )
 
 

@@ -22,12 +22,7 @@ from controller_manager.api.core.services import SERVICES
 from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS, Pod
 from controller_manager.api.json_objects import JSON, objects_at
 from controller_manager.api.meta import AnyResource, PartialObject, Resource
-from controller_manager.controllers.cluster.namespace.conditions import (
-    CONTENT_FAILURE,
-    CONTENT_REMAINING,
-    DISCOVERY_FAILURE,
-    PARSING_FAILURE,
-)
+from controller_manager.controllers.cluster.namespace import conditions
 from controller_manager.controllers.storage.claimprotection.pods import uses
 
 from .cause import Cause, Item, State, merged, symptom, text_at
@@ -60,13 +55,11 @@ async def explain_use(view: View, claim: Item, held: Cause) -> Cause:
 
 
 async def _user(view: View, pod: Item) -> Cause:
-    cause = Cause(
-        code="ClaimInUse",
-        state=State.STUCK,
-        what=f"the pod {pod.name} uses the claim until it is gone",
-        object=pod.reference,
-        field="spec.volumes",
-        since=pod.created_at,
+    cause = pod.cause(
+        "ClaimInUse",
+        f"the pod {pod.name} uses the claim until it is gone",
+        "spec.volumes",
+        pod.created_at,
         remedy="delete the pod, or the workload that controls it",
     )
     if not pod.deleted_at:
@@ -144,14 +137,13 @@ async def _dependents(view: View, owner: Item, seen: set[str]) -> Sequence[Cause
             if not _blocks(each, owner):
                 continue
             why = await _object(view, each, seen) if each.deleted_at else ()
-            cause = Cause(
-                code="BlockedByDependent",
-                state=State.PROGRESSING,
-                what=f"a dependent {each.resource.kind} blocks the deletion of its "
+            cause = each.cause(
+                "BlockedByDependent",
+                f"a dependent {each.resource.kind} blocks the deletion of its "
                 "owner (blockOwnerDeletion)",
-                object=each.reference,
-                field="metadata.ownerReferences",
-                since=each.deleted_at or owner.deleted_at,
+                "metadata.ownerReferences",
+                each.deleted_at or owner.deleted_at,
+                state=State.PROGRESSING,
             )
             found.append(symptom(cause, why))
     return merged(found)
@@ -167,14 +159,13 @@ def _blocks(dependent: Item, owner: Item) -> bool:
 
 def _unexplained(view: View, item: Item) -> Cause:
     is_new = view.age(item.deleted_at) < _PATIENCE
-    return Cause(
-        code="BeingDeleted",
-        state=State.PROGRESSING if is_new else State.STUCK,
-        what="the object is being deleted, and nothing in it holds it",
-        object=item.reference,
-        field="metadata.deletionTimestamp",
-        since=item.deleted_at,
+    return item.cause(
+        "BeingDeleted",
+        "the object is being deleted, and nothing in it holds it",
+        "metadata.deletionTimestamp",
+        item.deleted_at,
         remedy="" if is_new else "look at the log of the API server",
+        state=State.PROGRESSING if is_new else State.STUCK,
     )
 
 
@@ -184,11 +175,14 @@ async def _namespace(view: View, namespace: Item) -> tuple[Cause, ...]:
     for condition in namespace.conditions():
         if condition.get("status") != "True":
             continue
-        if condition.get("type") in (DISCOVERY_FAILURE, PARSING_FAILURE):
+        if condition.get("type") in (
+            conditions.DISCOVERY_FAILURE,
+            conditions.PARSING_FAILURE,
+        ):
             found.append(await _undiscovered(view, namespace, condition))
-        elif condition.get("type") == CONTENT_REMAINING:
+        elif condition.get("type") == conditions.CONTENT_REMAINING:
             found += await _remaining(view, namespace, condition)
-        elif condition.get("type") == CONTENT_FAILURE:
+        elif condition.get("type") == conditions.CONTENT_FAILURE:
             failure = condition_cause(namespace, condition, "ContentDeletionFailed")
             found.append(failure)
     explained = {each.code for each in found}
@@ -265,14 +259,13 @@ def _resources_in(message: str) -> Iterator[tuple[str, str]]:
 
 def _not_emptied(view: View, namespace: Item) -> Cause:
     is_new = view.age(namespace.deleted_at) < _PATIENCE
-    return Cause(
-        code="NamespaceNotEmptied",
-        state=State.PROGRESSING if is_new else State.STUCK,
-        what="the namespace controller empties the namespace"
+    return namespace.cause(
+        "NamespaceNotEmptied",
+        "the namespace controller empties the namespace"
         if is_new
         else "the namespace controller has not reported about the namespace",
-        object=namespace.reference,
-        field="spec.finalizers",
-        since=namespace.deleted_at,
+        "spec.finalizers",
+        namespace.deleted_at,
         remedy="" if is_new else "see that kube-controller-manager runs with it",
+        state=State.PROGRESSING if is_new else State.STUCK,
     )

@@ -180,14 +180,13 @@ async def _cordoned(view: View, item: Item) -> Cause:
     pods = [each for each in await view.list(PODS, fields=fields) if _is_drained(each)]
     writers = writers_of(item, "spec", "unschedulable")
     left = f", and a drain still has to evict {counted(len(pods))}" if pods else ""
-    cause = Cause(
-        code="Cordoned",
-        state=State.HEALTHY,
-        what=f"the node takes no new pods{left}",
-        object=item.reference,
-        field="spec.unschedulable",
-        since=writers[0].at if writers else "",
+    cause = item.cause(
+        "Cordoned",
+        f"the node takes no new pods{left}",
+        "spec.unschedulable",
+        writers[0].at if writers else "",
         remedy=f"to use it again: kubectl uncordon {item.name}",
+        state=State.HEALTHY,
     )
     return symptom(cause, await _blocking(view, pods))
 
@@ -441,11 +440,9 @@ async def explain_item(view: View, item: Item) -> Explanation:
 
 def _unusable(item: Item, error: msgspec.ValidationError) -> Cause:
     """Return the cause of an answer that cannot be given: never call that healthy."""
-    return Cause(
-        code="UnusableField",
-        state=State.STUCK,
-        what=f"this object, or one around it, has an unusable field: {error}",
-        object=item.reference,
+    return item.cause(
+        "UnusableField",
+        f"this object, or one around it, has an unusable field: {error}",
         remedy="look at the objects with kubectl get -o yaml, and correct the field",
     )
 

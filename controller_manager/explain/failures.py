@@ -224,13 +224,11 @@ def _ends(event: Event, failure: Event) -> bool:
 
 def _failure(item: Item, same: Sequence[Event]) -> Cause:
     last, count = same[0], sum(each.count for each in same)
-    return Cause(
-        code="FailsAgain",
-        state=State.STUCK,
-        what=f"{last.source or 'its controller'} has failed {count} times: "
+    return item.cause(
+        "FailsAgain",
+        f"{last.source or 'its controller'} has failed {count} times: "
         f"{last.message.rstrip('.')}",
-        object=item.reference,
-        field=f"event {last.reason}",
-        since=min(each.first for each in same),
+        f"event {last.reason}",
+        min(each.first for each in same),
         remedy="correct what the message says; the component tries again",
     )

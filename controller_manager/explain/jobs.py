@@ -12,11 +12,7 @@ from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_active, is_terminating
 from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import LabelSelector
-from controller_manager.controllers.batch.job.failures import (
-    FAIL_JOB,
-    backoff_limit,
-    match,
-)
+from controller_manager.controllers.batch.job import failures
 from controller_manager.controllers.batch.job.pods import (
     NO_CHANGE,
     PodPlan,
@@ -95,13 +91,11 @@ _REMEDIES: Final = {
 def _failed(item: Item, end: JobCondition) -> Cause:
     """Return the cause for a job that has failed: its reason."""
     message = " ".join(end.message.split()).rstrip(".")
-    return Cause(
-        code=end.reason or "JobFailed",
-        state=State.STUCK,
-        what=f"the job has failed: {message[:1].lower()}{message[1:]}",
-        object=item.reference,
-        field="status.conditions[Failed]",
-        since=end.last_transition_time or "",
+    return item.cause(
+        end.reason or "JobFailed",
+        f"the job has failed: {message[:1].lower()}{message[1:]}",
+        "status.conditions[Failed]",
+        end.last_transition_time or "",
         remedy=_REMEDIES.get(end.reason, "correct the program, and create it again"),
     )
 
@@ -113,10 +107,10 @@ async def _failed_pods(view: View, item: Item, job: Job) -> Sequence[Cause]:
         if each.status.get("phase") != "Failed":
             continue
         cause = replace(explain_failed(each), remedy="")
-        matched = match(job.spec.pod_failure_policy, each.typed(Pod))
+        matched = failures.match(job.spec.pod_failure_policy, each.typed(Pod))
         if matched is not None:
             what = f"{cause.what}; the action of podFailurePolicy is {matched.action}"
-            fails = matched.action == FAIL_JOB
+            fails = matched.action == failures.FAIL_JOB
             cause = (
                 replace(cause, what=what, code="PolicyFailsJob")
                 if fails
@@ -154,14 +148,13 @@ async def _running(
     done = (
         f"{job.status.succeeded} of {wanted}" if wanted else str(job.status.succeeded)
     )
-    cause = Cause(
-        code="JobRuns",
-        state=State.PROGRESSING,
-        what=f"{done} pods have succeeded, {job.status.failed} have failed, "
+    cause = item.cause(
+        "JobRuns",
+        f"{done} pods have succeeded, {job.status.failed} have failed, "
         f"{count_active} are active",
-        object=item.reference,
-        field="status.succeeded",
-        since=job.status.start_time or item.created_at,
+        "status.succeeded",
+        job.status.start_time or item.created_at,
+        state=State.PROGRESSING,
     )
     return symptom(cause, merged(found))
 
@@ -169,13 +162,12 @@ async def _running(
 async def _backing_off(view: View, item: Item, job: Job, seconds: float) -> Cause:
     """Return the cause for a job that waits before it creates the next pod."""
     until = format_time(view.now + timedelta(seconds=seconds))
-    cause = Cause(
-        code="BackingOff",
+    cause = item.cause(
+        "BackingOff",
+        f"the next pod is created at {until}, after {job.status.failed} failures "
+        f"of {failures.backoff_limit(job)} that are allowed",
+        "status.failed",
         state=State.PROGRESSING,
-        what=f"the next pod is created at {until}, after {job.status.failed} failures "
-        f"of {backoff_limit(job)} that are allowed",
-        object=item.reference,
-        field="status.failed",
     )
     return symptom(
         cause,

@@ -11,20 +11,16 @@ from msgspec import Struct
 
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS
 from controller_manager.api.json_objects import JSON, object_at
-from controller_manager.control.mutations import (
-    LONGEST_DELAY,
-    REVISION_MUTATED,
-    first_difference,
-)
+from controller_manager.control import mutations
 from controller_manager.controllers.apps.deployment.status import REPLICA_SET_MUTATED
 
-from .cause import Cause, Item, State, last_change, number_at, writers_of
+from .cause import Cause, Item, last_change, number_at, writers_of
 from .view import View, events_of
 
 _MANY: Final = 3
 """Objects made of one template that no race explains: a controller makes one."""
 
-_ALIVE: Final = timedelta(seconds=2 * LONGEST_DELAY)
+_ALIVE: Final = timedelta(seconds=2 * mutations.LONGEST_DELAY)
 """The time in which the next event follows if admission still changes revisions."""
 
 _HASH: Final = "pod-template-hash"
@@ -54,22 +50,20 @@ async def explain_mutated_sets(
     made = _made_of(item, sets)
     if made is None:
         return await _told(view, item, REPLICA_SET_MUTATED, "replica sets")
-    return Cause(
-        code="ReplicaSetMutated",
-        state=State.STUCK,
-        what=f"{len(made.items)} replica sets were made of the current template, and "
+    return item.cause(
+        "ReplicaSetMutated",
+        f"{len(made.items)} replica sets were made of the current template, and "
         f"the deployment recognises none of them: admission has changed {made.field} "
         "of each",
-        object=item.reference,
-        field=made.field,
-        since=min(each.created_at for each in made.items),
+        made.field,
+        min(each.created_at for each in made.items),
         remedy=_REMEDY.format("replica sets"),
     )
 
 
 async def explain_mutated_revisions(view: View, item: Item) -> tuple[Cause, ...]:
     """Return the cause if a set recognises none of its new controller revisions."""
-    told = await _told(view, item, REVISION_MUTATED, "controller revisions")
+    told = await _told(view, item, mutations.REVISION_MUTATED, "controller revisions")
     if told is not None and view.age(told.since) < _ALIVE:
         return (told,)
     if number_at(item.status, "collisionCount") < _MANY:
@@ -83,14 +77,12 @@ async def explain_mutated_revisions(view: View, item: Item) -> tuple[Cause, ...]
     if len(same) < _MANY:
         return ()
     return (
-        Cause(
-            code="RevisionMutated",
-            state=State.STUCK,
-            what=f"{len(same)} controller revisions have the same content, and the "
+        item.cause(
+            "RevisionMutated",
+            f"{len(same)} controller revisions have the same content, and the "
             f"{item.resource.kind} recognises none of them: admission changes each",
-            object=item.reference,
-            field="status.collisionCount",
-            since=min(each.created_at for each in same),
+            "status.collisionCount",
+            min(each.created_at for each in same),
             remedy=_REMEDY.format("controller revisions"),
         ),
     )
@@ -101,13 +93,11 @@ async def _told(view: View, item: Item, reason: str, what: str) -> Cause | None:
     found = await events_of(view, item, (reason,))
     if not found or found[0].at < last_change(item):
         return None
-    return Cause(
-        code=reason,
-        state=State.STUCK,
-        what=found[0].message.rstrip("."),
-        object=item.reference,
-        field=f"event {reason}",
-        since=found[0].at,
+    return item.cause(
+        reason,
+        found[0].message.rstrip("."),
+        f"event {reason}",
+        found[0].at,
         remedy=_REMEDY.format(what),
     )
 
@@ -135,7 +125,9 @@ def _made_of(item: Item, sets: Sequence[Item]) -> _Made | None:
 
 
 def _difference(template: JSON, replica_set: Item) -> str:
-    return first_difference(template, _template_of(replica_set), "spec.template")
+    return mutations.first_difference(
+        template, _template_of(replica_set), "spec.template"
+    )
 
 
 def _template_of(replica_set: Item) -> JSON:

@@ -73,14 +73,13 @@ def _not_observed(view: View, item: Item) -> tuple[Cause, ...]:
     since = last_change(item) or item.created_at
     is_new = view.age(since) < _PATIENCE
     return (
-        Cause(
-            code="NotObserved" if is_new else "ControllerAbsent",
-            state=State.PROGRESSING if is_new else State.STUCK,
-            what="its controller has not seen the newest spec",
-            object=item.reference,
-            field="status.observedGeneration",
-            since=since,
+        item.cause(
+            "NotObserved" if is_new else "ControllerAbsent",
+            "its controller has not seen the newest spec",
+            "status.observedGeneration",
+            since,
             remedy="" if is_new else _log(item),
+            state=State.PROGRESSING if is_new else State.STUCK,
         ),
     )
 
@@ -128,14 +127,13 @@ def _of_condition(view: View, item: Item, condition: JSON, *, is_moving: bool) -
 def _says(
     item: Item, field: str, what: str, since: str, state: State = State.STUCK
 ) -> Cause:
-    return Cause(
-        code="StatusSaysSo",
-        state=state,
-        what=what,
-        object=item.reference,
-        field=field,
-        since=since,
+    return item.cause(
+        "StatusSaysSo",
+        what,
+        field,
+        since,
         remedy=_log(item) if state is State.STUCK else "",
+        state=state,
     )
 
 
@@ -156,13 +154,12 @@ async def _controlled(view: View, item: Item, explain: _Explain) -> tuple[Cause,
             if worst_of(causes) is State.HEALTHY:
                 continue
             what = f"it controls {each.resource.kind} {each.name}, which is not as its "
-            cause = Cause(
-                code="DependentWaits",
+            cause = each.cause(
+                "DependentWaits",
+                what + "spec wants it",
+                "status",
+                each.created_at,
                 state=State.PROGRESSING,
-                what=what + "spec wants it",
-                object=each.reference,
-                field="status",
-                since=each.created_at,
             )
             found.append(symptom(cause, causes))
     return tuple(found)
@@ -176,27 +173,25 @@ async def _owner(view: View, item: Item) -> tuple[Cause, ...]:
     if await _are_gone(view, item, owners):
         names = ", ".join(map(_name, owners))
         return (
-            Cause(
-                code="OwnerGone",
-                state=State.PROGRESSING,
-                what=f"its owner, {names}, does not exist: the garbage collector "
+            item.cause(
+                "OwnerGone",
+                f"its owner, {names}, does not exist: the garbage collector "
                 "deletes the object",
-                object=item.reference,
-                field="metadata.ownerReferences",
-                since=item.created_at,
+                "metadata.ownerReferences",
+                item.created_at,
                 remedy="if it stays so, see that the garbage collector runs",
+                state=State.PROGRESSING,
             ),
         )
     first = item.controller or owners[0]
     return (
-        Cause(
-            code="HasOwner",
-            state=State.HEALTHY,
-            what=f"{_name(first)} {'controls' if first.get('controller') else 'owns'} "
+        item.cause(
+            "HasOwner",
+            f"{_name(first)} {'controls' if first.get('controller') else 'owns'} "
             "it: a change by hand may be undone, and it goes with its owner",
-            object=item.reference,
-            field="metadata.ownerReferences",
-            since=item.created_at,
+            "metadata.ownerReferences",
+            item.created_at,
+            state=State.HEALTHY,
         ),
     )
 
@@ -241,12 +236,11 @@ def _finalizers(item: Item) -> tuple[Cause, ...]:
     if not names:
         return ()
     return (
-        Cause(
-            code="HasFinalizer",
+        item.cause(
+            "HasFinalizer",
+            f"once it is deleted, it stays until {', '.join(names)} is removed",
+            "metadata.finalizers",
+            item.created_at,
             state=State.HEALTHY,
-            what=f"once it is deleted, it stays until {', '.join(names)} is removed",
-            object=item.reference,
-            field="metadata.finalizers",
-            since=item.created_at,
         ),
     )

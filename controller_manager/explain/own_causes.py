@@ -30,15 +30,7 @@ def spec_cause(
     state: State = State.STUCK,
 ) -> Cause:
     """Return the cause that a field of an object shows since the object exists."""
-    return Cause(
-        code=code,
-        state=state,
-        what=what,
-        object=item.reference,
-        field=field,
-        since=item.created_at,
-        remedy=remedy,
-    )
+    return item.cause(code, what, field, item.created_at, remedy=remedy, state=state)
 
 
 def condition_cause(
@@ -48,13 +40,11 @@ def condition_cause(
 
     Without a sentence, the cause has the condition's message.
     """
-    return Cause(
-        code=code,
-        state=State.STUCK,
-        what=what or message_of(condition),
-        object=item.reference,
-        field=f"status.conditions[{text_at(condition, 'type')}]",
-        since=text_at(condition, "lastTransitionTime"),
+    return item.cause(
+        code,
+        what or message_of(condition),
+        f"status.conditions[{text_at(condition, 'type')}]",
+        text_at(condition, "lastTransitionTime"),
         remedy=remedy,
     )
 
@@ -69,27 +59,24 @@ def scaled_to_zero(item: Item) -> Cause:
     writers = writers_of(item, "spec", "replicas")
     by = f", set by {writers[0].manager}" if writers else ""
     name = f"{item.resource.kind.lower()}/{item.name}"
-    return Cause(
-        code="ScaledToZero",
-        state=State.HEALTHY,
-        what=f"it wants no pods: replicas is 0{by}",
-        object=item.reference,
-        field="spec.replicas",
-        since=writers[0].at if writers else item.created_at,
+    return item.cause(
+        "ScaledToZero",
+        f"it wants no pods: replicas is 0{by}",
+        "spec.replicas",
+        writers[0].at if writers else item.created_at,
         remedy=f"to have pods, scale it: kubectl scale -n {item.namespace} {name} "
         "--replicas=N",
+        state=State.HEALTHY,
     )
 
 
 def left_for_deletion(item: Item, old: int) -> Cause:
     """Return the cause for old pods that the strategy OnDelete leaves alone."""
-    return Cause(
-        code="OnDelete",
-        state=State.STUCK,
-        what=f"{counted(old)} of the old template: the strategy OnDelete waits until "
+    return item.cause(
+        "OnDelete",
+        f"{counted(old)} of the old template: the strategy OnDelete waits until "
         "somebody deletes them",
-        object=item.reference,
-        field="spec.updateStrategy.type",
+        "spec.updateStrategy.type",
         remedy=f"delete them: kubectl delete pod -n {item.namespace} NAME",
     )
 
@@ -107,13 +94,11 @@ def suspended(item: Item, effect: str) -> Cause:
     by = f" by {writers[0].manager}" if writers else ""
     condition = item.condition("Suspended") or {}
     written = writers[0].at if writers and kind == "CronJob" else ""
-    return Cause(
-        code="Suspended",
-        state=State.STUCK,
-        what=f"the {_NAMES[kind]} was suspended{by}, {effect}",
-        object=item.reference,
-        field="spec.suspend",
-        since=text_at(condition, "lastTransitionTime") or written or item.created_at,
+    return item.cause(
+        "Suspended",
+        f"the {_NAMES[kind]} was suspended{by}, {effect}",
+        "spec.suspend",
+        text_at(condition, "lastTransitionTime") or written or item.created_at,
         remedy=f"resume it: kubectl patch -n {item.namespace} {kind.lower()}/"
         f"""{item.name} -p '{{"spec": {{"suspend": false}}}}'""",
     )
@@ -161,14 +146,13 @@ def explain_finalizers(
         return None
     name = held[0]
     is_new = view.age(item.deleted_at) < _REMOVING
-    return Cause(
-        code="HeldByFinalizer",
-        state=State.PROGRESSING if is_new else State.STUCK,
-        what=_described(name, len(held) - 1, added_by(item, name)),
-        object=item.reference,
-        field=field,
-        since=item.deleted_at,
+    return item.cause(
+        "HeldByFinalizer",
+        _described(name, len(held) - 1, added_by(item, name)),
+        field,
+        item.deleted_at,
         remedy="" if is_new else _remedy(item, name),
+        state=State.PROGRESSING if is_new else State.STUCK,
     )
 
 
@@ -234,21 +218,18 @@ async def explain_inaction(view: View, item: Item) -> Cause | None:
         return None
     since = last_change(item) or item.created_at
     if view.age(since) < _PATIENCE:
-        return Cause(
-            code="NotObserved",
+        return item.cause(
+            "NotObserved",
+            "the controller has not seen the newest spec yet",
+            "status.observedGeneration",
+            since,
             state=State.PROGRESSING,
-            what="the controller has not seen the newest spec yet",
-            object=item.reference,
-            field="status.observedGeneration",
-            since=since,
         )
-    return Cause(
-        code="ControllerAbsent",
-        state=State.STUCK,
-        what=f"no controller has seen the newest spec: {await _leader(view)}",
-        object=item.reference,
-        field="status.observedGeneration",
-        since=since,
+    return item.cause(
+        "ControllerAbsent",
+        f"no controller has seen the newest spec: {await _leader(view)}",
+        "status.observedGeneration",
+        since,
         remedy="see that kube-controller-manager runs, and runs this controller",
     )
 
@@ -263,13 +244,11 @@ async def explain_no_leader(view: View) -> Cause | None:
     found = await view.list(LEASES, namespace, fields=fields, is_hint=True)
     for lease in found:
         if lease.name == name and (why := _without_leader(view, lease)):
-            return Cause(
-                code="ControllerAbsent",
-                state=State.STUCK,
-                what=f"no controller acts: {why}",
-                object=lease.reference,
-                field="spec.renewTime",
-                since=text_at(lease.spec, "renewTime"),
+            return lease.cause(
+                "ControllerAbsent",
+                f"no controller acts: {why}",
+                "spec.renewTime",
+                text_at(lease.spec, "renewTime"),
                 remedy="see that kube-controller-manager runs",
             )
     return None

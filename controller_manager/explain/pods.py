@@ -49,14 +49,12 @@ async def explain_unscheduled(view: View, pod: Item) -> Cause:
     """Return the cause for which a pod has no node."""
     gates = [text_at(each, "name") for each in objects_at(pod.spec, "schedulingGates")]
     if gates:
-        return Cause(
-            code="SchedulingGated",
-            state=State.STUCK,
-            what=f"the scheduling gate {', '.join(gates)} keeps the scheduler from "
+        return pod.cause(
+            "SchedulingGated",
+            f"the scheduling gate {', '.join(gates)} keeps the scheduler from "
             "looking at the pod",
-            object=pod.reference,
-            field="spec.schedulingGates",
-            since=pod.created_at,
+            "spec.schedulingGates",
+            pod.created_at,
             remedy="find the controller that removes the gate, and see that it runs",
         )
     condition = pod.condition("PodScheduled") or {}
@@ -71,14 +69,13 @@ async def explain_unscheduled(view: View, pod: Item) -> Cause:
     nominated = text_at(pod.status, "nominatedNodeName")
     if nominated:
         what += f"; pods with a lower priority leave the node {nominated} for it"
-    cause = Cause(
-        code="Unschedulable",
-        state=State.PROGRESSING if nominated else State.STUCK,
-        what=what,
-        object=pod.reference,
-        field="status.conditions[PodScheduled]",
-        since=text_at(condition, "lastTransitionTime"),
+    cause = pod.cause(
+        "Unschedulable",
+        what,
+        "status.conditions[PodScheduled]",
+        text_at(condition, "lastTransitionTime"),
         remedy="" if claims or nominated else remedy_for(message),
+        state=State.PROGRESSING if nominated else State.STUCK,
     )
     return symptom(cause, claims)
 
@@ -86,14 +83,13 @@ async def explain_unscheduled(view: View, pod: Item) -> Cause:
 def _not_looked_at(view: View, pod: Item) -> Cause:
     name = text_at(pod.spec, "schedulerName") or "default-scheduler"
     is_new = view.age(pod.created_at) < _PATIENCE
-    return Cause(
-        code="NotScheduled",
-        state=State.PROGRESSING if is_new else State.STUCK,
-        what=f"the scheduler {name} has not looked at the pod",
-        object=pod.reference,
-        field="spec.schedulerName",
-        since=pod.created_at,
+    return pod.cause(
+        "NotScheduled",
+        f"the scheduler {name} has not looked at the pod",
+        "spec.schedulerName",
+        pod.created_at,
         remedy="" if is_new else f"see that the scheduler {name} runs",
+        state=State.PROGRESSING if is_new else State.STUCK,
     )
 
 
@@ -176,15 +172,14 @@ async def explain_pod(
     end = available_at(typed, min_ready_seconds)
     if min_ready_seconds and end is not None and end > view.now:
         return (
-            Cause(
-                code="MinReadySeconds",
-                state=State.PROGRESSING,
-                what=f"the pod must be ready for {min_ready_seconds} s: "
+            pod.cause(
+                "MinReadySeconds",
+                f"the pod must be ready for {min_ready_seconds} s: "
                 "minReadySeconds still runs",
-                object=pod.reference,
-                field="spec.minReadySeconds of its owner",
-                since=text_at(pod.condition("Ready") or {}, "lastTransitionTime"),
+                "spec.minReadySeconds of its owner",
+                text_at(pod.condition("Ready") or {}, "lastTransitionTime"),
                 remedy=f"wait until {format_time(end)}",
+                state=State.PROGRESSING,
             ),
         )
     return _not_resized(pod)
@@ -199,17 +194,16 @@ def _not_resized(pod: Item) -> tuple[Cause, ...]:
         message = text_at(each, "message").rstrip(".")
         is_stuck = reason in ("Error", "Infeasible")
         return (
-            Cause(
-                code="ResizePending",
-                state=State.STUCK if is_stuck else State.PROGRESSING,
-                what=f"the node has not resized the pod ({reason or name})"
+            pod.cause(
+                "ResizePending",
+                f"the node has not resized the pod ({reason or name})"
                 + (f": {message}" if message else ""),
-                object=pod.reference,
-                field=f"status.conditions[{name}]",
-                since=text_at(each, "lastTransitionTime"),
+                f"status.conditions[{name}]",
+                text_at(each, "lastTransitionTime"),
                 remedy="ask for resources that the node has, or create the pod again"
                 if is_stuck
                 else "",
+                state=State.STUCK if is_stuck else State.PROGRESSING,
             ),
         )
     return ()
@@ -228,16 +222,15 @@ async def explain_ending(view: View, pod: Item) -> Cause:
         return lost
     is_overdue = view.age(pod.deleted_at) > _OVERDUE
     node = text_at(pod.spec, "nodeName")
-    return Cause(
-        code="KubeletDoesNotEnd" if is_overdue else "Terminating",
-        state=State.STUCK if is_overdue else State.PROGRESSING,
-        what=f"the kubelet of {node} has not ended the pod after its grace period"
+    return pod.cause(
+        "KubeletDoesNotEnd" if is_overdue else "Terminating",
+        f"the kubelet of {node} has not ended the pod after its grace period"
         if is_overdue
         else f"the pod ends within its grace period of {grace} s",
-        object=pod.reference,
-        field="metadata.deletionTimestamp",
-        since=pod.deleted_at,
+        "metadata.deletionTimestamp",
+        pod.deleted_at,
         remedy=f"look at the kubelet and the runtime of {node}" if is_overdue else "",
+        state=State.STUCK if is_overdue else State.PROGRESSING,
     )
 
 
@@ -263,13 +256,11 @@ def explain_failed(pod: Item) -> Cause:
                     text = f"the container {name} ended with exit code {code}{known}"
                     field = f"status.{kind}[{name}].state.terminated"
                 since = text_at(end, "finishedAt") or since
-    return Cause(
-        code="PodFailed",
-        state=State.STUCK,
-        what=f"the pod failed: {text or 'no container says why'}",
-        object=pod.reference,
-        field=field,
-        since=since,
+    return pod.cause(
+        "PodFailed",
+        f"the pod failed: {text or 'no container says why'}",
+        field,
+        since,
         remedy=f"read its log: kubectl logs -n {pod.namespace} {pod.name} "
         "--all-containers",
     )
@@ -282,14 +273,13 @@ async def _lost_node(view: View, pod: Item) -> Cause | None:
     if node is None:
         if not name or not await view.is_missing(NODES, "", name):
             return None
-        return Cause(
-            code="NodeGone",
-            state=State.PROGRESSING,
-            what=f"the node {name} of the pod is gone",
-            object=pod.reference,
-            field="spec.nodeName",
-            since=pod.deleted_at or pod.created_at,
+        return pod.cause(
+            "NodeGone",
+            f"the node {name} of the pod is gone",
+            "spec.nodeName",
+            pod.deleted_at or pod.created_at,
             remedy="wait for the pod garbage collector, or delete the pod with --force",
+            state=State.PROGRESSING,
         )
     return explain_silence(node)
 
@@ -300,13 +290,11 @@ def explain_silence(node: Item) -> Cause | None:
     if ready.get("status") == "True":
         return None
     message = text_at(ready, "message").rstrip(".") or "it has not reported"
-    return Cause(
-        code="NodeNotReady",
-        state=State.STUCK,
-        what=f"the node {node.name} is not ready: {message}",
-        object=node.reference,
-        field="status.conditions[Ready]",
-        since=text_at(ready, "lastTransitionTime") or node.created_at,
+    return node.cause(
+        "NodeNotReady",
+        f"the node {node.name} is not ready: {message}",
+        "status.conditions[Ready]",
+        text_at(ready, "lastTransitionTime") or node.created_at,
         remedy=f"start the kubelet of {node.name}, or delete the node if it does not "
         "return",
     )
@@ -319,22 +307,19 @@ def _not_ready(pod: Item) -> Cause:
         condition = pod.condition(name) or {}
         if condition.get("status") != "True":
             message = text_at(condition, "message").rstrip(".")
-            return Cause(
-                code="ReadinessGate",
-                state=State.STUCK,
-                what=f"the readiness gate {name} is not true"
+            return pod.cause(
+                "ReadinessGate",
+                f"the readiness gate {name} is not true"
                 + (f": {message}" if message else ""),
-                object=pod.reference,
-                field=f"status.conditions[{name}]",
-                since=text_at(condition, "lastTransitionTime") or pod.created_at,
+                f"status.conditions[{name}]",
+                text_at(condition, "lastTransitionTime") or pod.created_at,
                 remedy=f"see that the controller that sets the condition {name} runs",
             )
     ready = pod.condition("Ready") or {}
-    return Cause(
-        code="NotReady",
+    return pod.cause(
+        "NotReady",
+        "the kubelet has not reported the pod as ready yet",
+        "status.conditions[Ready]",
+        text_at(ready, "lastTransitionTime") or pod.created_at,
         state=State.PROGRESSING,
-        what="the kubelet has not reported the pod as ready yet",
-        object=pod.reference,
-        field="status.conditions[Ready]",
-        since=text_at(ready, "lastTransitionTime") or pod.created_at,
     )

@@ -173,14 +173,11 @@ def _refuses(item: Item, field: str, refused: Sequence[tuple[str, str]]) -> Caus
     names = [name for name, _ in refused]
     shown = ", ".join(names[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return Cause(
-        code="QuotaFull",
-        state=State.STUCK,
-        what=f"{_usage(item, field)}, so the API server refuses objects of "
-        f"{shown}{more}",
-        object=item.reference,
-        field=field,
-        since=min((since for _, since in refused if since), default=""),
+    return item.cause(
+        "QuotaFull",
+        f"{_usage(item, field)}, so the API server refuses objects of {shown}{more}",
+        field,
+        min((since for _, since in refused if since), default=""),
         remedy="raise the quota, or delete objects that count against it",
     )
 
@@ -188,13 +185,12 @@ def _refuses(item: Item, field: str, refused: Sequence[tuple[str, str]]) -> Caus
 def _used_up(item: Item, name: str) -> Cause:
     """Return the remark about a resource that is used up."""
     field = f"status.used[{name}]"
-    return Cause(
-        code="QuotaFull",
-        state=State.HEALTHY,
-        what=f"{_usage(item, field)}, and no owner is known whose objects are refused",
-        object=item.reference,
-        field=field,
+    return item.cause(
+        "QuotaFull",
+        f"{_usage(item, field)}, and no owner is known whose objects are refused",
+        field,
         remedy="to have more objects, raise the quota",
+        state=State.HEALTHY,
     )
 
 

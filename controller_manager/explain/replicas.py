@@ -14,11 +14,7 @@ from controller_manager.api.json_objects import JSON, Decoder, object_at
 from controller_manager.api.pods import is_active, is_available
 from controller_manager.api.selectors import LabelSelector
 from controller_manager.control.scheduling import required_nodes
-from controller_manager.controllers.nodes.tainteviction.evictions import (
-    no_execute,
-    tolerated_seconds,
-    used_tolerations,
-)
+from controller_manager.controllers.nodes.tainteviction import evictions
 
 from .cause import Cause, Item, State, merged, number_at, text_at
 from .creation import explain_missing
@@ -64,14 +60,12 @@ async def explain_evictions(view: View, owner: Item) -> tuple[Cause, ...]:
 
 def _without_node(owner: Item, name: str) -> Cause:
     """Return the cause for a template that names a node that does not exist."""
-    return Cause(
-        code="NodeGone",
-        state=State.STUCK,
-        what=f"the node {name}, which the template names, does not exist: the pod "
+    return owner.cause(
+        "NodeGone",
+        f"the node {name}, which the template names, does not exist: the pod "
         "garbage collector deletes each pod",
-        object=owner.reference,
-        field="spec.template.spec.nodeName",
-        since=owner.created_at,
+        "spec.template.spec.nodeName",
+        owner.created_at,
         remedy="name another node, or leave the choice to the scheduler",
     )
 
@@ -92,15 +86,13 @@ def evicted_from(
     names = ", ".join(each.name for each in nodes[:_SHOWN])
     more = f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else ""
     return (
-        Cause(
-            code="TaintEvicts",
-            state=State.STUCK,
-            what=f"the pods may run only on {names}{more}, whose taint {taint.key}"
+        nodes[0].cause(
+            "TaintEvicts",
+            f"the pods may run only on {names}{more}, whose taint {taint.key}"
             f"{value}:{taint.effect} evicts each of them"
             + (f" after {seconds} s" if seconds else ""),
-            object=nodes[0].reference,
-            field="spec.taints",
-            since=taint.time_added or "",
+            "spec.taints",
+            taint.time_added or "",
             remedy="tolerate the taint without an end in the pod template, remove it "
             "from the node, or let the pods run on other nodes",
         ),
@@ -122,14 +114,16 @@ def _end(
 ) -> tuple[Taint, int] | None:
     """Return a taint that evicts a pod, and after how many seconds; `None` for none."""
     taints = [
-        each for each in no_execute(node.spec.taints) if each.key not in _OF_HEALTH
+        each
+        for each in evictions.no_execute(node.spec.taints)
+        if each.key not in _OF_HEALTH
     ]
     ends: list[tuple[int, Taint]] = []
     for each in taints:
-        used = used_tolerations((each,), tolerations, compares_numbers=False)
+        used = evictions.used_tolerations((each,), tolerations, compares_numbers=False)
         if used is None and not is_bound:
             return None
-        seconds = 0 if used is None else tolerated_seconds(used)
+        seconds = 0 if used is None else evictions.tolerated_seconds(used)
         if seconds is not None:
             ends.append((seconds, each))
     if not ends:
@@ -233,12 +227,11 @@ def _failing(view: View, pods: Sequence[Item]) -> tuple[Cause, ...]:
 
 
 def _surplus(owner: Item, count: int) -> Cause:
-    return Cause(
-        code="PodsSurplus",
+    return owner.cause(
+        "PodsSurplus",
+        f"{count} pods too many exist: the controller deletes them",
+        _FIELD,
         state=State.PROGRESSING,
-        what=f"{count} pods too many exist: the controller deletes them",
-        object=owner.reference,
-        field=_FIELD,
     )
 
 

@@ -54,12 +54,10 @@ async def _autoscaled(view: View, item: Item) -> Sequence[Cause]:
     names = ", ".join(each.name for each in scalers)
     if len(scalers) > 1:
         return (
-            Cause(
-                code="TwoAutoscalers",
-                state=State.STUCK,
-                what=f"several autoscalers set its replicas: {names}",
-                object=item.reference,
-                field="spec.replicas",
+            item.cause(
+                "TwoAutoscalers",
+                f"several autoscalers set its replicas: {names}",
+                "spec.replicas",
                 remedy="keep one of them",
             ),
         )
@@ -73,20 +71,19 @@ async def _autoscaled(view: View, item: Item) -> Sequence[Cause]:
     is_new = view.age(user.at) < _SOON
     fights = bool(wanted) and wanted != present and is_new
     return (
-        Cause(
-            code="ReplicasFought" if fights else "ReplicasSetTwice",
-            state=State.STUCK if fights else State.HEALTHY,
-            what=f"the field manager {user.manager} and the autoscaler {names} both "
+        item.cause(
+            "ReplicasFought" if fights else "ReplicasSetTwice",
+            f"the field manager {user.manager} and the autoscaler {names} both "
             "set the replicas: "
             + (
                 f"now {present}, the autoscaler wants {wanted}"
                 if fights
                 else f"each {user.operation.lower()} by {user.manager} undoes a scaling"
             ),
-            object=item.reference,
-            field="spec.replicas",
-            since=user.at,
+            "spec.replicas",
+            user.at,
             remedy=f"leave replicas out of the manifests that {user.manager} uses",
+            state=State.STUCK if fights else State.HEALTHY,
         ),
     )
 
@@ -127,14 +124,12 @@ def _alternating(view: View, item: Item) -> Sequence[Cause]:
         return ()
     last = max(recent, key=lambda each: each.at)
     return (
-        Cause(
-            code="ManagersFight",
-            state=State.STUCK,
-            what=f"the field managers {' and '.join(names)} change the spec in turn: "
+        item.cause(
+            "ManagersFight",
+            f"the field managers {' and '.join(names)} change the spec in turn: "
             f"{changes} changes in {_minutes(minutes)}",
-            object=item.reference,
-            field="metadata.managedFields",
-            since=last.at,
+            "metadata.managedFields",
+            last.at,
             remedy="let only one of them manage each field",
         ),
     )
@@ -174,14 +169,13 @@ async def _overlap(view: View, item: Item) -> Sequence[Cause]:
     if orphans:
         what += f"; both adopt pods without an owner, such as {orphans[0].name}"
     return (
-        Cause(
-            code="SelectorOverlap",
-            state=State.STUCK if orphans else State.HEALTHY,
-            what=what,
-            object=item.reference,
-            field="spec.selector",
-            since=max(text_at(each.metadata, "creationTimestamp") for each in rivals),
+        item.cause(
+            "SelectorOverlap",
+            what,
+            "spec.selector",
+            max(text_at(each.metadata, "creationTimestamp") for each in rivals),
             remedy="give each of them a label of its own, in selector and template",
+            state=State.STUCK if orphans else State.HEALTHY,
         ),
     )
 

@@ -32,16 +32,11 @@ from controller_manager.controllers.apps.deployment.status import (
     is_complete,
 )
 
+from . import replicas
 from .cause import Cause, Item, State, symptom, worst_of, writers_of
 from .creation import names_quota, refused
 from .mutated import explain_mutated_sets
 from .own_causes import explain_inaction, scaled_to_zero, spec_cause
-from .replicas import (
-    explain_ending_pods,
-    explain_evictions,
-    explain_replica_set,
-    stuck_endings,
-)
 from .view import Event, View, has_all, owned, pods_of
 
 
@@ -71,13 +66,8 @@ def not_available(read: Read) -> Cause:
             )
             what += f" (at most {surge} more and {missing} fewer than {wanted} pods)"
             field = "spec.strategy.rollingUpdate"
-    return Cause(
-        code="RolloutWaits",
-        state=State.PROGRESSING,
-        what=what,
-        object=read.item.reference,
-        field=field,
-        since=progress_since(read),
+    return read.item.cause(
+        "RolloutWaits", what, field, progress_since(read), state=State.PROGRESSING
     )
 
 
@@ -98,13 +88,11 @@ async def explain_pause(view: View, read: Read) -> Cause:
     by = f" by {writers[0].manager}" if writers else ""
     template = "the new template has no pods yet" if _is_outdated(read) else ""
     missing = "pods of the current template are not available"
-    cause = Cause(
-        code="Paused",
-        state=State.STUCK,
-        what=f"the rollout was paused{by}: {template or missing}",
-        object=read.item.reference,
-        field="spec.paused",
-        since=writers[0].at if writers else read.item.created_at,
+    cause = read.item.cause(
+        "Paused",
+        f"the rollout was paused{by}: {template or missing}",
+        "spec.paused",
+        writers[0].at if writers else read.item.created_at,
         remedy=f"resume it: kubectl rollout resume {_name(read.item)}",
     )
     if template or read.rollout.new is None:
@@ -124,7 +112,7 @@ async def old_trouble(view: View, read: Read) -> tuple[Cause, ...]:
         return ()
     found: list[Cause] = []
     for each in scaling.active(read.rollout.old):
-        found += await explain_replica_set(view, read.items[each.metadata.uid])
+        found += await replicas.explain_replica_set(view, read.items[each.metadata.uid])
     return tuple(found)
 
 
@@ -169,7 +157,7 @@ async def explain_deployment(view: View, item: Item) -> tuple[Cause, ...]:
     if deployment.spec.paused and not _is_done(read):
         return (await explain_pause(view, read), *await old_trouble(view, read))
     if is_complete(deployment, deployment.status):
-        if evicted := await explain_evictions(view, item):
+        if evicted := await replicas.explain_evictions(view, item):
             return evicted
         ending = await _stuck_endings(view, read)
         if desired_replicas(deployment) == 0:
@@ -187,7 +175,7 @@ async def _stuck_endings(view: View, read: Read) -> tuple[Cause, ...]:
         for each in await view.list(PODS, read.item.namespace, labels=labels)
         if each.deleted_at and (each.controller or {}).get("uid") in read.items
     ]
-    return await stuck_endings(view, pods)
+    return await replicas.stuck_endings(view, pods)
 
 
 def _without_sets(view: View, read: Read) -> tuple[Cause, ...]:
@@ -195,14 +183,13 @@ def _without_sets(view: View, read: Read) -> tuple[Cause, ...]:
     status, wanted = read.deployment.status, desired_replicas(read.deployment)
     if is_complete(read.deployment, status):
         return ()
-    cause = Cause(
-        code="RolloutWaits",
-        state=State.PROGRESSING,
-        what=f"{status.available_replicas} of {wanted} pods are available, and "
+    cause = read.item.cause(
+        "RolloutWaits",
+        f"{status.available_replicas} of {wanted} pods are available, and "
         f"{status.updated_replicas} have the current template",
-        object=read.item.reference,
-        field="status.availableReplicas",
-        since=progress_since(read),
+        "status.availableReplicas",
+        progress_since(read),
+        state=State.PROGRESSING,
     )
     return (_with_deadline(view, read, cause),)
 
@@ -248,15 +235,7 @@ async def _no_new_replica_set(view: View, read: Read) -> Cause:
         if names_quota(message):
             refusal = Event(condition.reason, message, since, field)
             return await refused(view, read.item, refusal, 1)
-        return Cause(
-            code=code,
-            state=State.STUCK,
-            what=message,
-            object=read.item.reference,
-            field=field,
-            since=since,
-            remedy=remedy,
-        )
+        return read.item.cause(code, message, field, since, remedy=remedy)
     mutated = await explain_mutated_sets(view, read.item, list(read.items.values()))
     if mutated is not None:
         return mutated
@@ -264,13 +243,12 @@ async def _no_new_replica_set(view: View, read: Read) -> Cause:
         old = await _old_pods(view, read)
         if old:
             return symptom(not_available(read), old)
-    return Cause(
-        code="NoReplicaSet",
+    return read.item.cause(
+        "NoReplicaSet",
+        "the controller creates the replica set of the current template",
+        "spec.template",
+        read.item.created_at,
         state=State.PROGRESSING,
-        what="the controller creates the replica set of the current template",
-        object=read.item.reference,
-        field="spec.template",
-        since=read.item.created_at,
     )
 
 
@@ -280,7 +258,7 @@ async def _old_pods(view: View, read: Read) -> tuple[Cause, ...]:
     for each in read.rollout.old:
         item = read.items[each.metadata.uid]
         found += await pods_of(view, item, each.spec.selector)
-    ending = await explain_ending_pods(view, found)
+    ending = await replicas.explain_ending_pods(view, found)
     if scaling.is_rolling_update(read.deployment):
         # They matter only if the new ones wait for their place.
         return ending if _waits_for_place(read) else ()
@@ -312,12 +290,11 @@ def _next_step(read: Read) -> tuple[Cause, ...]:
     before, after = desired_replicas(first.replica_set), first.replicas
     item = read.items[first.replica_set.metadata.uid]
     return (
-        Cause(
-            code="NextStep",
+        item.cause(
+            "NextStep",
+            f"the controller scales the replica set from {before} to {after} next",
+            "spec.replicas",
             state=State.PROGRESSING,
-            what=f"the controller scales the replica set from {before} to {after} next",
-            object=item.reference,
-            field="spec.replicas",
         ),
     )
 
@@ -331,13 +308,11 @@ def _with_deadline(view: View, read: Read, waiting: Cause) -> Cause:
     if not has_timed_out(deployment, current, view.now):
         return waiting
     seconds = deployment.spec.progress_deadline_seconds
-    passed = Cause(
-        code="DeadlinePassed",
-        state=State.STUCK,
-        what=f"the rollout has made no progress for {seconds} s, its deadline",
-        object=read.item.reference,
-        field=f"status.conditions[{PROGRESSING}]",
-        since=current.last_update_time or "",
+    passed = read.item.cause(
+        "DeadlinePassed",
+        f"the rollout has made no progress for {seconds} s, its deadline",
+        f"status.conditions[{PROGRESSING}]",
+        current.last_update_time or "",
     )
     return symptom(passed, [waiting])
 
@@ -347,7 +322,7 @@ async def pods_of_new(view: View, read: Read) -> tuple[Cause, ...]:
     new = read.rollout.new
     assert new is not None  # noqa: S101 - the callers have looked
     item = read.items[new.metadata.uid]
-    causes = await explain_replica_set(view, item)
+    causes = await replicas.explain_replica_set(view, item)
     old = scaling.active(read.rollout.old)
     surge = scaling.max_surge(read.deployment)
     if old and surge and any(_is_full_quota(each) for each in causes):
@@ -363,13 +338,12 @@ def _surge_blocked(item: Item, cause: Cause, surge: int) -> Cause:
     """Return a cause with the remark that the old pods use the quota."""
     if not _is_full_quota(cause):
         return cause
-    blocked = Cause(
-        code="SurgeBlocked",
-        state=cause.state,
-        what=f"the old pods use the quota that the new ones need (maxSurge {surge})",
-        object=item.reference,
-        field="spec.replicas",
+    blocked = item.cause(
+        "SurgeBlocked",
+        f"the old pods use the quota that the new ones need (maxSurge {surge})",
+        "spec.replicas",
         remedy="raise the quota, or let the rollout delete first: maxSurge 0 and "
         "maxUnavailable 1",
+        state=cause.state,
     )
     return symptom(blocked, [cause])

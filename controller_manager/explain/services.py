@@ -82,14 +82,13 @@ def _no_load_balancer(view: View, item: Item, service: Service) -> tuple[Cause, 
     who = f"the controller of the class {name}" if name else "the cloud's controller"
     is_new = view.age(item.created_at) < _PATIENCE
     return (
-        Cause(
-            code="NoLoadBalancer",
-            state=State.PROGRESSING if is_new else State.STUCK,
-            what=f"the service has no load balancer: {who} has set no address",
-            object=item.reference,
-            field="status.loadBalancer.ingress",
-            since=item.created_at,
+        item.cause(
+            "NoLoadBalancer",
+            f"the service has no load balancer: {who} has set no address",
+            "status.loadBalancer.ingress",
+            item.created_at,
             remedy="" if is_new else f"see that {who} runs, or use another type",
+            state=State.PROGRESSING if is_new else State.STUCK,
         ),
     )
 
@@ -174,14 +173,12 @@ def _template_labels(workload: Item) -> Mapping[str, str]:
 
 
 def _ended(item: Item, count: int) -> Cause:
-    return Cause(
-        code="PodsNotReady",
-        state=State.STUCK,
-        what=f"all pods that it selects, {count}, have ended"
+    return item.cause(
+        "PodsNotReady",
+        f"all pods that it selects, {count}, have ended"
         if count > 1
         else "the pod that it selects has ended",
-        object=item.reference,
-        field="spec.selector",
+        "spec.selector",
         remedy="start pods that run on, or correct the selector of the service",
     )
 
@@ -225,14 +222,13 @@ async def _not_ready(
 ) -> tuple[Cause, ...]:
     """Return the cause for a service whose pods are not ready."""
     count = len(selected)
-    cause = Cause(
-        code="PodsNotReady",
-        state=State.PROGRESSING,
-        what=f"none of the {count} pods that it selects is ready"
+    cause = item.cause(
+        "PodsNotReady",
+        f"none of the {count} pods that it selects is ready"
         if count > 1
         else "the pod that it selects is not ready",
-        object=item.reference,
-        field="spec.selector",
+        "spec.selector",
+        state=State.PROGRESSING,
     )
     return (symptom(cause, await explain_pods(view, selected, 0)),)
 
@@ -255,13 +251,12 @@ async def _unpublished(
     since = max(min(times), item.created_at)
     is_new = not since or view.age(since) < _PATIENCE
     return (
-        Cause(
-            code="NotPublished",
-            state=State.PROGRESSING if is_new else State.STUCK,
-            what=f"no endpoint slice has its {counted(len(ready), 'ready pod')} yet",
-            object=item.reference,
-            field="spec.selector",
-            since=since,
+        item.cause(
+            "NotPublished",
+            f"no endpoint slice has its {counted(len(ready), 'ready pod')} yet",
+            "spec.selector",
+            since,
             remedy="" if is_new else "see that the endpoint slice controller runs",
+            state=State.PROGRESSING if is_new else State.STUCK,
         ),
     )

@@ -9,12 +9,7 @@ from controller_manager.api.apps.v1 import StatefulSet, desired_replicas
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import AnyResource, KubeObject, is_controlled_by
-from controller_manager.controllers.apps.statefulset.identity import (
-    claim_names,
-    ordinal_of,
-    ordinals,
-    pod_name,
-)
+from controller_manager.controllers.apps.statefulset import identity
 from controller_manager.controllers.apps.statefulset.ordering import plan_sync
 from controller_manager.controllers.apps.statefulset.replicas import (
     Replicas,
@@ -23,15 +18,10 @@ from controller_manager.controllers.apps.statefulset.replicas import (
 )
 from controller_manager.runtime.outcome import Reason
 
+from . import own_causes
 from .cause import Cause, Item, Reference, State, counted, symptom
 from .creation import explain_refusal
 from .mutated import explain_mutated_revisions
-from .own_causes import (
-    explain_finalizers,
-    explain_inaction,
-    left_for_deletion,
-    scaled_to_zero,
-)
 from .pods import explain_pod
 from .replicas import explain_evictions, explain_pods
 from .view import View, has_all_pods, pods_of
@@ -48,7 +38,7 @@ async def explain_stateful_set(view: View, item: Item) -> tuple[Cause, ...]:
 
     The plan of the controller says for which pod the set waits.
     """
-    if inaction := await explain_inaction(view, item):
+    if inaction := await own_causes.explain_inaction(view, item):
         return (inaction,)
     if evicted := await explain_evictions(view, item):
         return evicted
@@ -71,7 +61,7 @@ async def explain_stateful_set(view: View, item: Item) -> tuple[Cause, ...]:
     if unavailable:
         return (symptom(_not_available(item, typed), unavailable),)
     if desired_replicas(typed) == 0:
-        return (scaled_to_zero(item),)
+        return (own_causes.scaled_to_zero(item),)
     return _update(item, typed)
 
 
@@ -83,18 +73,18 @@ async def _replicas(
     `None` if a claim cannot be read: it may exist all the same.
     """
     pods = [each.typed(Pod) for each in items.values()]
-    named = [each for each in pods if ordinal_of(typed, each) is not None]
+    named = [each for each in pods if identity.ordinal_of(typed, each) is not None]
     foreign: dict[str, Pod] = {}
     claims: dict[str, KubeObject] = {}
-    wanted = ordinals(typed)[:_MOST_ORDINALS]
+    wanted = identity.ordinals(typed)[:_MOST_ORDINALS]
     has_claims = bool(typed.spec.volume_claim_templates)
     for ordinal in wanted:
-        name = pod_name(typed, ordinal)
+        name = identity.pod_name(typed, ordinal)
         if name not in items:
             other = await view.find(PODS, typed.metadata.namespace, name)
             if other and not is_controlled_by(other.typed(Pod), typed):
                 foreign[name] = other.typed(Pod)
-        for claim in claim_names(typed, ordinal) if has_claims else ():
+        for claim in identity.claim_names(typed, ordinal) if has_claims else ():
             found = await view.find(CLAIMS, typed.metadata.namespace, claim)
             if found is not None:
                 claims[claim] = found.typed(PersistentVolumeClaim)
@@ -131,14 +121,13 @@ async def _wait(
     """Return the cause for which the controller goes no further."""
     about = reason.object
     reference = Reference(about.api_version, about.kind, about.namespace, about.name)
-    cause = Cause(
-        code="WaitsForOrdinal" if about.kind == "Pod" else "WaitsForClaim",
-        state=State.PROGRESSING,
-        what=f"{_missing(typed)}the set waits for {about.kind} {about.name}: it waits "
+    cause = item.cause(
+        "WaitsForOrdinal" if about.kind == "Pod" else "WaitsForClaim",
+        f"{_missing(typed)}the set waits for {about.kind} {about.name}: it waits "
         f"for {reason.waiting_for}",
-        object=item.reference,
-        field="spec.podManagementPolicy",
-        since=item.created_at,
+        "spec.podManagementPolicy",
+        item.created_at,
+        state=State.PROGRESSING,
     )
     waited = items.get(about.name) if about.kind == "Pod" else None
     if waited is not None:
@@ -146,7 +135,7 @@ async def _wait(
         return symptom(cause, pod)
     found = await view.find(_RESOURCES[about.kind], about.namespace, about.name)
     if found is not None and found.deleted_at:
-        held = explain_finalizers(view, found)
+        held = own_causes.explain_finalizers(view, found)
         return symptom(cause, [held] if held else [])
     return replace(
         cause,
@@ -178,7 +167,10 @@ async def _next_step(
     typed = replicas.stateful_set
     missing = [
         name
-        for name in (pod_name(typed, each) for each in ordinals(typed)[:_MOST_ORDINALS])
+        for name in (
+            identity.pod_name(typed, each)
+            for each in identity.ordinals(typed)[:_MOST_ORDINALS]
+        )
         if name not in items
     ]
     if missing and missing[0] in replicas.foreign:
@@ -194,13 +186,7 @@ async def _next_step(
         if missing
         else ("the controller changes or deletes a pod next")
     )
-    step = Cause(
-        code="NextStep",
-        state=State.PROGRESSING,
-        what=what,
-        object=item.reference,
-        field="spec.replicas",
-    )
+    step = item.cause("NextStep", what, "spec.replicas", state=State.PROGRESSING)
     return (symptom(_not_available(item, typed), [step, *waiting]),)
 
 
@@ -218,14 +204,13 @@ def _name_taken(item: Item, name: str) -> Cause:
 
 
 def _not_available(item: Item, typed: StatefulSet) -> Cause:
-    return Cause(
-        code="RolloutWaits",
-        state=State.PROGRESSING,
-        what=f"{typed.status.available_replicas} of {desired_replicas(typed)} pods are "
+    return item.cause(
+        "RolloutWaits",
+        f"{typed.status.available_replicas} of {desired_replicas(typed)} pods are "
         "available",
-        object=item.reference,
-        field="status.availableReplicas",
-        since=item.created_at,
+        "status.availableReplicas",
+        item.created_at,
+        state=State.PROGRESSING,
     )
 
 
@@ -241,18 +226,17 @@ def _update(item: Item, typed: StatefulSet) -> tuple[Cause, ...]:
     old = desired_replicas(typed) - status.updated_replicas
     strategy = typed.spec.update_strategy
     if old > 0 and strategy.type == _ON_DELETE:
-        return (left_for_deletion(item, old),)
+        return (own_causes.left_for_deletion(item, old),)
     rolling = strategy.rolling_update
     if old > 0 and rolling is not None and rolling.partition:
         return (
-            Cause(
-                code="Partition",
-                state=State.HEALTHY,
-                what=f"{counted(old)} of the old template stay: the partition is "
+            item.cause(
+                "Partition",
+                f"{counted(old)} of the old template stay: the partition is "
                 f"{rolling.partition}",
-                object=item.reference,
-                field="spec.updateStrategy.rollingUpdate.partition",
+                "spec.updateStrategy.rollingUpdate.partition",
                 remedy="to update them as well, lower the partition",
+                state=State.HEALTHY,
             ),
         )
     if old > 0 and status.observed_generation:
