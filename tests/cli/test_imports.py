@@ -20,7 +20,7 @@ _DAEMON: Final = (
 _UNUSED: Final = frozenset(
     (
         "controller_manager.cli.doctor",
-        "controller_manager.control.cel",
+        "controller_manager.cel",
         "controller_manager.doctor",
         "controller_manager.explain",
         "controller_manager.preview",

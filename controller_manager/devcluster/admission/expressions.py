@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.cel.syntax import SyntaxProblem
+from controller_manager.cel.syntax import SyntaxProblem
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.cel.library.authorization import (
     Asked,

@@ -14,7 +14,7 @@ from msgspec import Struct
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import LabelSelector, compile_selector
-from controller_manager.control.cel.syntax import SyntaxProblem
+from controller_manager.cel.syntax import SyntaxProblem
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.cel.values import (
     EvaluationError,

@@ -10,8 +10,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from controller_manager.control.cel import syntax
-from controller_manager.control.cel.types import (
+from controller_manager.cel import syntax
+from controller_manager.cel.types import (
     BOOL,
     BYTES,
     DYN,

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
-from controller_manager.control.cel import syntax
-from controller_manager.control.cel.syntax import Call, Identifier, Node
+from controller_manager.cel import syntax
+from controller_manager.cel.syntax import Call, Identifier, Node
 from controller_manager.devcluster.cel.library.checks import expect
 
 from .library import (

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from controller_manager.control.cel import syntax
-from controller_manager.control.cel.parser import parse
+from controller_manager.cel import syntax
+from controller_manager.cel.parser import parse
 
 from .evaluation import (
     GLOBALS,

@@ -14,7 +14,7 @@ from urllib.parse import SplitResult
 from msgspec import Struct
 
 from controller_manager.api.quantity import Quantity
-from controller_manager.control.cel.syntax import SyntaxProblem, Token
+from controller_manager.cel.syntax import SyntaxProblem, Token
 
 # Values, as expressions compute with them.
 

@@ -17,6 +17,8 @@ from controller_manager.api.meta import (
     PartialMetadata,
     PartialObject,
 )
+from controller_manager.cel.schemas import Schemas
+from controller_manager.cel.types import Object
 from controller_manager.client.rest.errors import Forbidden, error_from_response
 from controller_manager.client.rest.serializer import (
     SLICE,
@@ -27,8 +29,6 @@ from controller_manager.client.rest.serializer import (
     lines_of,
 )
 from controller_manager.client.rest.transport import Response
-from controller_manager.control.cel.schemas import Schemas
-from controller_manager.control.cel.types import Object
 
 
 def test_a_review_of_a_user_with_an_empty_extra_value_is_read() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
+from tests.cel.test_parser import OPERANDS
 from tests.clusters import Cluster
-from tests.control.cel.test_parser import OPERANDS
 from tests.devcluster.admission.webhook_server import EVERYTHING, GROUP, request
 from tests.devcluster.kinds.apiextensions.test_definitions import define
 from tests.devcluster.kinds.apiextensions.test_objects import widgets

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from controller_manager.control.cel.syntax import SyntaxProblem
+from controller_manager.cel.syntax import SyntaxProblem
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.cel.program import Program
 from controller_manager.devcluster.cel.values import EvaluationError, UInt

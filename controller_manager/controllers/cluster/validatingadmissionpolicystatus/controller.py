@@ -15,11 +15,11 @@ from controller_manager.api.admissionregistration.v1 import (
     ValidatingAdmissionPolicy,
 )
 from controller_manager.api.meta import key_of
+from controller_manager.cel.schemas import Schemas
+from controller_manager.cel.types import Type
 from controller_manager.client.discovery.resource_mapper import ResourceMapper
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import ProtocolError, error_from_response
-from controller_manager.control.cel.schemas import Schemas
-from controller_manager.control.cel.types import Type
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError
 from controller_manager.runtime.reconciler import Reconciler

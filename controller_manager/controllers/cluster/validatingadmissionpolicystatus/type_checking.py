@@ -10,11 +10,11 @@ from controller_manager.api.admissionregistration.v1 import (
     ValidatingAdmissionPolicySpec,
     Variable,
 )
+from controller_manager.cel.checker import check
+from controller_manager.cel.parser import parse
+from controller_manager.cel.syntax import Node, SyntaxProblem, text_of
+from controller_manager.cel.types import DYN, Type, object_of
 from controller_manager.client.discovery.resources import ServedResource
-from controller_manager.control.cel.checker import check
-from controller_manager.control.cel.parser import parse
-from controller_manager.control.cel.syntax import Node, SyntaxProblem, text_of
-from controller_manager.control.cel.types import DYN, Type, object_of
 
 _MAX_KINDS: Final = 10
 """The largest number of kinds of one rule that are checked."""

@@ -7,9 +7,9 @@ stored, with these variables.
 from collections.abc import Mapping
 from typing import Final
 
-from controller_manager.control.cel import syntax
-from controller_manager.control.cel.checker import check
-from controller_manager.control.cel.types import (
+from controller_manager.cel import syntax
+from controller_manager.cel.checker import check
+from controller_manager.cel.types import (
     BOOL,
     DYN,
     INT,

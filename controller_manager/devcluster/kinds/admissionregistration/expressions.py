@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.cel.types import Type
+from controller_manager.cel.types import Type
 from controller_manager.devcluster.scheme.names import validate_qualified_name
 from controller_manager.devcluster.scheme.statuses import (
     Cause,

@@ -12,8 +12,8 @@ from controller_manager.api.admissionregistration.v1 import (
     Variable,
 )
 from controller_manager.api.json_objects import JSON
+from controller_manager.cel.types import INT, STRING, object_of
 from controller_manager.client.discovery.resources import ServedResource
-from controller_manager.control.cel.types import INT, STRING, object_of
 from controller_manager.controllers.cluster.validatingadmissionpolicystatus import (
     type_checking,
 )

@@ -11,8 +11,8 @@ from controller_manager.devcluster.kinds.apiextensions.schemas.correlation impor
 )
 from controller_manager.devcluster.kinds.apiextensions.schemas.rules import Rules
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, required
+from tests.cel.test_parser import OPERANDS
 from tests.clusters import Cluster
-from tests.control.cel.test_parser import OPERANDS
 from tests.devcluster.kinds.apiextensions.test_definitions import (
     SCHEMA,
     define,

@@ -6,7 +6,7 @@ Where the schema has no limit, the values are as large as a request can be.
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.cel.types import escaped
+from controller_manager.cel.types import escaped
 from controller_manager.devcluster.cel.estimates import Bounds
 
 from .keywords import INT_OR_STRING, items_of

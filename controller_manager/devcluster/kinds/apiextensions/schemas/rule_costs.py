@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.cel.types import Optional
+from controller_manager.cel.types import Optional
 from controller_manager.devcluster.cel.estimates import estimated_cost
 from controller_manager.devcluster.scheme.statuses import Cause, forbidden_field
 

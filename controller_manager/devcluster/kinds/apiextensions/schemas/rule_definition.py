@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.cel.checker import check
-from controller_manager.control.cel.syntax import SyntaxProblem, text_of
-from controller_manager.control.cel.types import Optional, Scalar, Type
+from controller_manager.cel.checker import check
+from controller_manager.cel.syntax import SyntaxProblem, text_of
+from controller_manager.cel.types import Optional, Scalar, Type
 from controller_manager.devcluster.cel.program import Program
 from controller_manager.devcluster.scheme.statuses import (
     Cause,

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_day
-from controller_manager.control.cel import types
-from controller_manager.control.cel.schemas import SCALARS
+from controller_manager.cel import types
+from controller_manager.cel.schemas import SCALARS
 from controller_manager.devcluster.cel.library.standard import duration_of, timestamp_of
 from controller_manager.devcluster.cel.values import EvaluationError
 

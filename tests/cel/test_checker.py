@@ -2,10 +2,10 @@
 
 import pytest
 
-from controller_manager.control.cel.checker import check
-from controller_manager.control.cel.parser import parse
-from controller_manager.control.cel.syntax import text_of
-from controller_manager.control.cel.types import (
+from controller_manager.cel.checker import check
+from controller_manager.cel.parser import parse
+from controller_manager.cel.syntax import text_of
+from controller_manager.cel.types import (
     BOOL,
     DOUBLE,
     DYN,

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.cel.checker import check
-from controller_manager.control.cel.parser import parse
-from controller_manager.control.cel.schemas import Schemas
-from controller_manager.control.cel.types import (
+from controller_manager.cel.checker import check
+from controller_manager.cel.parser import parse
+from controller_manager.cel.schemas import Schemas
+from controller_manager.cel.types import (
     BOOL,
     BYTES,
     DOUBLE,

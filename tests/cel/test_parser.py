@@ -2,8 +2,8 @@
 
 import pytest
 
-from controller_manager.control.cel.parser import parse
-from controller_manager.control.cel.syntax import (
+from controller_manager.cel.parser import parse
+from controller_manager.cel.syntax import (
     Call,
     Collection,
     Identifier,

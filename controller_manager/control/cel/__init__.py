@@ -1,1 +1,0 @@
-"""A part of CEL, the expression language of admission policies."""
