@@ -96,10 +96,11 @@ class ServerGroup(Runnable):
         await until_done(following, failed, asyncio.Event(), fatal=(ServingError,))
 
     def _authenticator(self) -> Authenticator:
+        transport = self.connections.authentication
         return Authenticator(
             self.config.authentication,
-            self._reviewer(self.connections.authentication),
-            lookup=self._lookup(self.connections.authentication),
+            self._client(transport, ReviewLimiter(self.clock)),
+            lookup=self._client(transport),
             clock=self.clock,
             logger=self.logger.bind(component="serving"),
         )
@@ -108,14 +109,12 @@ class ServerGroup(Runnable):
         logger = self.logger.bind(component="serving")
         authorizer = Authorizer(
             self.config.authorization,
-            self._reviewer(self.connections.authorization),
+            self._client(self.connections.authorization, ReviewLimiter(self.clock)),
             clock=self.clock,
             logger=logger,
         )
         certificates = Certificates(
-            self.config.serving,
-            authenticator.authorities.bundle,
-            logger=logger,
+            self.config.serving, authenticator.authorities.bundle, logger=logger
         )
         self.metrics.certificates.show("serving", certificates.current)
         return Server(
@@ -128,16 +127,12 @@ class ServerGroup(Runnable):
             logger,
         )
 
-    def _reviewer(self, transport: Transport | None) -> Client | None:
+    def _client(
+        self, transport: Transport | None, limiter: ReviewLimiter | None = None
+    ) -> Client | None:
         if transport is None:
             return None
-        limiter = ReviewLimiter(self.clock)
         return Client(transport, self.clock, limiter, self.metrics.client)
-
-    def _lookup(self, transport: Transport | None) -> Client | None:
-        if transport is None:
-            return None
-        return Client(transport, self.clock, metrics=self.metrics.client)
 
     async def stop(self) -> None:
         """Finish the requests that are in progress, then close the port."""

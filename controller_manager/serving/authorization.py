@@ -4,10 +4,12 @@ A group, a path, or a review of the API server authorizes it.
 Upstream: apiserver pkg/server/options/authorization.go (delegating).
 """
 
+import ssl
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 
 from aiohttp import web
 
@@ -31,7 +33,6 @@ from . import reviews
 from .answers import status_answer
 from .authentication import Authenticator, Refused
 from .connection import Connection
-from .tls import verified_chain
 
 
 class ReviewError(Exception):
@@ -177,3 +178,22 @@ class Access:
         """
         decision = await self._authorizer.decide(self._user.get(), "get", path)
         return decision.allowed
+
+
+def verified_chain(connection: ssl.SSLObject | None) -> list[bytes]:
+    """Return the chain of the client's certificate as DER, up to its authority.
+
+    It is empty for a client without a certificate, and for one that has disconnected.
+    """
+    if connection is None:
+        return []
+    # Python before 3.13 has the function only in the object that it wraps.
+    inner: Any = connection
+    if not hasattr(inner, "get_verified_chain"):
+        inner = inner._sslobj  # noqa: SLF001
+    found = inner.get_verified_chain() or []
+    return [each if isinstance(each, bytes) else _der(each) for each in found]
+
+
+def _der(certificate: Any) -> bytes:  # noqa: ANN401 - it has no public type
+    return ssl.PEM_cert_to_DER_cert(certificate.public_bytes())

@@ -1,4 +1,4 @@
-"""The serving certificates, and the authorities of client certificates.
+"""The settings of TLS: serving certificates, and authorities of client certificates.
 
 Files are read again at each handshake: a new certificate, or a new client authority,
 is used from the next connection on.
@@ -16,17 +16,20 @@ from pathlib import Path
 from typing import Final
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from controller_manager.client.identity.tls import load_certificate, pem_only
+from controller_manager.client.identity.tls import (
+    load_certificate,
+    pem_only,
+    tls_reason,
+)
 from controller_manager.client.identity.trust import set_verify_flags
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import CertificateFiles, ServingConfig
-from controller_manager.options.tls import LOWEST_VERSION
-
-from .tls import add_authorities, add_certificate, settings
+from controller_manager.options.tls import DEFAULT_CIPHERS, LOWEST_VERSION
 
 PAIR_NAME: Final = "kube-controller-manager"
 _VALIDITY: Final = timedelta(days=365)
@@ -35,6 +38,53 @@ _DOMAIN: Final = re.compile(
     r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 )
 _WILDCARDS: Final = ("0.0.0.0", "::")  # noqa: S104 - what upstream calls them
+
+
+_PRIORITIZE_CHACHA: Final = 0x200000
+"""SSL_OP_PRIORITIZE_CHACHA of OpenSSL, to which Python gives no name: ChaCha20 for a
+client that prefers it, because it has no instructions for AES. So does Go."""
+
+_KEY: Final = re.compile(
+    rb"-----BEGIN (?:[A-Z ]+ )?PRIVATE KEY-----.+?-----END [A-Z ]+-----", re.DOTALL
+)
+
+
+def _settings(config: ServingConfig) -> ssl.SSLContext:
+    """Return settings without a certificate.
+
+    No ticket is given out, because a resumed session has no verified chain of client
+    certificates. Of TLS 1.2, OpenSSL also keeps sessions in the settings themselves, so
+    each connection needs settings of its own.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = config.min_tls_version
+    context.set_ciphers(":".join(config.ciphers or DEFAULT_CIPHERS))
+    if config.curve:
+        context.set_ecdh_curve(config.curve)
+    context.options |= ssl.OP_NO_TICKET | _PRIORITIZE_CHACHA
+    context.num_tickets = 0
+    set_verify_flags(context)
+    return context
+
+
+def _add_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Add a certificate with its chain, and its key, all PEM, to settings.
+
+    Raises ValueError, whose message says what cannot be used. The ssl module does not
+    say it.
+    """
+    chain = x509.load_pem_x509_certificates(certificate)
+    found = _KEY.search(key)
+    try:
+        if found is not None and b"ENCRYPTED" not in key:
+            private = serialization.load_pem_private_key(found.group(), None)
+            if private.public_key() != chain[0].public_key():
+                msg = "the key does not match the certificate"
+                raise ValueError(msg)
+        load_certificate(context, certificate, key)
+    except (OSError, TypeError, UnsupportedAlgorithm) as error:
+        msg = tls_reason(error) if found else "there is no private key in it"
+        raise ValueError(msg) from error
 
 
 class ServingError(Exception):
@@ -191,7 +241,7 @@ class Certificates:
         The certificate is chosen during the handshake. Of a client that sends one that
         does not verify, the handshake fails.
         """
-        context = settings(self.config)
+        context = _settings(self.config)
         if self.authorities():
             context.verify_mode = ssl.CERT_OPTIONAL
         context.sni_callback = self._choose
@@ -311,17 +361,17 @@ class Certificates:
     def _make_context(
         self, pair: Pair, authorities: bytes, where: str
     ) -> ssl.SSLContext:
-        context = settings(self.config)
+        context = _settings(self.config)
         try:
-            add_certificate(context, pair.certificate, pair.key)
+            _add_certificate(context, pair.certificate, pair.key)
         except ValueError as error:
             msg = f"{where}: cannot be used: {error}"
             raise ServingError(msg) from error
         if authorities:
             try:
-                add_authorities(context, authorities)
-            except ValueError as error:
-                msg = f"client authorities cannot be used: {error}"
+                context.load_verify_locations(cadata=authorities.decode())
+            except OSError as error:
+                msg = f"client authorities cannot be used: {tls_reason(error)}"
                 raise ServingError(msg) from error
         return context
 

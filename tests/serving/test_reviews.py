@@ -62,12 +62,18 @@ async def test_reviews_of_a_manager_are_limited(cluster: Cluster) -> None:
     """Token reviews and subject access reviews each have a limit, as upstream."""
     manager = ControllerManager(
         make_config(),
-        Connections(cluster.transport),
+        Connections(
+            cluster.transport,
+            authentication=cluster.transport,
+            authorization=cluster.transport,
+        ),
         clock=cluster.clock,
         rng=cluster.rng,
         logger=silent_logger(),
         build=registry(),
     )
-    reviewers = [manager._servers._reviewer(cluster.transport) for _ in range(2)]
+    authenticator = manager._servers._authenticator()
+    server = manager._servers._make_server(authenticator)
+    reviewers = authenticator._client, server._access._authorizer._client
     limiters = {each._rest._limiter for each in reviewers if isinstance(each, Client)}
     assert [type(each) for each in limiters] == [ReviewLimiter] * 2
