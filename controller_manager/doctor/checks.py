@@ -14,26 +14,21 @@ from controller_manager.client.discovery.resources import discover
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import Forbidden, NotFound
 from controller_manager.clock import Clock
+from controller_manager.manager import selection
 from controller_manager.manager.permissions import (
     AUTHENTICATE,
     AUTHORIZE,
     READ_AUTHORITIES,
 )
-from controller_manager.manager.selection import (
-    NOT_SELECTED,
-    LeftOut,
-    left_out_controllers,
-)
 from controller_manager.manager.startup import unserved_resources
 from controller_manager.options.config import AuthenticationConfig, Config
 from controller_manager.runtime.permissions import Permission
 
-from .accounts import check_accounts
 from .examination import Examination, OwnPod, check_server, check_version
 from .finding import Check, Finding, Result, error, has_errors, ok, run_checks, warning
 from .keys import check_keys
 from .leases import check_lease, check_overlap
-from .reviews import as_self, checks_of_rights, denied, described
+from .reviews import as_self, check_accounts, checks_of_rights, denied, described
 
 _DEPTH: Final = 5
 """The most owners that are followed: a pod has three at most (cron job, job, pod)."""
@@ -241,19 +236,21 @@ async def check_controllers(examined: Examination) -> list[Finding]:
         return [make("no controller starts", "name one in --controllers")]
     if not election.leader_elect or not is_replacing:
         return [ok(f"{len(examined.starting)} controllers start")]
-    absent = left_out_controllers(examined.build, examined.config, examined.root_ca)
+    absent = selection.left_out_controllers(
+        examined.build, examined.config, examined.root_ca
+    )
     if not absent:
         return [ok(f"{len(examined.starting)} controllers start, none is left out")]
     return list(_warnings(absent))
 
 
-def _warnings(absent: Sequence[LeftOut]) -> Iterator[Finding]:
-    left_out = [each.name for each in absent if each.why == NOT_SELECTED]
+def _warnings(absent: Sequence[selection.LeftOut]) -> Iterator[Finding]:
+    left_out = [each.name for each in absent if each.why == selection.NOT_SELECTED]
     if left_out:
         text = f"--controllers leaves out {', '.join(left_out)}"
         yield warning(text, "name them there, unless another manager runs them")
     for each in absent:
-        if each.why != NOT_SELECTED:
+        if each.why != selection.NOT_SELECTED:
             yield warning(f"{each.name} would not run", each.why)
 
 

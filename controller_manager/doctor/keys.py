@@ -9,11 +9,7 @@ from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
-    load_pem_private_key,
-)
+from cryptography.hazmat.primitives import serialization
 from msgspec import Struct
 
 from controller_manager.control.certificates.pem import blocks
@@ -136,13 +132,15 @@ def _public_of_key(file: _File) -> bytes | None:
     The parser's messages are left out: they might have parts of the key.
     """
     try:
-        return _public(load_pem_private_key(file.content, None).public_key())
+        return _public(
+            serialization.load_pem_private_key(file.content, None).public_key()
+        )
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return None
 
 
 def _public(key: object) -> bytes:
     encoded: bytes = key.public_bytes(  # type: ignore[attr-defined]
-        Encoding.DER, PublicFormat.SubjectPublicKeyInfo
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     return encoded

@@ -16,13 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.options import manager_pods
 from controller_manager.options.flag_set import FlagSet
-from controller_manager.options.manager_pods import (
-    GivenFlags,
-    arguments_of,
-    given_flags,
-    manager_container,
-)
 from controller_manager.version import NAME, VERSION
 from controller_manager.yaml_files import UnreadableFile, read_document
 
@@ -108,7 +103,7 @@ class StaticPod:
         except msgspec.ValidationError as error:
             msg = f"{path}: is no manifest of a pod: {error}"
             raise StaticPodError(msg) from error
-        container = manager_container(document["spec"])
+        container = manager_pods.manager_container(document["spec"])
         if container is None:
             msg = (
                 f"{path}: no container of it runs kube-controller-manager; name the "
@@ -117,8 +112,10 @@ class StaticPod:
             raise StaticPodError(msg)
         self._document: JSON = document
         self._container = container
-        self._arguments = arguments_of(container) or ()
-        self.given: GivenFlags = given_flags(self._arguments, flags)
+        self._arguments = manager_pods.arguments_of(container) or ()
+        self.given: manager_pods.GivenFlags = manager_pods.given_flags(
+            self._arguments, flags
+        )
         """The flags of the manifest, with the paths that its container sees."""
 
     def flags_on_the_node(self) -> dict[str, tuple[str, ...]]:
@@ -165,7 +162,7 @@ class StaticPod:
         see, or a kubeconfig that cannot be read here.
         """
         found = deepcopy(self._document)
-        container = manager_container(found["spec"])
+        container = manager_pods.manager_container(found["spec"])
         assert container is not None  # noqa: S101 - it was found before
         mounts, volumes = self._files()
         changed: JSON = {

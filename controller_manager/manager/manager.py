@@ -28,8 +28,7 @@ from controller_manager.version import COMPONENT
 
 from .caches import CacheGroup
 from .control_loop import ControlLoop, InMainLoop
-from .controllers import ControllerGroup
-from .events import EventBroadcasters
+from .controllers import ControllerGroup, EventBroadcasters
 from .ownership import Elections, MigrationGroup, OwnershipGroup
 from .preview import PreviewGroup, make_preview, without_writes
 from .runnable import Checks, Lifetime, Runnable

@@ -30,7 +30,7 @@ from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.worker import Turns
 
-from .events import EventBroadcasters
+from .controllers import EventBroadcasters
 from .selection import selected_controllers
 
 _POLL: Final = 1.0

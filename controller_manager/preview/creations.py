@@ -16,8 +16,7 @@ from controller_manager.clock import Clock
 from .absentees import Ledger, Owner, owner_of
 from .changes import ChangeLog
 from .contents import changed_fields, has_value, unlike, with_other_uid, with_other_uids
-from .entries import Entries
-from .entry import Creation, Entry, Written
+from .entries import Creation, Entries, Entry, Written
 from .fields import JSON, REMOVED, Item, Path, value_at
 from .findings import Findings
 from .target import Key, Target

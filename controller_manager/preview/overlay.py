@@ -12,8 +12,7 @@ from .absentees import Absentee, Absentees, Ledger, owner_of
 from .changes import ChangeLog
 from .contents import changed_fields, has_value
 from .creations import Creations
-from .entries import Entries
-from .entry import Creation, Deletion, Entry, Written
+from .entries import Creation, Deletion, Entries, Entry, Written
 from .fields import JSON, value_at, version_of
 from .findings import Findings
 from .target import Key, Target

@@ -30,7 +30,7 @@ from .absentees import Absentee
 from .answers import expired, not_found, refusal, wants_metadata
 from .contents import has_value, identity_of, is_opaque, unlike
 from .creations import Mismatch
-from .entry import Creation, Entry
+from .entries import Creation, Entry
 from .fields import REMOVED, Path, as_number, server_version, shown_path, value_at
 from .findings import Difference, FieldDifference, Findings, PreviewMetrics, shortened
 from .overlay import Overlay

@@ -11,7 +11,7 @@ from controller_manager.api.selectors import SelectorError, parse_selector
 from controller_manager.client.rest.transport import Query, Request, Response, Transport
 
 from .answers import not_found, object_answer, partial, wants_metadata
-from .entry import Entry
+from .entries import Entry
 from .fields import JSON, REMOVED, as_number, server_version, value_at, viewed
 from .overlay import Overlay
 from .target import Target

@@ -8,7 +8,7 @@ from msgspec import Struct
 from controller_manager.api.scalars import format_time
 from controller_manager.options.config import PreviewConfig
 
-from .entry import Entry
+from .entries import Entry
 from .fields import shown_path
 from .findings import Divergence, Findings
 from .overlay import Overlay

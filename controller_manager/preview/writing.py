@@ -19,7 +19,7 @@ from controller_manager.client.rest.transport import Request, Response, Transpor
 from . import answers
 from .contents import changed_fields
 from .dry_run import DRY_RUN, DryRun
-from .entry import Deletion, grace_period_of
+from .entries import Deletion, grace_period_of
 from .fields import JSON, viewed, with_value
 from .overlay import Overlay
 from .patches import APPLY, InvalidPatch, patched

@@ -11,7 +11,7 @@ from controller_manager.api.core.v1 import PODS, Pod, PodMeta
 from controller_manager.client.events.recorder import NORMAL, EventBroadcaster
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.transport import Request, Response, Stream
-from controller_manager.manager.events import EventBroadcasters
+from controller_manager.manager.controllers import EventBroadcasters
 from controller_manager.manager.runnable import Lifetime
 from controller_manager.observability.logs import silent_logger
 from tests.clusters import Cluster
