@@ -207,20 +207,20 @@ async def connect(
     manager, leader = (
         load_credentials(kubeconfig, master, clock, logger, read) for _ in range(2)
     )
-    reviewer = partial(_reviewer, clock, logger, read)
-    authentication = reviewer(
-        "--authentication-kubeconfig", config.authentication.kubeconfig
-    )
-    authorization = reviewer(
-        "--authorization-kubeconfig", config.authorization.kubeconfig
+    authentication, authorization = (
+        _reviewer(clock, logger, read, flag, path)
+        for flag, path in (
+            ("--authentication-kubeconfig", config.authentication.kubeconfig),
+            ("--authorization-kubeconfig", config.authorization.kubeconfig),
+        )
     )
     own = config.generic.use_service_account_credentials
     anonymous = manager.anonymous()
     reviewers = filter(None, (authentication, authorization))
     everyone = [manager, leader, anonymous, *reviewers]
     return Connections(
-        manager=open_transport(manager),
-        anonymous=open_transport(anonymous) if own else None,
+        manager=await open_transport(manager),
+        anonymous=await open_transport(anonymous) if own else None,
         authentication=await open_transport.beside(authentication),
         authorization=await open_transport.beside(authorization),
         root_ca=root_ca or manager.authority(),
@@ -244,9 +244,9 @@ class _Opener:
         self._control_loop = control_loop
         self.look_ups = LookUpSeconds()
 
-    def __call__(self, credentials: Credentials) -> Transport:
+    async def __call__(self, credentials: Credentials) -> Transport:
         """Open a transport of the main loop."""
-        transport = self._open(credentials, None)
+        transport = await self._open(credentials)
         self._stack.push_async_callback(transport.close)
         return transport
 
@@ -256,16 +256,14 @@ class _Opener:
         """Open a transport beside the main loop; `None` without credentials."""
         if credentials is None:
             return None
-        known = credentials
-
-        async def opened() -> Transport:
-            return self._open(known, reserve)
-
-        transport = await self._control_loop.run(opened)
+        opening = partial(self._open, credentials, reserve)
+        transport = await self._control_loop.run(opening)
         self._stack.push_async_callback(self._control_loop.run, transport.close)
         return transport
 
-    def _open(self, credentials: Credentials, reserve: FileReserve | None) -> Transport:
+    async def _open(
+        self, credentials: Credentials, reserve: FileReserve | None = None
+    ) -> Transport:
         from controller_manager.client.wire.http import (  # noqa: PLC0415 - aiohttp
             HTTPTransport,
         )
