@@ -1,7 +1,7 @@
 """Label and field selectors of a list or watch."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from controller_manager.api.selectors import (
     parse_selector,
 )
 from controller_manager.devcluster.scheme.statuses import bad_request, shown
+from controller_manager.devcluster.server.storage.storage import Stored
 
 from .kind import Kind
 
@@ -52,10 +53,14 @@ def _at(obj: JSON, path: tuple[str, ...]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The label and field selectors of a request."""
+    """The label and field selectors of a request.
+
+    The fields are those of an object as the version of the request shows it, by `view`.
+    """
 
     labels: Selector = EVERYTHING
     fields: tuple[_FieldTerm, ...] = ()
+    view: Callable[[Stored], JSON] | None = None
 
     @property
     def is_everything(self) -> bool:
@@ -78,7 +83,10 @@ class Selection:
             obj["metadata"].get("labels") or {}
         ):
             return False
-        return not self.fields or all(term.matches(obj) for term in self.fields)
+        if not self.fields:
+            return True
+        shown = self.view(Stored(obj, 0)) if self.view else obj
+        return all(term.matches(shown) for term in self.fields)
 
 
 def parse_selection(kind: Kind, query: Mapping[str, str]) -> Selection:
@@ -87,7 +95,8 @@ def parse_selection(kind: Kind, query: Mapping[str, str]) -> Selection:
         labels = parse_selector(query.get("labelSelector", ""))
     except SelectorError as error:
         raise bad_request(str(error)) from None
-    return Selection(labels, _parse_fields(kind, query.get("fieldSelector", "")))
+    fields = _parse_fields(kind, query.get("fieldSelector", ""))
+    return Selection(labels, fields, kind.strategy.shown if kind.is_custom else None)
 
 
 def _parse_fields(kind: Kind, text: str) -> tuple[_FieldTerm, ...]:

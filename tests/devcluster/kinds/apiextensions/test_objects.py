@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.rest.transport import Response
-from tests.clusters import Cluster
+from controller_manager.client.rest.transport import Request, Response
+from tests.clusters import TOKEN, Cluster
 from tests.devcluster.kinds.apiextensions.test_definitions import (
     DEFINITIONS,
     define,
@@ -340,6 +340,47 @@ async def test_each_version_shows_objects_by_its_own_schema(cluster: Cluster) ->
     )
     (item,) = decoded(await call(cluster, "GET", beta))["items"]
     assert item["spec"] == {"color": "red", "shape": "round"}
+
+
+async def test_fields_select_objects_as_their_version_shows_them(
+    cluster: Cluster,
+) -> None:
+    """In lists, in watches, and in deletions of collections."""
+    other = copy.deepcopy(SCHEMA)
+    other["properties"]["spec"]["properties"]["shape"] = {**TEXT, "default": "round"}
+    second = version(
+        "v2",
+        schema={"openAPIV3Schema": other},
+        storage=False,
+        selectableFields=[{"jsonPath": ".spec.shape"}],
+    )
+    await define(cluster, {**widgets(), "versions": [*widgets()["versions"], second]})
+    path = PATH.replace("/v1/", "/v2/")
+    selector = (("fieldSelector", "spec.shape=round"),)
+    watch = Request(
+        "GET",
+        path,
+        query=(("watch", "true"), *selector),
+        headers={"authorization": f"Bearer {TOKEN}"},
+    )
+    answer = await cluster.server.handle(watch)
+    assert not isinstance(answer, Response)
+    chunks = answer.chunks()
+    await call(cluster, "POST", PATH, widget("a"))
+    added = msgspec.json.decode(await anext(chunks))
+    found = decoded(
+        await call(cluster, "GET", f"{path}?fieldSelector=spec.shape=round")
+    )
+    none = await call(cluster, "GET", f"{path}?fieldSelector=spec.shape=")
+    await call(cluster, "DELETE", f"{path}?fieldSelector=spec.shape=round")
+    deleted = msgspec.json.decode(await anext(chunks))
+    await chunks.aclose()
+    assert [each["metadata"]["name"] for each in found["items"]] == ["a"]
+    assert decoded(none)["items"] == []
+    assert [
+        (each["type"], each["object"]["apiVersion"], each["object"]["spec"]["shape"])
+        for each in (added, deleted)
+    ] == [("ADDED", "example.com/v2", "round"), ("DELETED", "example.com/v2", "round")]
 
 
 async def test_a_new_schema_holds_for_objects_that_are_stored(cluster: Cluster) -> None:
