@@ -5,7 +5,6 @@ import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Final, Protocol
 from uuid import uuid4
 
@@ -26,7 +25,9 @@ from .certificates import user_of
 from .inmemory import StreamingResponse
 from .server.genericapiserver import GenericAPIServer
 from .server.http.responses import refused
+from .server.http.upgrades import Upgrade
 from .server.security.authentication import User
+from .streaming.connections import upgraded
 
 _HOST: Final = "127.0.0.1"
 _KEEPALIVE: Final = 86_400.0
@@ -201,34 +202,13 @@ class HTTPServer:
             else self._intercept(plain, answering)
         )
         self._server.metrics.count(plain, answer.status)
-        if answer.status == HTTPStatus.SWITCHING_PROTOCOLS:
-            return await _converse(request, answer)
+        if isinstance(answer, Upgrade):
+            return await upgraded(request, answer, headers)
         if not isinstance(answer, Response):
             return await _stream(request, answer, headers)
         whole = _whole(answer, headers)
         await whole.prepare(request)  # it refuses headers that have several lines
         return whole
-
-
-class _Socket(Streamed, web.WebSocketResponse):
-    """A websocket whose handshake does not name the program."""
-
-
-async def _converse(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
-    """Send each piece of a stream as one message of a websocket."""
-    assert not isinstance(answer, Response)  # noqa: S101 - only streams switch
-    socket = _Socket(protocols=(answer.headers["sec-websocket-protocol"],))
-    try:
-        await socket.prepare(request)
-        async with aclosing(answer.chunks()) as chunks:
-            async for chunk in chunks:
-                await socket.send_bytes(chunk)
-        await socket.close()
-    except ClientConnectionResetError:
-        pass  # the client has closed the connection
-    finally:
-        await answer.close()
-    return socket
 
 
 async def _stream(

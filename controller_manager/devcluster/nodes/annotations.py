@@ -24,6 +24,7 @@ FAILING_SANDBOX: Final = "devcluster/failing-sandbox"
 TERMINATION_SECONDS: Final = "devcluster/termination-seconds"
 PULL_SECONDS: Final = "devcluster/pull-seconds"
 LOGS: Final = "devcluster/logs"
+EXEC: Final = "devcluster/exec"
 
 FOREVER: Final = math.inf
 

@@ -8,12 +8,13 @@ from typing import Final
 
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
-from controller_manager.devcluster.scheme.statuses import Refusal, bad_request
+from controller_manager.devcluster.scheme.statuses import bad_request
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.registry.objects import Objects
 
 from .kubelet_server import KubeletServer
 from .node_status import addresses_of, is_stopped
+from .pod_proxy import unreachable
 
 _KUBELET_PORT: Final = "10250"
 
@@ -29,34 +30,27 @@ class NodeProxy:
         """Return the answer of a node's kubelet; raises Refusal."""
         prefix = f"/api/v1/nodes/{target.name}/proxy"
         path = request.path.removeprefix(prefix)
-        name, port = name_and_port(target.name, "node")
+        _, name, port = parts_of_name(target.name, "node")
         port = port or _KUBELET_PORT
         node = self._objects.find(NODE, "", name).obj
         if not path and request.method in ("GET", "HEAD"):
             return Response(301, {"location": f"{request.path}/"})
         if port != _KUBELET_PORT or is_stopped(node):
             address = next(iter(addresses_of(node)), name)
-            raise _unreachable(f"{address}:{port}")
+            raise unreachable(f"dial tcp {address}:{port}: connect: connection refused")
         return self._kubelets.answer(name, path, request)
 
 
-def name_and_port(text: str, what: str) -> tuple[str, str]:
-    """Return the parts of ``NAME``, ``NAME:PORT`` or ``SCHEME:NAME:PORT``.
+def parts_of_name(text: str, what: str) -> tuple[str, str, str]:
+    """Return scheme, name and port of ``NAME``, ``NAME:PORT`` or ``SCHEME:NAME:PORT``.
 
-    The port may be empty. Raises Refusal, which names `what` is proxied.
+    Scheme and port may be empty. Raises Refusal, which names `what` is proxied.
     """
     match text.split(":"):
         case [name] if name:
-            return name, ""
+            return "", name, ""
         case [name, port] if name:
-            return name, port
-        case ["" | "http" | "https", name, port] if name:
-            return name, port
+            return "", name, port
+        case ["" | "http" | "https" as scheme, name, port] if name:
+            return scheme, name, port
     raise bad_request(f'invalid {what} request "{text}"')
-
-
-def _unreachable(address: str) -> Refusal:
-    """503: no program listens at the address."""
-    problem = f"dial tcp {address}: connect: connection refused"
-    message = f"error trying to reach service: {problem}"
-    return Refusal(503, "ServiceUnavailable", message)

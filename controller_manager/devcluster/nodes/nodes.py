@@ -53,7 +53,6 @@ from .logs import PodLogs
 from .node_proxy import NodeProxy
 from .node_status import CAPACITY, PRESSURE, is_stopped
 from .pod_connections import CONNECTIONS, PodConnections
-from .pod_exec import PodExec
 from .pod_fit import PodFit
 from .pod_states import is_over
 from .pressure import Evictions
@@ -127,13 +126,13 @@ class Nodes:
         serves the guide to the nodes.
         """
         self._server.serve(PATH, Document(MEDIA_TYPE, guide))
-        connections = PodConnections(self._server)
+        connections = PodConnections(
+            self._server, self._kubelet.execute if self._count else None
+        )
         for resource, name in CONNECTIONS:
-            self._server.connect(resource, name, connections.refuse)
+            self._server.connect(resource, name, connections.answer)
         if self._count:
             self._server.connect(POD.resource, "log", PodLogs(self._objects).answer)
-            execute = PodExec(self._objects, self._kubelet.execute, connections.refuse)
-            self._server.connect(POD.resource, "exec", execute.answer)
             self._server.connect(
                 NODE.resource, "proxy", NodeProxy(self._objects).answer
             )

@@ -1,72 +1,199 @@
-"""The nodes' answers to requests about the containers of one pod.
+"""Connections to the containers of pods: exec, attach, port-forward and the proxies.
+
+No container runs. Programs on this machine stand for their ports, and annotations for
+the commands in them; without an annotation, the refusal says what to do.
 
 Upstream: LogLocation and its like in pkg/registry/core/pod/strategy.go, and
 validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
 """
 
+from functools import partial
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.forwards import (
+    HOW,
+    Address,
+    ForwardError,
+    has_forward,
+    pod_forward,
+    service_forward,
+)
+from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICE
 from controller_manager.devcluster.scheme.statuses import Refusal, bad_request
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.http.request_info import Target
+from controller_manager.devcluster.server.http.upgrades import Upgrade, negotiated
 from controller_manager.devcluster.server.registry.objects import Objects
+from controller_manager.devcluster.streaming import port_forward, remote_command
 
+from .annotations import EXEC, AnnotationError
+from .exec_answers import Execute, exec_answer, executed
 from .guide import PATH as GUIDE
-from .node_proxy import name_and_port
+from .node_proxy import parts_of_name
 from .node_status import addresses_of, is_stopped
+from .pod_proxy import proxied
 
 _KUBELET_PORT: Final = 10250
 _NOTHING_RUNS: Final = "the development cluster runs no containers"
-_RUN_IT_HERE: Final = "run the program on this machine, and connect to it there"
-_WORDS: Final = {
-    (POD.resource, "exec"): (
-        "nothing can be executed in pod {name}, and no file copied; annotations say "
-        "what its containers do: {guide}"
-    ),
-    (POD.resource, "attach"): (
-        "there is nothing to attach to in pod {name}; kubectl logs -f shows what the "
-        "annotation devcluster/logs says"
-    ),
-    (POD.resource, "portforward"): (
-        f"no port of pod {{name}} can be forwarded; {_RUN_IT_HERE}"
-    ),
-    (POD.resource, "proxy"): f"nothing listens in pod {{name}}; {_RUN_IT_HERE}",
-    (SERVICE.resource, "proxy"): (
-        f"nothing listens behind service {{name}}; {_RUN_IT_HERE}"
-    ),
-}
-"""The messages for requests that the simulated nodes cannot fulfil."""
+CONNECTIONS: Final = (
+    (POD.resource, "exec"),
+    (POD.resource, "attach"),
+    (POD.resource, "portforward"),
+    (POD.resource, "proxy"),
+    (SERVICE.resource, "proxy"),
+)
+"""The resources and subresources that connect to containers."""
 
-CONNECTIONS: Final = tuple(_WORDS)
-"""The resources and subresources that this cluster refuses, unlike a real one."""
+Answer = Response | StreamingResponse
 
 
 class PodConnections:
-    """Refuses connections to containers, and names the alternative."""
+    """Connects to programs on this machine, or names the alternative."""
 
-    def __init__(self, server: GenericAPIServer) -> None:
+    def __init__(self, server: GenericAPIServer, execute: Execute | None) -> None:
+        """Take the function that runs simple commands, `None` without kubelets."""
         self._server = server
+        self._execute = execute
         self._objects = server.objects
+        self._storage = server.objects.storage
 
-    async def refuse(self, target: Target, request: Request) -> Response:
-        """Raise Refusal: the request is wrong, or no container runs."""
-        name = target.name
+    async def answer(self, target: Target, request: Request) -> Answer:
+        """Answer a request to connect; raises Refusal."""
         if target.subresource == "proxy":
-            name, _ = name_and_port(name, target.kind.singular_name)
+            return await self._proxied(target, request)
+        pod = self._objects.find(target.kind, target.namespace, target.name).obj
+        if target.subresource == "portforward":
+            self._check_node(pod)
+            return self._forwarding(pod, request)
+        name = dict(request.query).get("container", "")
+        container = chosen_container(pod, name)
+        self._check_node(pod)
+        if target.subresource == "exec":
+            return self._executing(pod, container["name"], request)
+        raise _nothing_runs(
+            f'there is nothing to attach to in pod "{target.name}"; kubectl logs -f '
+            "shows what the annotation devcluster/logs says"
+        )
+
+    def _check_node(self, pod: JSON) -> None:
+        check_node(self._objects, pod, "pod {name} does not have a host assigned")
+
+    # Commands
+
+    def _executing(self, pod: JSON, container: str, request: Request) -> Upgrade:
+        """Return the outcome of a command; raises Refusal if it cannot be known."""
+        command = [value for name, value in request.query if name == "command"]
+        try:
+            result = exec_answer(pod, container, command)
+        except AnnotationError as error:
+            raise bad_request(str(error)) from None
+        if result is None and self._execute is not None:
+            result = executed(self._execute, pod, container, command)
+        if result is None:
+            guide = f"https://{self._server.address}{GUIDE}, kubectl get --raw {GUIDE}"
+            raise _nothing_runs(
+                f'nothing can be executed in pod "{pod["metadata"]["name"]}", and no '
+                f"file copied, unless the annotation {EXEC} has an answer to "
+                f'"{" ".join(command)}"; annotations say what its containers do: '
+                f"{guide}"
+            )
+        streams, channels = remote_command.STREAMS, remote_command.CHANNELS
+        protocol, subprotocol = negotiated(request, streams, channels)
+        flags = dict(request.query)
+        wanted = frozenset(
+            name
+            for name in ("stdin", "stdout", "stderr")
+            if flags.get(name) in ("1", "true", "True")
+        )
+        serve = remote_command.executing(protocol, result, wanted)
+        return Upgrade(protocol, subprotocol, serve)
+
+    # Ports
+
+    def _forwarding(self, pod: JSON, request: Request) -> Upgrade:
+        """Return the forwarding of ports; raises Refusal if no port has a program."""
+        name = pod["metadata"]["name"]
+        if not has_forward(self._storage, pod):
+            raise _nothing_runs(f'no port of pod "{name}" can be forwarded; {HOW}')
+        over_spdy = (port_forward.STREAMS,)
+        over_websockets = (port_forward.TUNNEL, port_forward.CHANNELS)
+        protocol, subprotocol = negotiated(request, over_spdy, over_websockets)
+        serve = port_forward.forwarding(
+            subprotocol, partial(self._address, pod), _ports_of(request)
+        )
+        return Upgrade(protocol, subprotocol, serve)
+
+    def _address(self, pod: JSON, port: int) -> Address:
+        """Return the address of the program behind a port; raises PortError."""
+        try:
+            found = pod_forward(self._storage, pod, port)
+        except ForwardError as error:
+            raise port_forward.PortError(str(error)) from None
+        if found is None:
+            msg = f"nothing listens on port {port}; {HOW}"
+            raise port_forward.PortError(msg)
+        return found
+
+    async def _proxied(self, target: Target, request: Request) -> Answer:
+        """Pass a request on to the program behind a port; raises Refusal."""
+        what = target.kind.singular_name
+        scheme, name, port = parts_of_name(target.name, what)
         obj = self._objects.find(target.kind, target.namespace, name).obj
-        if target.subresource in ("attach", "exec"):
-            chosen_container(obj, dict(request.query).get("container", ""))
-        if target.subresource != "proxy":
-            check_node(self._objects, obj, "pod {name} does not have a host assigned")
-        guide = f"https://{self._server.address}{GUIDE}, kubectl get --raw {GUIDE}"
-        words = _WORDS[target.kind.resource, target.subresource]
-        words = words.format(name=f'"{name}"', guide=guide)
-        raise Refusal(501, "NotImplemented", f"{_NOTHING_RUNS}: {words}")
+        try:
+            address = self._proxy_address(target, obj, port)
+        except ForwardError as error:
+            raise bad_request(str(error)) from None
+        if address is None:
+            where = (
+                "behind service"
+                if target.kind.resource == SERVICE.resource
+                else "in pod"
+            )
+            raise _nothing_runs(f'nothing listens {where} "{name}"; {HOW}')
+        prefix = (
+            f"/api/v1/namespaces/{target.namespace}/{target.kind.plural}/"
+            f"{target.name}/proxy"
+        )
+        path = request.path.removeprefix(prefix)
+        if not path and request.method in ("GET", "HEAD"):
+            return Response(301, {"location": f"{request.path}/"})
+        return await proxied(request, scheme or "http", address, path, prefix)
+
+    def _proxy_address(self, target: Target, obj: JSON, port: str) -> Address | None:
+        if target.kind.resource == SERVICE.resource:
+            return service_forward(self._storage, obj, port)
+        number = int(port) if port.isdigit() else _first_port(obj)
+        return pod_forward(self._storage, obj, number)
+
+
+def _nothing_runs(words: str) -> Refusal:
+    return Refusal(501, "NotImplemented", f"{_NOTHING_RUNS}: {words}")
+
+
+def _ports_of(request: Request) -> list[int]:
+    """Return the ports in a query, which channels need; raises Refusal."""
+    texts = [
+        part
+        for name, value in request.query
+        if name == "ports"
+        for part in value.split(",")
+    ]
+    if not all(each.isdigit() and 0 < int(each) < 65536 for each in texts):
+        raise bad_request(f"unable to parse ports {', '.join(texts)}")
+    return [int(each) for each in texts]
+
+
+def _first_port(pod: JSON) -> int:
+    """Return the first port of a pod, 80 if it has none."""
+    for container in pod["spec"]["containers"]:
+        for each in container.get("ports") or ():
+            return int(each["containerPort"])
+    return 80
 
 
 def chosen_container(pod: JSON, name: str) -> JSON:

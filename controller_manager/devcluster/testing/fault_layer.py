@@ -2,10 +2,11 @@
 
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.http_server import Answer, Answering, Interceptor
+from controller_manager.devcluster.server.http.upgrades import Upgrade
 
 from .fault import Fault
 from .open_watch import Ending, OpenWatch
-from .request_filter import RequestFilter
+from .request_filter import RequestFilter, attributes_of_request
 
 
 class FaultLayer:
@@ -45,7 +46,7 @@ class FaultLayer:
         for fault in reversed(self._faults):
             answer = _through(fault.intercept, answer)
         found = await answer(request)
-        if isinstance(found, Response):
+        if isinstance(found, Response | Upgrade) or _is_proxied(request):
             return found
         watch = OpenWatch(request, found, self._closed)
         self._watches[watch] = None
@@ -53,6 +54,12 @@ class FaultLayer:
 
     def _closed(self, watch: OpenWatch) -> None:
         self._watches.pop(watch, None)
+
+
+def _is_proxied(request: Request) -> bool:
+    """Tell whether a program beside the cluster answers a request."""
+    attributes = attributes_of_request(request)
+    return attributes is not None and attributes.subresource == "proxy"
 
 
 def _through(fault: Interceptor, answer: Answering) -> Answering:

@@ -2,14 +2,18 @@
 
 A real API server connects to the cluster IP, but this cluster has no proxy. So the
 addresses come from the Endpoints and the EndpointSlices of the service, as with
-``--enable-aggregator-routing`` (pkg/util/proxy). Tests serve them on localhost.
+``--enable-aggregator-routing`` (pkg/util/proxy). Tests serve them on localhost, or name
+a program there by the annotation of `forwards`.
 """
 
 from collections.abc import Iterator
 
+from controller_manager.devcluster.forwards import (
+    Address,
+    ForwardError,
+    service_forward,
+)
 from controller_manager.devcluster.server.storage.storage import Storage
-
-Address = tuple[str, int]
 
 _SERVICE_LABEL = "kubernetes.io/service-name"
 
@@ -34,6 +38,12 @@ def addresses_of(
     known = next((each for each in spec.get("ports", ()) if each["port"] == port), None)
     if known is None:
         raise UnresolvedError(f'no service port {port} found for service "{name}"')
+    try:
+        forward = service_forward(storage, stored.obj, str(port))
+    except ForwardError as error:
+        raise UnresolvedError(str(error)) from None
+    if forward:
+        return [forward]
     wanted = known.get("name", "")
     found = [*_of_endpoints(storage, (namespace, name), wanted)]
     found += _of_slices(storage, (namespace, name), wanted)

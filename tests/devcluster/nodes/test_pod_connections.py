@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from controller_manager.client.rest.transport import Request
+from controller_manager.devcluster.forwards import HOW
 from controller_manager.devcluster.kinds import find_kinds, find_storages
 from controller_manager.devcluster.nodes.pod_connections import CONNECTIONS
 from tests.clusters import Cluster
@@ -15,27 +16,18 @@ from tests.devcluster.requests import call
 
 NOTHING_RUNS = "the development cluster runs no containers"
 GUIDE = "/devcluster/guide"
-RUN_IT_HERE = "run the program on this machine, and connect to it there"
 EXEC = (
-    f'{NOTHING_RUNS}: nothing can be executed in pod "p", and no file copied; '
-    "annotations say what its containers do: "
-    f"https://127.0.0.1:0{GUIDE}, kubectl get --raw {GUIDE}"
+    f'{NOTHING_RUNS}: nothing can be executed in pod "p", and no file copied, unless '
+    'the annotation devcluster/exec has an answer to ""; annotations say what its '
+    f"containers do: https://127.0.0.1:0{GUIDE}, kubectl get --raw {GUIDE}"
 )
 ATTACH = (
     f'{NOTHING_RUNS}: there is nothing to attach to in pod "p"; kubectl logs -f shows '
     "what the annotation devcluster/logs says"
 )
-FORWARD = f'{NOTHING_RUNS}: no port of pod "p" can be forwarded; {RUN_IT_HERE}'
-POD_PROXY = f'{NOTHING_RUNS}: nothing listens in pod "p"; {RUN_IT_HERE}'
-SERVICE_PROXY = f'{NOTHING_RUNS}: nothing listens behind service "s"; {RUN_IT_HERE}'
-DEBUG = (
-    f'{NOTHING_RUNS}: pod "p" gets no ephemeral container; kubectl debug '
-    "--copy-to=COPY creates a copy of the pod with one more container"
-)
-RESIZE = (
-    'the development cluster does not change the resources of pod "p" in place: delete '
-    "the pod and create it with other resources, or change the template of its workload"
-)
+FORWARD = f'{NOTHING_RUNS}: no port of pod "p" can be forwarded; {HOW}'
+POD_PROXY = f'{NOTHING_RUNS}: nothing listens in pod "p"; {HOW}'
+SERVICE_PROXY = f'{NOTHING_RUNS}: nothing listens behind service "s"; {HOW}'
 SERVICES = f"{CORE}/namespaces/default/services"
 READS = ("GET", "POST")
 WRITES = ("PUT", "PATCH")
@@ -70,8 +62,6 @@ async def refusals(
         (f"{PODS}/https:p:/proxy/a/b", ALL, POD_PROXY),
         (f"{SERVICES}/s/proxy", ALL, SERVICE_PROXY),
         (f"{SERVICES}/http:s:web/proxy/healthz", ALL, SERVICE_PROXY),
-        (f"{PODS}/p/ephemeralcontainers", WRITES, DEBUG),
-        (f"{PODS}/p/resize", WRITES, RESIZE),
     ],
 )
 async def test_nothing_connects_to_a_container(

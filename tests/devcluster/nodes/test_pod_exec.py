@@ -8,6 +8,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.server.http.upgrades import Upgrade
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.nodes.objects import PODS, condition, create_pod, status_of
 
@@ -27,6 +28,19 @@ def httpd(**more: Any) -> JSON:
     return {"name": "webserver", "image": "e2e-test-images/httpd:2.4", **more}
 
 
+class Client:
+    """The client's end of a websocket."""
+
+    def __init__(self) -> None:
+        self.messages: list[bytes] = []
+
+    async def receive(self) -> bytes:
+        return b""
+
+    async def send(self, data: bytes) -> None:
+        self.messages.append(data)
+
+
 async def execute(
     cluster: Cluster, name: str, *command: str, protocol: str = PROTOCOL
 ) -> list[bytes]:
@@ -34,20 +48,21 @@ async def execute(
     request = Request(
         "GET",
         f"{PODS}/{name}/exec",
-        query=tuple(("command", each) for each in command),
+        query=(("stdout", "true"), *(("command", each) for each in command)),
         headers={
             "authorization": f"Bearer {TOKEN}",
+            "upgrade": "websocket",
             "sec-websocket-protocol": protocol,
         },
     )
     answer = await cluster.server.handle(request)
     if isinstance(answer, Response):
         return [answer.body]
-    assert answer.status == 101
-    assert answer.headers["sec-websocket-protocol"] == protocol
-    found = [chunk async for chunk in answer.chunks()]
-    await answer.close()
-    return found
+    assert isinstance(answer, Upgrade)
+    assert answer.subprotocol == protocol
+    client = Client()
+    await answer.serve(client)
+    return client.messages
 
 
 async def ready(cluster: Cluster, name: str) -> str:
@@ -96,7 +111,7 @@ async def test_a_command_prints_and_ends_with_its_code(cluster: Cluster) -> None
         "metadata": {},
         "status": "Failure",
         "message": "command terminated with non-zero exit code: error executing "
-        "command, exit code 3",
+        "command [sh -c echo one; sleep 2; echo two; exit 3], exit code 3",
         "reason": "NonZeroExitCode",
         "details": {"causes": [{"reason": "ExitCode", "message": "3"}]},
     }
@@ -108,7 +123,7 @@ async def test_a_command_prints_and_ends_with_its_code(cluster: Cluster) -> None
         (["nginx"], PROTOCOL, b"nothing can be executed"),
         (["cat", "/etc/hosts"], PROTOCOL, b"nothing can be executed"),
         (["sleep", "infinity"], PROTOCOL, b"nothing can be executed"),
-        (["true"], "", b"nothing can be executed"),
+        (["true"], "", b"unable to upgrade: sec-websocket-protocol must be one of"),
     ],
 )
 async def test_other_commands_are_refused(

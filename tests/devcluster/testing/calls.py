@@ -30,12 +30,12 @@ class Caller:
         about = config["clusters"][0]["cluster"]
         authority = base64.b64decode(about["certificate-authority-data"]).decode()
         self._host = about["server"].removeprefix("https://")
-        self._context = ssl.create_default_context(cadata=authority)
+        self.context = ssl.create_default_context(cadata=authority)
         self._token = config["users"][0]["user"]["token"]
 
     def connection(self, timeout: float) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(
-            self._host, context=self._context, timeout=timeout
+            self._host, context=self.context, timeout=timeout
         )
 
     def headers(self, agent: str) -> dict[str, str]:

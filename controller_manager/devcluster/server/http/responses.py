@@ -24,6 +24,7 @@ from controller_manager.devcluster.server.storage.storage import Stored
 
 from .accepting import JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, accepted
 from .negotiation import header
+from .upgrades import Upgrade
 
 JSON_HEADERS: Final = {"content-type": "application/json"}
 TEXT_HEADERS: Final = {"content-type": "text/plain; charset=utf-8"}
@@ -50,6 +51,8 @@ def with_headers(
     """Return an answer with more headers."""
     if isinstance(answer, Response):
         return Response(answer.status, {**answer.headers, **headers}, answer.body)
+    if isinstance(answer, Upgrade):
+        return answer
     return _Stream(answer, {**answer.headers, **headers}) if headers else answer
 
 

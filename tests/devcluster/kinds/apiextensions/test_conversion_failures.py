@@ -236,17 +236,12 @@ async def test_a_webhook_may_stand_behind_a_service(
     _, body = await send(cluster, "GET", path("v2", "/a"))
     problem = 'service "hook" not found'
     assert body["message"] == f'{WHAT} failed: Post "{url}": {problem}'
-    ports = [{"port": 443}]
-    await send(
-        cluster,
-        "POST",
-        "/api/v1/namespaces/default/services",
-        {"metadata": {"name": "hook"}, "spec": {"ports": ports}},
-    )
-    subset = {"addresses": [{"ip": "127.0.0.1"}], "ports": [{"port": hook.port}]}
-    endpoints = {"metadata": {"name": "hook"}, "subsets": [subset]}
-    # The API server refuses loopback addresses in a request.
-    cluster.server.storage.collection("endpoints").put(("default", "hook"), endpoints)
+    notes = {"devcluster/forward": f"443=127.0.0.1:{hook.port}"}
+    body = {
+        "metadata": {"name": "hook", "annotations": notes},
+        "spec": {"ports": [{"port": 443}]},
+    }
+    await send(cluster, "POST", "/api/v1/namespaces/default/services", body)
     status, found = await send(cluster, "GET", path("v2", "/a"))
     assert (status, found["spec"]) == (200, {"host": "h", "port": "1"})
 

@@ -1,0 +1,125 @@
+"""The proxies of pods and services, which connect to programs on this machine.
+
+Upstream: apimachinery/pkg/util/proxy.
+"""
+
+import ssl
+from collections.abc import AsyncGenerator, Mapping
+from typing import Final
+
+import aiohttp
+from yarl import URL
+
+from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.forwards import Address
+from controller_manager.devcluster.inmemory import StreamingResponse
+from controller_manager.devcluster.scheme.statuses import Refusal
+from controller_manager.devcluster.webhook.failures import transport_text
+
+_NOT_PASSED: Final = frozenset(
+    (
+        "authorization",
+        "connection",
+        "content-length",
+        "host",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    )
+)
+"""Headers of one connection, and the credentials for the API server."""
+
+_AT_ONCE: Final = 64 * 1024
+
+
+async def proxied(
+    request: Request, scheme: str, address: Address, path: str, prefix: str
+) -> Response | StreamingResponse:
+    """Return the answer of a program to a request for a path.
+
+    `prefix` is the path of the proxy, which redirects get. Certificates are not
+    verified, as upstream. Raises Refusal 503 if the program does not answer.
+    """
+    host, port = address
+    url = URL.build(
+        scheme=scheme, host=host, port=port, path=path or "/", query=request.query
+    )
+    headers = {k: v for k, v in request.headers.items() if k not in _NOT_PASSED}
+    headers["x-forwarded-uri"] = request.path
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(ssl=_unverified(), force_close=True),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None),
+        auto_decompress=False,
+        trust_env=False,
+    )
+    try:
+        answer = await session.request(
+            request.method,
+            url,
+            data=request.body,
+            headers=headers,
+            allow_redirects=False,
+        )
+    except (aiohttp.ClientError, OSError) as error:
+        await session.close()
+        raise unreachable(transport_text(error)) from None
+    except BaseException:
+        await session.close()
+        raise
+    found = {
+        name.lower(): value
+        for name, value in answer.headers.items()
+        if name.lower() not in _NOT_PASSED
+    }
+    if found.get("location", "").startswith("/"):
+        found["location"] = prefix + found["location"]
+    if request.method == "HEAD":
+        await session.close()
+        return Response(answer.status, found)
+    return _Proxied(session, answer, found)
+
+
+def unreachable(why: str) -> Refusal:
+    """Return the refusal of a request whose program cannot be reached."""
+    message = f"error trying to reach service: {why}"
+    return Refusal(503, "ServiceUnavailable", message)
+
+
+def _unverified() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+class _Proxied:
+    """The answer of a program, passed on piece by piece."""
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        answer: aiohttp.ClientResponse,
+        headers: Mapping[str, str],
+    ) -> None:
+        self.status = answer.status
+        self.headers = headers
+        self._session = session
+        self._answer = answer
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body."""
+        try:
+            async for chunk in self._answer.content.iter_chunked(_AT_ONCE):
+                yield chunk
+        finally:
+            await self.close()
+
+    async def close(self) -> None:
+        """End the connection to the program."""
+        self._answer.close()
+        await self._session.close()

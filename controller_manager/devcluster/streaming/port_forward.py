@@ -1,0 +1,195 @@
+"""The protocols of ``kubectl port-forward`` (kubelet/pkg/cri/streaming/portforward)."""
+
+import asyncio
+import os
+import struct
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from controller_manager.devcluster.forwards import Address
+from controller_manager.devcluster.server.http.upgrades import Connection
+
+from .spdy import Session, SPDYError, Stream
+
+STREAMS: Final = "portforward.k8s.io"
+"""The protocol over SPDY: a stream for data and one for errors, for each connection."""
+
+TUNNEL: Final = f"SPDY/3.1+{STREAMS}"
+"""The same within the messages of a websocket, as kubectl speaks it since 1.31."""
+
+CHANNELS: Final = "v4.channel.k8s.io"
+"""A websocket with two channels for each port, as clients in other languages do."""
+
+_AT_ONCE: Final = 64 * 1024
+
+
+class PortError(Exception):
+    """A port cannot be forwarded; the message says why."""
+
+
+AddressOf = Callable[[int], Address]
+"""Returns the address of the program behind a port; raises PortError."""
+
+
+def forwarding(
+    subprotocol: str, address_of: AddressOf, ports: Sequence[int]
+) -> Callable[[Connection], Awaitable[None]]:
+    """Return the function that speaks a subprotocol; `ports` are for channels."""
+    if subprotocol == CHANNELS:
+        return lambda connection: _over_channels(connection, address_of, ports)
+    return lambda connection: _over_streams(connection, address_of)
+
+
+async def _connected(
+    address_of: AddressOf, port: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to the program behind a port; raises PortError."""
+    host, number = address_of(port)
+    try:
+        return await asyncio.open_connection(host, number)
+    except OSError as error:
+        why = os.strerror(error.errno).lower() if error.errno else str(error)
+        where = f"{host}:{number}"
+        msg = f"port {port}: dial tcp {where}: connect: {why}"
+        raise PortError(msg) from None
+
+
+async def _over_streams(connection: Connection, address_of: AddressOf) -> None:
+    """Forward connections, each with two streams of the same request id."""
+    session, pairs = Session(connection), dict[str, dict[str, Stream]]()
+    async with asyncio.TaskGroup() as group:
+
+        def opened(stream: Stream) -> None:
+            key = stream.headers.get("requestid", stream.headers.get("port", ""))
+            pair = pairs.setdefault(key, {})
+            pair[stream.headers.get("streamtype", "")] = stream
+            if {*pair} >= {"data", "error"}:
+                del pairs[key]
+                forwarded = _forwarded(session, pair["data"], pair["error"], address_of)
+                tasks.append(group.create_task(forwarded))
+
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            with suppress(SPDYError, ConnectionError):
+                await session.run(opened)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+async def _forwarded(
+    session: Session, data: Stream, error: Stream, address_of: AddressOf
+) -> None:
+    """Copy the bytes of one connection in both directions."""
+    with suppress(ConnectionError):
+        try:
+            reader, writer = await _connected(address_of, _port_of(data))
+        except PortError as problem:
+            await error.write(str(problem).encode())
+        else:
+            await _copied(data, reader, writer)
+        await session.forget(data)
+        await session.forget(error)
+
+
+def _port_of(stream: Stream) -> int:
+    """Return the port in the headers of a stream; raises PortError."""
+    text = stream.headers.get("port", "")
+    if text.isascii() and text.isdigit():
+        return int(text)
+    msg = f'"port" header "{text}" is no number'
+    raise PortError(msg)
+
+
+async def _copied(
+    data: Stream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Copy until the program ends its side, or the client gives up."""
+
+    async def to_program() -> None:
+        with suppress(ConnectionError):
+            while chunk := await data.read():
+                writer.write(chunk)
+                await writer.drain()
+            writer.write_eof()
+
+    async def to_client() -> None:
+        with suppress(ConnectionError):
+            while chunk := await reader.read(_AT_ONCE):
+                await data.write(chunk)
+
+    sending = asyncio.create_task(to_program())
+    ends: list[asyncio.Task[object]] = [
+        asyncio.create_task(to_client()),
+        asyncio.create_task(data.was_reset.wait()),
+    ]
+    try:
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sending, *ends):
+            task.cancel()
+        writer.close()
+
+
+async def _over_channels(
+    connection: Connection, address_of: AddressOf, ports: Sequence[int]
+) -> None:
+    """Forward one connection for each port, with a channel for data and for errors.
+
+    The first message of each channel is its port.
+    """
+    for place, port in enumerate(ports):
+        number = struct.pack("<H", port)
+        for channel in (2 * place, 2 * place + 1):
+            await connection.send(bytes([channel]) + number)
+    readers: dict[int, asyncio.StreamReader] = {}
+    writers: dict[int, asyncio.StreamWriter] = {}
+    try:
+        for place, port in enumerate(ports):
+            channel = 2 * place
+            try:
+                connected = await _connected(address_of, port)
+            except PortError as problem:
+                await connection.send(bytes([channel + 1]) + str(problem).encode())
+            else:
+                readers[channel], writers[channel] = connected
+        await _exchanged(connection, readers, writers)
+    finally:
+        for writer in writers.values():
+            writer.close()
+
+
+async def _exchanged(
+    connection: Connection,
+    readers: Mapping[int, asyncio.StreamReader],
+    writers: Mapping[int, asyncio.StreamWriter],
+) -> None:
+    """Copy in both directions until the client or all programs end."""
+
+    async def to_client() -> None:
+        async with asyncio.TaskGroup() as group:
+            for channel, reader in readers.items():
+                group.create_task(_sent(connection, channel, reader))
+
+    async def to_programs() -> None:
+        with suppress(ConnectionError):
+            while message := await connection.receive():
+                if writer := writers.get(message[0]):
+                    writer.write(message[1:])
+                    await writer.drain()
+
+    ends = [asyncio.create_task(to_client()), asyncio.create_task(to_programs())]
+    try:
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in ends:
+            task.cancel()
+
+
+async def _sent(
+    connection: Connection, channel: int, reader: asyncio.StreamReader
+) -> None:
+    with suppress(ConnectionError):
+        while chunk := await reader.read(_AT_ONCE):
+            await connection.send(bytes([channel]) + chunk)

@@ -1,0 +1,1 @@
+"""Tests of port-forward, exec and the proxies of pods and services."""
