@@ -34,7 +34,7 @@ def choose_pods_to_delete(
     if count >= len(pods):
         return list(pods)
     on_node = Counter(pod.spec.node_name for pod in related if is_active(pod))
-    cost = deletion_cost if use_deletion_costs else _no_cost
+    cost = deletion_cost if use_deletion_costs else lambda _: 0
     ranks = [_rank(pod, on_node, cost, now) for pod in pods]
     order = _Order()
     for learn in (order.learn_readiness, order.learn_creation):
@@ -156,10 +156,6 @@ def deletion_cost(pod: Pod) -> int:
     if text is None or text.startswith(("+", "0")):
         return 0
     return parse_int(text, 32) or 0
-
-
-def _no_cost(_: Pod) -> int:
-    return 0
 
 
 def _ready_since(pod: Pod) -> datetime:

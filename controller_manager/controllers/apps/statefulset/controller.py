@@ -254,7 +254,8 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         stored: list[ControllerRevision] = []
         if not is_deleting(stateful_set):
             stored = await self._history.claim(stateful_set, selector)
-        found = self._find_pods(stateful_set, selector)
+        candidates = self._pods.candidates(stateful_set, selector)
+        found = FoundPods.among(candidates, stateful_set, selector)
         pods = await self._claim_pods(stateful_set, selector, found)
         if is_deleting(stateful_set):
             revisions = Revisions.recorded(stateful_set)
@@ -275,10 +276,6 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         )
         self._show_availability(replicas)
         return await self._update(replicas)
-
-    def _find_pods(self, stateful_set: StatefulSet, selector: Selector) -> FoundPods:
-        pods = self._pods.candidates(stateful_set, selector)
-        return FoundPods.among(pods, stateful_set, selector)
 
     async def _claim_pods(
         self, stateful_set: StatefulSet, selector: Selector, found: FoundPods

@@ -164,17 +164,15 @@ def requested(
     a whole, if the pod has one and `pod_level` is set (the gate PodLevelResources), or
     the sum of its containers and sidecars. Raises ComputationError if one is missing.
     """
-    return {
-        pod.metadata.name: _request_as_a_whole(pod, resource)
-        if pod_level and not container and _states_requests(pod)
-        else _request(pod, resource, container)
-        for pod in pods
-    }
-
-
-def _states_requests(pod: Pod) -> bool:
-    """Tell whether a pod has requests as a whole (IsPodLevelRequestsSet)."""
-    return any(map(_is_pod_level, _pod_requests(pod)))
+    requests: dict[str, int] = {}
+    for pod in pods:
+        # Upstream: IsPodLevelRequestsSet.
+        as_a_whole = pod_level and any(map(_is_pod_level, _pod_requests(pod)))
+        if as_a_whole and not container:
+            requests[pod.metadata.name] = _request_as_a_whole(pod, resource)
+        else:
+            requests[pod.metadata.name] = _request(pod, resource, container)
+    return requests
 
 
 def _request(pod: Pod, resource: str, container: str) -> int:

@@ -47,7 +47,6 @@ class Overlaps:
     """
 
     def __init__(self) -> None:
-        """Start without selectors."""
         self._selectors: dict[str, tuple[_Bucket, Selector]] = {}
         self._buckets: defaultdict[_Bucket, set[str]] = defaultdict(set)
 
@@ -57,7 +56,7 @@ class Overlaps:
         if known is not None and known[1] == selector:
             return
         self.forget(key)
-        bucket = self._least_bucket(_namespace(key), selector)
+        bucket = self._least_bucket(key.partition("/")[0], selector)
         self._selectors[key] = (bucket, selector)
         self._buckets[bucket].add(key)
 
@@ -93,7 +92,3 @@ class Overlaps:
                 if self._selectors[key][1].matches(labels):
                     found.add(key)
         return found
-
-
-def _namespace(key: str) -> str:
-    return key.partition("/")[0]

@@ -82,7 +82,7 @@ class IndexSet(Struct, frozen=True, dict=True):
             merged += self.intervals[rest:start]
             rest = end
             size -= sum(b - a + 1 for a, b in self.intervals[start:end])
-            size -= _length_of_last(merged)
+            size -= merged[-1][1] - merged[-1][0] + 1 if merged else 0
             before = len(merged) - bool(merged)
             _merge(merged, sorted(((first, last), *self.intervals[start:end])))
             size += sum(b - a + 1 for a, b in merged[before:])
@@ -175,10 +175,6 @@ def _merge(merged: list[Interval], ordered: Iterable[Interval]) -> None:
             merged[-1] = (merged[-1][0], max(merged[-1][1], last))
         else:
             merged.append((first, last))
-
-
-def _length_of_last(merged: list[Interval]) -> int:
-    return merged[-1][1] - merged[-1][0] + 1 if merged else 0
 
 
 def _text(first: int, last: int) -> str:
