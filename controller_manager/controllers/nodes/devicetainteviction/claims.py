@@ -266,11 +266,6 @@ class Claims:
         """Return the slices of a pool, also outdated ones."""
         return self._slices.by_index(SLICES_BY_POOL, pool)
 
-    def current_slices(self, pool: str) -> list[ResourceSlice]:
-        """Return the valid slices of a pool: those of its last generation."""
-        value = _generation_of(pool, self.last_generation(pool))
-        return list(self._slices.by_index(SLICES_BY_GENERATION, value))
-
     def last_generation(self, pool: str) -> int:
         """Return the last generation of a pool, 0 if it has no slice.
 
@@ -298,7 +293,8 @@ class Claims:
     def published(self) -> Iterator[DeviceName]:
         """Yield the devices of all pools."""
         for pool in dict.fromkeys(pool_of(each) for each in self._slices.all()):
-            for resource_slice in self.current_slices(pool):
+            last = _generation_of(pool, self.last_generation(pool))
+            for resource_slice in self._slices.by_index(SLICES_BY_GENERATION, last):
                 spec = resource_slice.spec
                 for device in spec.devices or ():
                     yield DeviceName(spec.driver, spec.pool.name, device.name)

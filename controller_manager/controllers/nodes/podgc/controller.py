@@ -201,24 +201,14 @@ class PodGarbageCollector:
         problems: list[SyncError | None] = []
         for start in range(0, len(pods), _AT_ONCE):
             batch = pods[start : start + _AT_ONCE]
-            tries = (self._try(pod, why, condition) for pod in batch)
-            problems += await asyncio.gather(*tries)
+            deletions = (self._delete(pod, why, condition) for pod in batch)
+            problems += await asyncio.gather(*deletions)
         return [problem for problem in problems if problem]
-
-    async def _try(
-        self, pod: Pod, why: str, condition: dict[str, Any] | None
-    ) -> SyncError | None:
-        """Delete a pod; return the error, if there is one."""
-        try:
-            await self._delete(pod, why, condition)
-        except SyncError as problem:
-            return problem
-        return None
 
     async def _delete(
         self, pod: Pod, why: str, condition: dict[str, Any] | None
-    ) -> None:
-        """Mark a pod as failed unless it has ended; delete it; raise SyncError.
+    ) -> SyncError | None:
+        """Mark a pod as failed unless it has ended; delete it; return an error.
 
         Without the mark, the status of a pod without a kubelet would stay Running.
         """
@@ -231,11 +221,13 @@ class PodGarbageCollector:
             options = DeleteOptions(grace_period_seconds=0, uid=metadata.uid)
             await self._client.delete(PODS, metadata.namespace, metadata.name, options)
         except (errors.NotFound, errors.Conflict):
-            return  # the pod is gone, or another pod has its name now
+            return None  # the pod is gone, or another pod has its name now
         except (errors.APIError, errors.TransportError, errors.ProtocolError) as error:
             self._metrics.errors.labels(metadata.namespace, why).inc()
-            msg = f"{key_of(pod)}: {error}"
-            raise SyncError(msg) from error
+            problem = SyncError(f"{key_of(pod)}: {error}")
+            problem.__cause__ = error
+            return problem
+        return None
 
     async def _mark_failed(self, pod: Pod, condition: dict[str, Any] | None) -> None:
         generation = pod.metadata.generation

@@ -1,13 +1,19 @@
 """The flags of the persistent volume binder controller."""
 
-from typing import Final
+from typing import Any, Final
 
 from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import Flag
+from controller_manager.options.flag import Flag, FlagType
 
 _VOLUMES: Final = "PersistentVolumeBinderController.VolumeConfiguration"
 _RECYCLER: Final = f"{_VOLUMES}.PersistentVolumeRecyclerConfiguration"
-_NO_EFFECT: Final = " Volumes are not recycled, so it has no effect."
+
+
+def _recycler_option(
+    name: str, kind: FlagType, default: str | None, text: str, field: str
+) -> Any:  # noqa: ANN401 - an attribute of the flag's type
+    text = f"{text} Volumes are not recycled, so it has no effect."
+    return option(Flag(name, kind, default, text, f"{_RECYCLER}.{field}"))
 
 
 class VolumeBinderOptions(ControllerOptions):
@@ -41,61 +47,47 @@ class VolumeBinderOptions(ControllerOptions):
             f"{_VOLUMES}.FlexVolumePluginDir",
         )
     )
-    increment_nfs: int = option(
-        Flag(
-            "pv-recycler-increment-timeout-nfs",
-            "int32",
-            "30",
-            "Seconds that each GiB adds to the recycling of an NFS volume."
-            + _NO_EFFECT,
-            f"{_RECYCLER}.IncrementTimeoutNFS",
-        )
+    increment_nfs: int = _recycler_option(
+        "pv-recycler-increment-timeout-nfs",
+        "int32",
+        "30",
+        "Seconds that each GiB adds to the recycling of an NFS volume.",
+        "IncrementTimeoutNFS",
     )
-    minimum_host_path: int = option(
-        Flag(
-            "pv-recycler-minimum-timeout-hostpath",
-            "int32",
-            "60",
-            "Seconds that the recycling of a host path volume may take." + _NO_EFFECT,
-            f"{_RECYCLER}.MinimumTimeoutHostPath",
-        )
+    minimum_host_path: int = _recycler_option(
+        "pv-recycler-minimum-timeout-hostpath",
+        "int32",
+        "60",
+        "Seconds that the recycling of a host path volume may take.",
+        "MinimumTimeoutHostPath",
     )
-    minimum_nfs: int = option(
-        Flag(
-            "pv-recycler-minimum-timeout-nfs",
-            "int32",
-            "300",
-            "Seconds that the recycling of an NFS volume may take." + _NO_EFFECT,
-            f"{_RECYCLER}.MinimumTimeoutNFS",
-        )
+    minimum_nfs: int = _recycler_option(
+        "pv-recycler-minimum-timeout-nfs",
+        "int32",
+        "300",
+        "Seconds that the recycling of an NFS volume may take.",
+        "MinimumTimeoutNFS",
     )
-    template_host_path: str = option(
-        Flag(
-            "pv-recycler-pod-template-filepath-hostpath",
-            "string",
-            None,
-            "The pod template for recycling host path volumes." + _NO_EFFECT,
-            f"{_RECYCLER}.PodTemplateFilePathHostPath",
-        )
+    template_host_path: str = _recycler_option(
+        "pv-recycler-pod-template-filepath-hostpath",
+        "string",
+        None,
+        "The pod template for recycling host path volumes.",
+        "PodTemplateFilePathHostPath",
     )
-    template_nfs: str = option(
-        Flag(
-            "pv-recycler-pod-template-filepath-nfs",
-            "string",
-            None,
-            "The pod template for recycling NFS volumes." + _NO_EFFECT,
-            f"{_RECYCLER}.PodTemplateFilePathNFS",
-        )
+    template_nfs: str = _recycler_option(
+        "pv-recycler-pod-template-filepath-nfs",
+        "string",
+        None,
+        "The pod template for recycling NFS volumes.",
+        "PodTemplateFilePathNFS",
     )
-    increment_host_path: int = option(
-        Flag(
-            "pv-recycler-timeout-increment-hostpath",
-            "int32",
-            "30",
-            "Seconds that each GiB adds to the recycling of a host path volume."
-            + _NO_EFFECT,
-            f"{_RECYCLER}.IncrementTimeoutHostPath",
-        )
+    increment_host_path: int = _recycler_option(
+        "pv-recycler-timeout-increment-hostpath",
+        "int32",
+        "30",
+        "Seconds that each GiB adds to the recycling of a host path volume.",
+        "IncrementTimeoutHostPath",
     )
     sync_period: float = option(
         Flag(
