@@ -32,8 +32,6 @@ from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
 
-_EXISTS: Final = "Exists"
-_EQUAL: Final = ("", "Equal")
 _LONGEST: Final = 10**9
 """The longest toleration in seconds, about 30 years; longer times are cut."""
 
@@ -150,9 +148,9 @@ def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
         return False
     if toleration.key and toleration.key != taint.key:
         return False
-    if toleration.operator == _EXISTS:
+    if toleration.operator == "Exists":
         return True
-    return toleration.operator in _EQUAL and toleration.value == taint.value
+    return toleration.operator in ("", "Equal") and toleration.value == taint.value
 
 
 def devices_of(claim: ResourceClaim) -> Sequence[AllocatedDevice]:

@@ -50,11 +50,6 @@ _SLACK: Final = 1.0
 _LEAST_PERIOD: Final = 0.1
 """Seconds between two checks if the flag is 0."""
 
-_KEY: Final = "nodes"
-
-_NODE_WORKERS: Final = 8
-_POD_WORKERS: Final = 4
-
 _FALSE: Final = "False"
 
 
@@ -65,8 +60,8 @@ def init_node_lifecycle_controller(context: ControllerContext) -> Controller:
     tainter = taints.NoScheduleTainter(context, writer)
     workers, pods, evictions = context.workers, monitor.pods, monitor.tainter
     return WorkerGroup(
-        workers(tainter.queue, tainter.sync, _NODE_WORKERS, tainter.enqueue_all),
-        workers(pods.queue, pods.sync, _POD_WORKERS),
+        workers(tainter.queue, tainter.sync, 8, tainter.enqueue_all),
+        workers(pods.queue, pods.sync, 4),
         workers(evictions.queue, evictions.sync, 1),
         workers(monitor.queue, monitor.check_nodes, 1, monitor.start),
     )
@@ -136,7 +131,7 @@ class NodeMonitor:
         """Begin to collect changes; all nodes count as changed."""
         self._is_started = True
         self._changed = dict.fromkeys(self._nodes.keys())
-        self.queue.add(_KEY)
+        self.queue.add("nodes")
         yield
 
     def is_unreachable(self, name: str) -> bool:

@@ -16,8 +16,6 @@ from controller_manager.api.meta import labels_of
 _LEAST_UNHEALTHY: Final = 3
 """A zone is partly disrupted only if at least this many nodes are unhealthy."""
 
-_EXCLUDED: Final = "node.kubernetes.io/exclude-disruption"
-
 
 class ZoneState(StrEnum):
     """The state of a zone, by the part of its nodes that is unhealthy."""
@@ -112,4 +110,4 @@ def zone_of(node: Node) -> str:
 
 def is_excluded(node: Node) -> bool:
     """Tell whether a label excludes a node from the numbers of its zone."""
-    return _EXCLUDED in labels_of(node)
+    return "node.kubernetes.io/exclude-disruption" in labels_of(node)

@@ -26,7 +26,6 @@ from controller_manager.runtime.outcome import (
 
 from . import PodGCOptions
 
-_OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 _ALIVE: Final = frozenset(("Pending", "Running", "Unknown"))
 
 
@@ -65,7 +64,8 @@ def terminating_out_of_service(
 def _is_down(node: Node | None) -> bool:
     if node is None or true_condition(node.status.conditions, "Ready") is not None:
         return False
-    return any(each.key == _OUT_OF_SERVICE for each in node.spec.taints or ())
+    name = "node.kubernetes.io/out-of-service"
+    return any(each.key == name for each in node.spec.taints or ())
 
 
 def unscheduled_terminating(pods: Sequence[Pod]) -> list[Pod]:
@@ -107,8 +107,6 @@ _AT_ONCE: Final = 100
 _TURN: Final = 2000
 """Pods that are checked before other tasks get their turn: one millisecond."""
 
-_KEY: Final = "pods"
-
 
 def init_pod_garbage_collector_controller(context: ControllerContext) -> Controller:
     """Wire the controller to its informers (newPodGarbageCollectorController)."""
@@ -135,7 +133,7 @@ class PodGarbageCollector:
 
     def enqueue_all(self) -> Iterator[None]:
         """Start the checks of all pods."""
-        self.rounds.add(_KEY)
+        self.rounds.add("pods")
         yield
 
     async def sync_all(self, key: str) -> Outcome:  # noqa: ARG002 - there is one

@@ -40,8 +40,6 @@ from .view import (
 )
 from .volumes import Volumes, attachment_name, plugin_name
 
-_WORKERS: Final = 10
-
 _SHORTEST_DELAY: Final = 0.001
 """The shortest delay in seconds: a shorter one may be lost by rounding."""
 
@@ -83,7 +81,7 @@ class AttachDetachReconciler(Reconciler[Node]):
     """
 
     queue_name = "attachdetach"
-    workers = _WORKERS
+    workers = 10
 
     def _of_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
         return self._nodes_of_claim(key_of(claim))

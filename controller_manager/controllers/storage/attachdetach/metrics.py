@@ -17,9 +17,6 @@ _FORCED: Final = "attach_detach_controller_attachdetach_controller_forced_detach
 _TOTAL: Final = "attachdetach_controller_total_volumes"
 _IN_USE: Final = "storage_count_attachable_volumes_in_use"
 
-_DESIRED: Final = "desired_state_of_world"
-_ACTUAL: Final = "actual_state_of_world"
-
 
 class _Counts(Struct, frozen=True):
     """The volumes of one node by plugin: needed, attached, and used by its pods."""
@@ -72,7 +69,8 @@ class AttachDetachMetrics(Collector):
             for plugin, count in counts.in_use.items():
                 labels = {"node": node, "volume_plugin": plugin}
                 in_use.add_sample(_IN_USE, labels, count)
-        for state, volumes in ((_DESIRED, desired), (_ACTUAL, actual)):
+        states = ("desired_state_of_world", "actual_state_of_world")
+        for state, volumes in zip(states, (desired, actual), strict=True):
             for plugin, count in volumes.items():
                 labels = {"plugin_name": plugin, "state": state}
                 total.add_sample(_TOTAL, labels, count)

@@ -1,7 +1,6 @@
 """Creates the claims of ephemeral volumes (pkg/controller/volume/ephemeral)."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter
 
@@ -18,8 +17,6 @@ from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.runtime.watches import For, Maps
 
 from . import EphemeralVolumeOptions
-
-_EMPTY: Final = ClaimTemplate()
 
 
 def ephemeral_volumes(pod: Pod) -> Iterator[PodVolume]:
@@ -38,7 +35,7 @@ def conflict(pod: meta.KubeObject, claim: meta.KubeObject) -> str:
 def claim_of(pod: Pod, volume: PodVolume) -> PersistentVolumeClaim:
     """Return the claim to create from the template of a pod's ephemeral volume."""
     source = volume.ephemeral
-    template = (source and source.volume_claim_template) or _EMPTY
+    template = (source and source.volume_claim_template) or ClaimTemplate()
     metadata = meta.ObjectMeta(
         name=claim_name(pod, volume),
         namespace=pod.metadata.namespace,

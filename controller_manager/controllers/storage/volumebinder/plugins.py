@@ -34,10 +34,6 @@ NFS: Final = "kubernetes.io/nfs"
 """The plugins of upstream's binder; that for NFS only recycles."""
 
 _DELETABLE: Final = "/tmp/"  # noqa: S108 - upstream's deleter looks for it in paths
-_TEMPORARY: Final = (
-    "host_path deleter is not part of this controller manager: delete the directory "
-    "and the volume by hand"
-)
 _NO_DELETER: Final = "no deletable volume plugin matched"
 
 
@@ -158,7 +154,10 @@ def _host_path_problem(volume: PersistentVolume) -> str:
     source = volume.spec.host_path
     path = "" if source is None else source.path
     if _DELETABLE in path:
-        return _TEMPORARY
+        return (
+            "host_path deleter is not part of this controller manager: delete the "
+            "directory and the volume by hand"
+        )
     return f"host_path deleter only supports /tmp/.+ but received provided {path}"
 
 
