@@ -43,8 +43,8 @@ from controller_manager.client.rest.errors import (
 from controller_manager.informers.lister import Lister
 
 from .controller_ref_manager import Claimer
+from .creation_delays import Mutation, Mutations, first_difference
 from .hashes import fnv1, safe_encode
-from .mutations import Mutation, Mutations, first_difference
 
 HASH_LABEL: Final = "controller.kubernetes.io/hash"
 """The label with the hash of a stateful set's revision."""

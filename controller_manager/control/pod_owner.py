@@ -16,8 +16,14 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import Requeue
 from controller_manager.runtime.reconciler import Reconciler
 
-from .expectations import Expectations, StaleSyncs, State, Takeover
-from .owner_reads import OwnerReads, StoredPods
+from .expectations import (
+    Expectations,
+    OwnerReads,
+    StaleSyncs,
+    State,
+    StoredPods,
+    Takeover,
+)
 from .pod_control import PodControl, slow_start
 
 _UNSEEN_RECHECK: Final = 5.0

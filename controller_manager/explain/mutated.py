@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS
 from controller_manager.api.json_objects import JSON, object_at
-from controller_manager.control import mutations
+from controller_manager.control import creation_delays
 from controller_manager.controllers.apps.deployment.status import REPLICA_SET_MUTATED
 
 from .cause import Cause, Item, last_change, number_at, writers_of
@@ -20,7 +20,7 @@ from .view import View, events_of
 _MANY: Final = 3
 """Objects made of one template that no race explains: a controller makes one."""
 
-_ALIVE: Final = timedelta(seconds=2 * mutations.LONGEST_DELAY)
+_ALIVE: Final = timedelta(seconds=2 * creation_delays.LONGEST_DRY_RUN_DELAY)
 """The time in which the next event follows if admission still changes revisions."""
 
 _HASH: Final = "pod-template-hash"
@@ -63,7 +63,9 @@ async def explain_mutated_sets(
 
 async def explain_mutated_revisions(view: View, item: Item) -> tuple[Cause, ...]:
     """Return the cause if a set recognises none of its new controller revisions."""
-    told = await _told(view, item, mutations.REVISION_MUTATED, "controller revisions")
+    told = await _told(
+        view, item, creation_delays.REVISION_MUTATED, "controller revisions"
+    )
     if told is not None and view.age(told.since) < _ALIVE:
         return (told,)
     if number_at(item.status, "collisionCount") < _MANY:
@@ -125,7 +127,7 @@ def _made_of(item: Item, sets: Sequence[Item]) -> _Made | None:
 
 
 def _difference(template: JSON, replica_set: Item) -> str:
-    return mutations.first_difference(
+    return creation_delays.first_difference(
         template, _template_of(replica_set), "spec.template"
     )
 

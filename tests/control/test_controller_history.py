@@ -34,8 +34,8 @@ from controller_manager.control.controller_history import (
     template_data,
     template_of,
 )
+from controller_manager.control.creation_delays import Mutation, Mutations
 from controller_manager.control.hashes import fnv1, fnv1a, safe_encode
-from controller_manager.control.mutations import Mutation, Mutations
 from controller_manager.informers.lister import Lister
 from controller_manager.informers.store import (
     BY_CONTROLLER,

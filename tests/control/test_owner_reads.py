@@ -6,7 +6,7 @@ from controller_manager.api.apps.v1 import REPLICASETS, ReplicaSet
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.selectors import Selector
 from controller_manager.client.rest.errors import NotFound
-from controller_manager.control.owner_reads import OwnerReads
+from controller_manager.control.expectations import OwnerReads
 from controller_manager.informers.lister import Lister
 from controller_manager.informers.store import Store
 from tests.clusters import Cluster

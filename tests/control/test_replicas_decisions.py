@@ -18,15 +18,15 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.pods import next_availability
-from controller_manager.control.replicas.controller import burst
+from controller_manager.control.replicas.controller import (
+    burst,
+    calculate_status,
+    differs_in_substance,
+)
 from controller_manager.control.replicas.ranking import (
     age_ratios,
     choose_pods_to_delete,
     deletion_cost,
-)
-from controller_manager.control.replicas.status import (
-    calculate_status,
-    differs_in_substance,
 )
 from tests.controllers.builders import pod, replica_set
 

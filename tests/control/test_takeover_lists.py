@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.core.v1 import PODS, Pod, PodMeta
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.control.owner_reads import StoredPods, TakeoverLists
+from controller_manager.control.expectations import StoredPods, TakeoverLists
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport
 from tests.controllers.batch.job.user import JobUser, job_config

@@ -2,10 +2,11 @@
 
 Upstream also uses its replica set controller for replication controllers, through
 adapters that convert each object. Here both types are used directly. The metrics have
-upstream's names.
+upstream's names. Upstream of the status: replica_set_utils.go.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from typing import ClassVar, Final, TypeVar
 
@@ -15,10 +16,18 @@ from prometheus_client import CollectorRegistry, Histogram
 from controller_manager.api.apps.v1 import (
     REPLICASETS,
     ReplicaSet,
+    ReplicaSetCondition,
+    ReplicaSetStatus,
     desired_replicas,
     selector_of,
 )
-from controller_manager.api.core.v1 import PODS, Pod, ReplicationController
+from controller_manager.api.core.v1 import (
+    PODS,
+    Pod,
+    ReplicationController,
+    ReplicationControllerCondition,
+    ReplicationControllerStatus,
+)
 from controller_manager.api.meta import (
     controller_of,
     controller_reference,
@@ -26,23 +35,129 @@ from controller_manager.api.meta import (
     key_of,
     labels_of,
 )
-from controller_manager.api.pods import is_active, is_terminating, next_availability
+from controller_manager.api.pods import (
+    is_active,
+    is_available,
+    is_ready,
+    is_terminating,
+    next_availability,
+)
+from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.control.controller_ref_manager import Claimer
+from controller_manager.control.creation_delays import NO_LIMIT, FailuresAtOnce
 from controller_manager.control.expectations import StaleSyncs, State
-from controller_manager.control.failed_at_once import NO_LIMIT, FailuresAtOnce
-from controller_manager.control.pod_control import (
-    at_once,
-    pod_from_template,
-)
+from controller_manager.control.pod_control import at_once, pod_from_template
 from controller_manager.control.pod_owner import PodOwnerReconciler
 from controller_manager.informers.store import BY_CONTROLLER
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome, failure_of
 
 from .ranking import age_ratios, choose_pods_to_delete
-from .status import OwnerStatus, calculate_status, differs_in_substance
+
+# The status of an owner that keeps a number of pods (replica_set_utils.go).
+
+REPLICA_FAILURE: Final = "ReplicaFailure"
+
+OwnerStatus = ReplicaSetStatus | ReplicationControllerStatus
+ConditionT = TypeVar(
+    "ConditionT", bound=ReplicaSetCondition | ReplicationControllerCondition
+)
+
+
+def calculate_status(
+    owner: ReplicaSet | ReplicationController,
+    active: Sequence[Pod],
+    terminating: Sequence[Pod] | None,
+    failure: Exception | None,
+    now: datetime,
+) -> OwnerStatus:
+    """Return the status of an owner, calculated from its pods.
+
+    `failure` is the error of creating or deleting pods; the condition ReplicaFailure
+    stays as it is until there is none. `terminating` is `None` if terminating pods are
+    not counted (the feature gate DeploymentReplicaSetTerminatingReplicas).
+    """
+    counts = _counts(owner, active, now)
+    reason = _failure_reason(len(active) - desired_replicas(owner))
+    if isinstance(owner, ReplicationController):
+        make, present = ReplicationControllerCondition, owner.status.conditions
+        conditions = _conditions(make, present, reason, failure, now)
+        return ReplicationControllerStatus(**counts, conditions=conditions)
+    return ReplicaSetStatus(
+        **counts,
+        terminating_replicas=None if terminating is None else len(terminating),
+        conditions=_conditions(
+            ReplicaSetCondition, owner.status.conditions, reason, failure, now
+        ),
+    )
+
+
+def _counts(
+    owner: ReplicaSet | ReplicationController, active: Sequence[Pod], now: datetime
+) -> dict[str, int]:
+    template_labels = owner.spec.template.metadata.labels or {}
+    min_ready_seconds = owner.spec.min_ready_seconds
+    ready = [pod for pod in active if is_ready(pod)]
+    return {
+        "replicas": len(active),
+        "fully_labeled_replicas": sum(
+            1 for pod in active if template_labels.items() <= labels_of(pod).items()
+        ),
+        "ready_replicas": len(ready),
+        "available_replicas": sum(
+            1 for pod in ready if is_available(pod, min_ready_seconds, now)
+        ),
+        "observed_generation": owner.metadata.generation,
+    }
+
+
+def _failure_reason(surplus: int) -> str:
+    if surplus == 0:
+        return ""
+    return "FailedCreate" if surplus < 0 else "FailedDelete"
+
+
+def _conditions(
+    make: type[ConditionT],
+    present: tuple[ConditionT, ...] | None,
+    reason: str,
+    failure: Exception | None,
+    now: datetime,
+) -> tuple[ConditionT, ...] | None:
+    others = tuple(each for each in present or () if each.type != REPLICA_FAILURE)
+    if failure is None:
+        return others or None
+    if len(others) < len(present or ()):
+        return present
+    condition = make(
+        type=REPLICA_FAILURE,
+        status="True",
+        last_transition_time=format_time(now),
+        reason=reason,
+        message=str(failure),
+    )
+    return (*others, condition)
+
+
+def differs_in_substance(old: OwnerStatus, new: OwnerStatus) -> bool:
+    """Tell whether more than observedGeneration has changed."""
+    return _substance(old) != _substance(new)
+
+
+def _substance(status: OwnerStatus) -> OwnerStatus:
+    status = msgspec.structs.replace(
+        status, observed_generation=0, conditions=status.conditions or None
+    )
+    if isinstance(status, ReplicaSetStatus) and status.terminating_replicas is None:
+        # No count of terminating pods means the same as a count of zero.
+        return msgspec.structs.replace(status, terminating_replicas=0)
+    return status
+
+
+# Keeps a number of pods for replica sets and replication controllers
+# (replica_set.go).
 
 BURST_REPLICAS: Final = 500
 """The most pods that one sync creates or deletes."""

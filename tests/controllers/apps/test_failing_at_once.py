@@ -11,7 +11,7 @@ from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.core.v1 import NODES, PODS, REPLICATION_CONTROLLERS
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.client import DeleteOptions
-from controller_manager.control.failed_at_once import FailuresAtOnce
+from controller_manager.control.creation_delays import FailuresAtOnce
 from tests.clusters import EPOCH, Cluster, RecordingTransport, make_config
 from tests.controllers.apps.failing_node import Node
 from tests.controllers.builders import (

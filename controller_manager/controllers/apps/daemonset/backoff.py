@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.clock import Clock
-from controller_manager.control.failed_at_once import LONGEST_DELAY, delay_after
+from controller_manager.control.creation_delays import LONGEST_DELAY, delay_after
 
 _FORGOTTEN_AFTER: Final = 2 * LONGEST_DELAY
 """Seconds after the last replacement after which the next one counts as the first."""

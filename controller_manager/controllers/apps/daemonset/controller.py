@@ -23,10 +23,15 @@ from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest import errors
 from controller_manager.control.controller_history import History
 from controller_manager.control.controller_ref_manager import Claimer
+from controller_manager.control.creation_delays import (
+    AT_ONCE,
+    REVISION_MUTATED,
+    Mutation,
+    Mutations,
+    age,
+)
 from controller_manager.control.expectations import StaleSyncs, State
-from controller_manager.control.failed_at_once import AT_ONCE, age
 from controller_manager.control.gates import COMPARISON_OPERATORS
-from controller_manager.control.mutations import REVISION_MUTATED, Mutation, Mutations
 from controller_manager.control.pod_control import at_once, pod_from_template
 from controller_manager.control.pod_owner import PodOwnerReconciler
 from controller_manager.runtime.context import ControllerContext

@@ -26,9 +26,9 @@ from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import DeleteOptions, PatchType
 from controller_manager.control.controller_ref_manager import Claimer
+from controller_manager.control.creation_delays import Mutation, Mutations
+from controller_manager.control.expectations import live
 from controller_manager.control.gates import TERMINATING_REPLICAS
-from controller_manager.control.mutations import Mutation, Mutations
-from controller_manager.control.owner_reads import live
 from controller_manager.informers.store import BY_CONTROLLER
 from controller_manager.runtime.consistency import STALE_RECHECK
 from controller_manager.runtime.context import ControllerContext

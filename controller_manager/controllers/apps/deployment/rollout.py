@@ -30,8 +30,8 @@ from controller_manager.api.selectors import (
     SelectorError,
     compile_selector,
 )
+from controller_manager.control.creation_delays import first_difference
 from controller_manager.control.hashes import fnv1a, safe_encode
-from controller_manager.control.mutations import first_difference
 
 RECREATE: Final = "Recreate"
 ROLLING_UPDATE: Final = "RollingUpdate"

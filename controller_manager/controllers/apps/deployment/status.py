@@ -22,7 +22,7 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.meta import annotations_of, find_condition
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.clock import Clock
-from controller_manager.control.mutations import Mutation
+from controller_manager.control.creation_delays import Mutation
 from controller_manager.runtime.outcome import Reason, waiting
 
 from .revisions import REVISION

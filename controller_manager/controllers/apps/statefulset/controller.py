@@ -34,9 +34,12 @@ from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.errors import is_namespace_terminating
 from controller_manager.control import controller_history
 from controller_manager.control.controller_ref_manager import Claimer
-from controller_manager.control.expectations import StaleSyncs
-from controller_manager.control.mutations import REVISION_MUTATED, Mutation, Mutations
-from controller_manager.control.owner_reads import OwnerReads
+from controller_manager.control.creation_delays import (
+    REVISION_MUTATED,
+    Mutation,
+    Mutations,
+)
+from controller_manager.control.expectations import OwnerReads, StaleSyncs
 from controller_manager.control.pod_control import slow_start
 from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext

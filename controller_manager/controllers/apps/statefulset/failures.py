@@ -18,7 +18,7 @@ from controller_manager.api.core.v1 import ContainerStatus, Pod, PodCondition
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.pods import is_ready, ready_condition
 from controller_manager.clock import Clock
-from controller_manager.control.failed_at_once import (
+from controller_manager.control.creation_delays import (
     AT_ONCE,
     ROUNDING,
     age,

@@ -25,7 +25,7 @@ from controller_manager.client.events.recorder import NORMAL, WARNING, EventReco
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client, DeleteOptions, PatchType
 from controller_manager.control.controller_history import POD_REVISION_LABEL
-from controller_manager.control.owner_reads import live
+from controller_manager.control.expectations import live
 from controller_manager.runtime.outcome import SyncError
 
 from . import identity

@@ -24,8 +24,7 @@ from controller_manager.client.rest.errors import (
     is_about,
     is_namespace_terminating,
 )
-from controller_manager.control.expectations import Takeover
-from controller_manager.control.owner_reads import live
+from controller_manager.control.expectations import Takeover, live
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import (
     DONE,

@@ -14,8 +14,7 @@ from controller_manager.api.selectors import Selector, SelectorError, compile_se
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest import errors
 from controller_manager.control.controller_ref_manager import Claimer
-from controller_manager.control.expectations import State
-from controller_manager.control.owner_reads import StoredPods
+from controller_manager.control.expectations import State, StoredPods
 from controller_manager.control.pod_control import at_once
 from controller_manager.control.pod_owner import PodOwnerReconciler
 from controller_manager.informers.dispatch import Handler

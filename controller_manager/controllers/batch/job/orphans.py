@@ -12,7 +12,7 @@ from controller_manager.api.meta import controller_of, is_deleting, key_of, meta
 from controller_manager.api.selectors import SelectorError, compile_selector
 from controller_manager.client.rest.client import Client, PatchType
 from controller_manager.client.rest.errors import Conflict, NotFound, is_about
-from controller_manager.control.owner_reads import live
+from controller_manager.control.expectations import live
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.store import (

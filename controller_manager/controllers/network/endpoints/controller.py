@@ -27,7 +27,7 @@ from controller_manager.control.endpoints.pods import (
     selects_pods,
 )
 from controller_manager.control.endpoints.trigger_time import TriggerTimes
-from controller_manager.control.owner_reads import live
+from controller_manager.control.expectations import live
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome

@@ -29,7 +29,7 @@ from controller_manager.control.endpoints.slices import (
     BY_SERVICE,
     service_key_of,
 )
-from controller_manager.control.owner_reads import live
+from controller_manager.control.expectations import live
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome, SyncError

@@ -27,7 +27,7 @@ from controller_manager.api.meta import Condition, find_condition, is_deleting, 
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.client.events.recorder import NORMAL
 from controller_manager.client.rest.errors import Conflict, NotFound
-from controller_manager.control.owner_reads import live
+from controller_manager.control.expectations import live
 from controller_manager.control.pod_evictor import EvictionMetrics, PodEvictor
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler

@@ -12,7 +12,7 @@ from controller_manager.api.pods import is_terminal
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import DeleteOptions
-from controller_manager.control.owner_reads import live
+from controller_manager.control.expectations import live
 from controller_manager.control.pod_indexes import PODS_BY_NODE
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup

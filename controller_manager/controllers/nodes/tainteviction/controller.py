@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod, PodMeta
 from controller_manager.api.meta import key_of
 from controller_manager.client.events.recorder import NORMAL
+from controller_manager.control.expectations import live
 from controller_manager.control.gates import COMPARISON_OPERATORS
-from controller_manager.control.owner_reads import live
 from controller_manager.control.pod_evictor import EvictionMetrics, PodEvictor
 from controller_manager.control.pod_indexes import PODS_BY_NODE
 from controller_manager.informers.changes import DependsOn

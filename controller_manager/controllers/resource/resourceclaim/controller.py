@@ -16,7 +16,7 @@ from controller_manager.api.meta import AnyResource, controller_of, is_deleting,
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import NotFound
-from controller_manager.control.owner_reads import live
+from controller_manager.control.expectations import live
 from controller_manager.control.recent_set import RecentSet
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler

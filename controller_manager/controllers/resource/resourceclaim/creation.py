@@ -18,8 +18,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import key_of
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest import errors
-from controller_manager.control.expectations import Takeover
-from controller_manager.control.owner_reads import live
+from controller_manager.control.expectations import Takeover, live
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
 

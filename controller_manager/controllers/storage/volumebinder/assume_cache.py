@@ -20,7 +20,7 @@ from controller_manager.api.meta import (
     resource_version_number,
 )
 from controller_manager.client.rest.errors import InvalidName
-from controller_manager.control.owner_reads import live
+from controller_manager.control.expectations import live
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 
