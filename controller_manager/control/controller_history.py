@@ -40,7 +40,7 @@ from controller_manager.client.rest.errors import (
     NotFound,
     TransportError,
 )
-from controller_manager.informers.lister import Lister
+from controller_manager.informers.store import Lister
 
 from .controller_ref_manager import Claimer
 from .creation_delays import Mutation, Mutations, first_difference

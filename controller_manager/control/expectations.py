@@ -38,7 +38,7 @@ from controller_manager.api.selectors import Selector, format_selector
 from controller_manager.client.rest.client import Client, ListOptions
 from controller_manager.client.rest.errors import Conflict, NotFound, is_about
 from controller_manager.clock import Clock
-from controller_manager.informers.lister import Lister
+from controller_manager.informers.store import Lister
 from controller_manager.runtime.consistency import ConsistencyStore
 
 # Writes that the cache does not show yet: `Expectations` and `Takeover`.

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from .reads import Step, fields_of, resolve_path, struct_within
 
-EVERYTHING: Final = -1
+ALL_PARTS: Final = -1
 """All parts: the bits of a comparison that was not made, such as that of a resync."""
 
 _ALWAYS_READ: Final = (

@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from controller_manager.api.meta import KubeObject, controller_of
 
-from .changes import EVERYTHING, Comparison, DependsOn
+from .changes import ALL_PARTS, Comparison, DependsOn
 from .store import Store
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
@@ -133,7 +133,7 @@ class Dispatcher(Generic[ObjectT]):
         Raises ValueError if the objects lack a part on which it depends.
         """
         depends_on = registration.handler.depends_on
-        bits = EVERYTHING
+        bits = ALL_PARTS
         if depends_on is not None:
             bits = self._comparison.bits_of(depends_on)
         self._bits[registration] = bits
@@ -154,7 +154,7 @@ class Dispatcher(Generic[ObjectT]):
         )
         self._asked = 0
         for bits in self._bits.values():
-            if bits != EVERYTHING:
+            if bits != ALL_PARTS:
                 self._asked |= bits
         self._replaying = [each for each in self._registrations if each.has_pending]
         self._adds: dict[str, tuple[Callable[[ObjectT], None], ...]] = {}
@@ -202,7 +202,7 @@ class Dispatcher(Generic[ObjectT]):
         after = self._kind_of(new)
         is_same = old.metadata.owner_references is new.metadata.owner_references
         before = after if is_same else self._kind_of(old)
-        if changed != EVERYTHING:
+        if changed != ALL_PARTS:
             changed &= self._asked
         table = before, after, changed
         if (found := self._updates.get(table)) is None:
@@ -220,7 +220,7 @@ class Dispatcher(Generic[ObjectT]):
         self, registration: Registration[ObjectT], before: str, after: str, changed: int
     ) -> bool:
         bits, handler = self._bits[registration], registration.handler
-        if not (EVERYTHING in (changed, bits) or bits & changed):
+        if not (ALL_PARTS in (changed, bits) or bits & changed):
             return False
         return _wants(handler, before) or _wants(handler, after)
 

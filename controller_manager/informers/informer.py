@@ -27,7 +27,7 @@ from controller_manager.options.gates import (
     FeatureGates,
 )
 
-from .changes import EVERYTHING, Comparison
+from .changes import ALL_PARTS, Comparison
 from .dispatch import Dispatcher, Handler, Registration, ignore
 from .reflector import Reflector
 from .store import Store
@@ -233,7 +233,7 @@ class SharedInformer(Generic[ObjectT]):
             key = key_of(obj)
             # Other tasks have run since: the object may be deleted or replaced.
             if self.store.get(key) is obj:
-                self._dispatcher.updated(key, obj, obj, EVERYTHING)
+                self._dispatcher.updated(key, obj, obj, ALL_PARTS)
             if number % _OBJECTS_PER_TURN == _OBJECTS_PER_TURN - 1:
                 await asyncio.sleep(0)
 
@@ -410,7 +410,7 @@ class SharedInformer(Generic[ObjectT]):
         except Exception as error:  # noqa: BLE001 - it concerns this object only
             name = self.resource.group_resource
             self._defects.report("index", error, resource=name, object=key)
-            return EVERYTHING
+            return ALL_PARTS
 
     def _put(
         self,

@@ -11,8 +11,7 @@ from controller_manager.client.events.recorder import EventRecorder
 from controller_manager.client.rest.client import Client
 from controller_manager.clock import Clock
 from controller_manager.informers.factory import ControllerInformers
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Index
+from controller_manager.informers.store import Index, Lister
 from controller_manager.observability.defects import Defects
 from controller_manager.observability.logs import Logger
 from controller_manager.observability.metrics.collectors import Collectors

@@ -15,12 +15,12 @@ from controller_manager.api.meta import (
     key_of,
 )
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.lister import Lister
 from controller_manager.informers.store import (
     BY_CONTROLLER,
     BY_SELECTED_LABEL,
     ORPHANS,
     ORPHANS_BY_LABEL,
+    Lister,
 )
 from controller_manager.workqueue.queue import WorkQueue
 from controller_manager.workqueue.ratelimiters import Backoff

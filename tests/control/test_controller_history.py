@@ -36,11 +36,11 @@ from controller_manager.control.controller_history import (
 )
 from controller_manager.control.creation_delays import Mutation, Mutations
 from controller_manager.control.hashes import fnv1, fnv1a, safe_encode
-from controller_manager.informers.lister import Lister
 from controller_manager.informers.store import (
     BY_CONTROLLER,
     ORPHANS,
     ORPHANS_BY_LABEL,
+    Lister,
     Store,
 )
 from tests.clusters import Cluster

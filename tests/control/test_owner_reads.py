@@ -7,8 +7,7 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.api.selectors import Selector
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.expectations import OwnerReads
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Store
+from controller_manager.informers.store import Lister, Store
 from tests.clusters import Cluster
 from tests.controllers.builders import replica_set_json, template
 from tests.controllers.user import User

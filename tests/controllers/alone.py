@@ -15,8 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.api.meta import AnyResource, KubeObject, Resource
 from controller_manager.client.rest.client import Client
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Index, Store
+from controller_manager.informers.store import Index, Lister, Store
 from controller_manager.observability.logs import silent_logger
 from controller_manager.observability.metrics.collectors import Collectors
 from controller_manager.options.config import Config

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import controller_of
-from controller_manager.informers.changes import EVERYTHING, DependsOn
+from controller_manager.informers.changes import ALL_PARTS, DependsOn
 from controller_manager.informers.dispatch import Dispatcher, Handler, Registration
 from controller_manager.informers.store import (
     BY_CONTROLLER,
@@ -151,7 +151,7 @@ def test_a_resync_calls_all_handlers_of_the_owners_kind(
 ) -> None:
     """They may have missed something, so they get every object now and then."""
     dispatched = Dispatched(declared)
-    dispatched.dispatcher.updated("n/p", pod, pod, EVERYTHING)
+    dispatched.dispatcher.updated("n/p", pod, pod, ALL_PARTS)
     assert dispatched.calls == [
         ("update", number)
         for number, (_, kind) in enumerate(declared)

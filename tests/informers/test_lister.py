@@ -16,7 +16,6 @@ from controller_manager.api.selectors import (
     compile_selector,
     parse_selector,
 )
-from controller_manager.informers.lister import Lister
 from controller_manager.informers.store import (
     BY_CONTROLLER,
     BY_LABEL,
@@ -24,6 +23,7 @@ from controller_manager.informers.store import (
     BY_SELECTED_LABEL,
     ORPHANS,
     ORPHANS_BY_LABEL,
+    Lister,
     Store,
 )
 

@@ -13,9 +13,8 @@ from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.factory import ControllerInformers, InformerFactory
-from controller_manager.informers.lister import Lister
 from controller_manager.informers.reads import Reads, kept_of
-from controller_manager.informers.store import BY_LABEL, Index
+from controller_manager.informers.store import BY_LABEL, Index, Lister
 from controller_manager.informers.strict import (
     HiddenType,
     UndeclaredReadError,

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from controller_manager.api.apps.v1 import REPLICASETS, ReplicaSet
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Store
+from controller_manager.informers.store import Lister, Store
 from controller_manager.runtime.reconciler import OwnedHandler, handler_for
 from controller_manager.runtime.watches import For, Owns
 from controller_manager.workqueue.queue import WorkQueue

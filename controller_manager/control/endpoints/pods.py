@@ -25,10 +25,10 @@ from controller_manager.api.meta import is_deleting, key_of, labels_of
 from controller_manager.api.pods import is_ready, is_terminal
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.lister import Lister
 from controller_manager.informers.store import (
     BY_LABEL,
     BY_SELECTED_LABEL,
+    Lister,
     label_entry,
 )
 

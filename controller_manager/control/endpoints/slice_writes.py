@@ -17,7 +17,7 @@ from controller_manager.api.discovery.v1 import (
 )
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client, DeleteOptions
-from controller_manager.informers.lister import Lister
+from controller_manager.informers.store import Lister
 from controller_manager.observability.exposition import PlainCounter
 
 from .slices import BY_SERVICE, SliceActions, with_trigger_time

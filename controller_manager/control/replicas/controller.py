@@ -47,8 +47,14 @@ from controller_manager.api.selectors import Selector, SelectorError, compile_se
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.control.controller_ref_manager import Claimer
 from controller_manager.control.creation_delays import NO_LIMIT, FailuresAtOnce
-from controller_manager.control.expectations import StaleSyncs, State
-from controller_manager.control.pod_control import at_once, pod_from_template
+from controller_manager.control.expectations import (
+    StaleSyncs,
+    State,
+)
+from controller_manager.control.pod_control import (
+    at_once,
+    pod_from_template,
+)
 from controller_manager.control.pod_owner import PodOwnerReconciler
 from controller_manager.informers.store import BY_CONTROLLER
 from controller_manager.runtime.context import ControllerContext

@@ -15,8 +15,7 @@ from controller_manager.control.endpoints.pods import (
     pods_of,
     selects_pods,
 )
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Store
+from controller_manager.informers.store import Lister, Store
 from tests.control.endpoints.objects import pod, service
 
 

@@ -4,8 +4,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.control.endpoints.slice_writes import SliceTracker
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Store
+from controller_manager.informers.store import Lister, Store
 from tests.control.endpoints.objects import endpoint_slice
 
 

@@ -10,8 +10,7 @@ from prometheus_client import CollectorRegistry
 from controller_manager.api.meta import AnyResource, KubeObject, Resource
 from controller_manager.clock import LoopClock
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Index, Store
+from controller_manager.informers.store import Index, Lister, Store
 from controller_manager.observability.logs import silent_logger
 from controller_manager.runtime.context import ControllerContext
 from tests.clusters import EPOCH

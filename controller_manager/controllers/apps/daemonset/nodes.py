@@ -29,8 +29,7 @@ from controller_manager.control.scheduling import (
 )
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Index, Store
+from controller_manager.informers.store import Index, Lister, Store
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.worker import Workers

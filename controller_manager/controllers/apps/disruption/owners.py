@@ -21,8 +21,7 @@ from controller_manager.api.core.v1 import REPLICATION_CONTROLLERS, Pod
 from controller_manager.api.meta import OwnerReference, controller_of
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.scales import Scales
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import BY_CONTROLLER
+from controller_manager.informers.store import BY_CONTROLLER, Lister
 from controller_manager.runtime.context import ControllerContext
 
 _APPS: Final = ("apps", "extensions")

@@ -8,8 +8,7 @@ from controller_manager.api.autoscaling.v2 import HorizontalPodAutoscaler
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import labels_of
 from controller_manager.api.selectors import Selector
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Index
+from controller_manager.informers.store import Index, Lister
 
 
 def target_of(autoscaler: HorizontalPodAutoscaler) -> str:

@@ -37,8 +37,7 @@ from controller_manager.api.scheduling.v1alpha2 import (
 from controller_manager.client.events.recorder import NORMAL
 from controller_manager.client.rest.errors import AlreadyExists
 from controller_manager.control.hashes import fnv1a, safe_encode
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Index
+from controller_manager.informers.store import Index, Lister
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
 

@@ -40,8 +40,7 @@ from controller_manager.control.quota.resources import (
 from controller_manager.informers.dispatch import Handler, Registration
 from controller_manager.informers.factory import ControllerInformers
 from controller_manager.informers.informer import SharedInformer
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Index, Store
+from controller_manager.informers.store import Index, Lister, Store
 from controller_manager.observability.logs import Logger
 from controller_manager.runtime.worker import Turns
 

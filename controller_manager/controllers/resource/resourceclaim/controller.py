@@ -21,7 +21,7 @@ from controller_manager.control.recent_set import RecentSet
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.factory import ControllerInformers
-from controller_manager.informers.lister import Lister
+from controller_manager.informers.store import Lister
 from controller_manager.runtime.consistency import requeue_for
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller

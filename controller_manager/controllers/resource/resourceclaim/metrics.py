@@ -10,8 +10,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from controller_manager.api.dynamicresources.v1 import ResourceClaim
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import Index
+from controller_manager.informers.store import Index, Lister
 
 _PREFIX: Final = "resourceclaim_controller"
 _BOOLEANS: Final = ("false", "true")

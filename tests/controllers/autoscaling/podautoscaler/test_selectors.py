@@ -10,8 +10,7 @@ from controller_manager.api.selectors import parse_selector
 from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
     selected,
 )
-from controller_manager.informers.lister import Lister
-from controller_manager.informers.store import BY_LABEL, BY_NAMESPACE, Store
+from controller_manager.informers.store import BY_LABEL, BY_NAMESPACE, Lister, Store
 
 
 @pytest.fixture(name="lister")
