@@ -143,13 +143,12 @@ def with_zone_hints(
     allocated: Counter[str] = Counter()
     wrong = _outdated(changes.unchanged, wanted, allocated)
     ready = _ready((*written, *wrong))
-    problem = ""
     if not all(each.zone for each in ready):
         problem = "One or more endpoints do not have a zone specified"
-    zones = {} if problem else _zones_of(ready, wanted, allocated)
-    if not problem and not allocated:
+        return ZoneHints(without_hints(changes), {}, problem)
+    zones = _zones_of(ready, wanted, allocated)
+    if not allocated:
         problem = "No hints allocated for zones"
-    if problem:
         return ZoneHints(without_hints(changes), {}, problem)
 
     def hint(endpoint: v1.Endpoint) -> v1.EndpointHints | None:
