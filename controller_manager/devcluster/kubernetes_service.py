@@ -11,9 +11,9 @@ from .kinds.core.endpoints import KIND as ENDPOINTS
 from .kinds.core.service.ranges import ranges_of
 from .kinds.core.service.strategy import KIND as SERVICES
 from .kinds.discovery.endpointslice import KIND as SLICES
-from .kinds.ip_addresses import family_of, parse_address
 from .server.registry.objects import Objects
 from .server.rest.kind import Kind
+from .validation.ip_addresses import family_of, parse_address
 
 _NAME: Final = "kubernetes"
 _NAMESPACE: Final = "default"

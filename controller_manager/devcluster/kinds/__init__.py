@@ -16,13 +16,9 @@ There is one package for each group: ``admissionregistration``, ``apiextensions`
 
 Several groups share these modules:
 
-- Validation: ``affinity_validation``, ``condition_validation``,
-  ``container_validation``, ``environment_validation``, ``pod_spec_validation``,
-  ``pod_volume_validation``, ``probe_validation``, ``resource_validation``,
-  ``storage_validation``, ``taint_validation``, ``workload_validation``,
-  ``replica_status`` (counts of replicas).
-- Fields: ``field_values`` (numbers and quantities), ``domain_paths``, ``ip_addresses``,
-  ``label_selectors``, ``ports``.
+- Validation: ``condition_validation``, ``storage_validation``, ``taint_validation``,
+  ``workload_validation``, ``replica_status`` (counts of replicas). The package
+  ``validation`` has the rules, and the tables for pods.
 - Defaults: ``claim_defaults``, ``pod_spec_defaults``, ``scheduling_group`` (a field
   behind a feature gate).
 - Behaviour: ``columns`` (of tables), ``fixed_uids``, ``replicas`` (of replica sets and

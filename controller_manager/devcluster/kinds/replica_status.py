@@ -5,8 +5,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
-
-from .field_values import NOT_NEGATIVE
+from controller_manager.devcluster.validation.field_values import NOT_NEGATIVE
 
 REPLICA_SET_COUNTS: Final = (
     (

@@ -1,12 +1,6 @@
 """Validation of a spec with replicas, a selector and a pod template."""
 
-from collections.abc import Sequence
-
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.scheme.names import (
-    validate_annotations,
-    validate_labels,
-)
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
@@ -15,10 +9,15 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
-
-from .field_values import validate_not_negative, validate_unchanged
-from .label_selectors import selects, validate_selector
-from .pod_spec_validation import validate_pod_spec
+from controller_manager.devcluster.validation.field_values import (
+    validate_not_negative,
+    validate_unchanged,
+)
+from controller_manager.devcluster.validation.label_selectors import (
+    selects,
+    validate_selector,
+)
+from controller_manager.devcluster.validation.pods import validate_pod_template
 
 
 def validate_workload(obj: JSON) -> list[Cause]:
@@ -60,21 +59,6 @@ def validate_template_labels(spec: JSON, selector: JSON | None) -> list[Cause]:
     field = "spec.template.metadata.labels"
     detail = "`selector` does not match template `labels`"
     return [invalid(field, shown(labels) if labels else "null", detail)]
-
-
-def validate_pod_template(
-    template: JSON, field: str, claims: Sequence[JSON] = ()
-) -> list[Cause]:
-    """Check the labels, the annotations and the spec of a pod template.
-
-    Pods get a volume for each of the templates of `claims`, too.
-    """
-    metadata = template.get("metadata", {})
-    causes = validate_labels(metadata.get("labels", {}), f"{field}.labels")
-    annotations = metadata.get("annotations", {})
-    causes += validate_annotations(annotations, f"{field}.annotations")
-    more = [each.get("metadata", {}).get("name", "") for each in claims]
-    return causes + validate_pod_spec(template["spec"], f"{field}.spec", more)
 
 
 def validate_always_restarts(spec: JSON, owner: str) -> list[Cause]:

@@ -55,6 +55,13 @@ _NAME_PART_TEXT: Final = (
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
 
+_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+", re.ASCII)
+_KEY_TEXT: Final = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
+    "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
+    "'[-._a-zA-Z0-9]+')"
+)
+
 _MAX_LABEL: Final = 63
 _MAX_SUBDOMAIN: Final = 253
 
@@ -110,6 +117,25 @@ def service_name_problems(name: str) -> list[str]:
 def subdomain_problems(name: str) -> list[str]:
     """Return why a name is no DNS subdomain."""
     return _problems(name, _SUBDOMAIN, _MAX_SUBDOMAIN, _SUBDOMAIN_TEXT)
+
+
+def validate_config_key(key: str, field: str) -> list[Cause]:
+    """Check the key of a config map or of a secret."""
+    return [invalid(field, shown(key), why) for why in key_problems(key)]
+
+
+def key_problems(key: str) -> list[str]:
+    """Return the errors in a key of data (IsConfigMapKey of apimachinery)."""
+    problems = []
+    if len(key) > _MAX_SUBDOMAIN:
+        problems.append(f"must be no more than {_MAX_SUBDOMAIN} characters")
+    if not _KEY.fullmatch(key):
+        problems.append(_KEY_TEXT)
+    if key in (".", ".."):
+        problems.append(f"must not be '{key}'")
+    elif key.startswith(".."):
+        problems.append("must not start with '..'")
+    return problems
 
 
 def _checked(

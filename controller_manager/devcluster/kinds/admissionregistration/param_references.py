@@ -4,7 +4,6 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.columns import selector_text
-from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.scheme.names import validate_path_segment
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -13,6 +12,7 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
+from controller_manager.devcluster.validation.label_selectors import validate_selector
 
 _NOT_FOUND_ACTIONS: Final = ("Deny", "Allow")
 

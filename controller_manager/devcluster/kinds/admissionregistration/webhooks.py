@@ -7,7 +7,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.scheme.names import (
     service_name_problems,
     subdomain_problems,
@@ -20,6 +19,7 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
+from controller_manager.devcluster.validation.label_selectors import validate_selector
 
 from .match_conditions import validate_conditions
 from .rules import validate_rule

@@ -13,7 +13,6 @@ from controller_manager.devcluster.kinds.columns import (
     name_of,
     selector_text,
 )
-from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
 from controller_manager.devcluster.kinds.replica_status import validate_collision_count
 from controller_manager.devcluster.kinds.workload_validation import (
@@ -29,6 +28,7 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.validation.field_values import validate_not_negative
 
 from .daemonset_validation import validate_daemon_set_spec
 from .template_generation import set_template_generation, template_generation

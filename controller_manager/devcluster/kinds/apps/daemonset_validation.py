@@ -3,15 +3,8 @@
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.field_values import (
-    percent,
-    validate_int_or_percent,
-    validate_not_negative,
-)
-from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_always_restarts,
-    validate_pod_template,
     validate_template_labels,
 )
 from controller_manager.devcluster.scheme.statuses import (
@@ -21,6 +14,13 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
+from controller_manager.devcluster.validation.field_values import (
+    percent,
+    validate_int_or_percent,
+    validate_not_negative,
+)
+from controller_manager.devcluster.validation.label_selectors import validate_selector
+from controller_manager.devcluster.validation.pods import validate_pod_template
 
 
 def validate_daemon_set_spec(spec: JSON) -> list[Cause]:

@@ -13,11 +13,6 @@ from controller_manager.devcluster.kinds.columns import (
     name_of,
     selector_text,
 )
-from controller_manager.devcluster.kinds.field_values import (
-    percent,
-    validate_int_or_percent,
-    validate_not_negative,
-)
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
 from controller_manager.devcluster.kinds.replica_status import validate_replica_status
 from controller_manager.devcluster.kinds.workload_validation import (
@@ -38,6 +33,11 @@ from controller_manager.devcluster.server.rest.tables import (
     Cells,
     Column,
     age,
+)
+from controller_manager.devcluster.validation.field_values import (
+    percent,
+    validate_int_or_percent,
+    validate_not_negative,
 )
 
 _COUNTS: Final = (

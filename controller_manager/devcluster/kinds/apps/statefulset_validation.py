@@ -3,15 +3,8 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.field_values import (
-    percent,
-    validate_int_or_percent,
-    validate_not_negative,
-    validate_not_negative_at,
-)
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_always_restarts,
-    validate_pod_template,
     validate_required_selector,
     validate_template_labels,
 )
@@ -24,6 +17,13 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
+from controller_manager.devcluster.validation.field_values import (
+    percent,
+    validate_int_or_percent,
+    validate_not_negative,
+    validate_not_negative_at,
+)
+from controller_manager.devcluster.validation.pods import validate_pod_template
 
 _MUTABLE: Final = (
     "replicas",

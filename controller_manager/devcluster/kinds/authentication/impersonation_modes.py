@@ -7,9 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from controller_manager.devcluster.kinds.domain_paths import (
-    validate_domain_prefixed_path,
-)
 from controller_manager.devcluster.scheme.names import is_label, subdomain_problems
 from controller_manager.devcluster.server.security.authentication import (
     ANONYMOUS,
@@ -24,6 +21,9 @@ from controller_manager.devcluster.server.security.authorization import (
     Attributes,
     Authorizer,
     refusal_of,
+)
+from controller_manager.devcluster.validation.domain_paths import (
+    validate_domain_prefixed_path,
 )
 
 _ACCOUNT: Final = "system:serviceaccount:"

@@ -4,7 +4,6 @@ import re
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
@@ -12,11 +11,12 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
+from controller_manager.devcluster.validation.field_values import validate_not_negative
 from controller_manager.schedules.fields import ScheduleError
 from controller_manager.schedules.parsing import names_a_zone, parse_schedule
 from controller_manager.schedules.zones import ZoneError, load_zone
 
-from .job.spec_validation import validate_job_spec
+from .job.validation import JOB_SPEC
 
 _POLICIES: Final = ("Allow", "Forbid", "Replace")
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
@@ -95,7 +95,7 @@ def _concurrency(policy: str) -> list[Cause]:
 
 def _job_template(spec: JSON, field: str) -> list[Cause]:
     """Check the spec of the jobs, which select their own pods."""
-    causes = validate_job_spec(spec, field)
+    causes = JOB_SPEC.errors(spec, path=f"{field}.")
     if "selector" in spec:
         detail = "`selector` will be auto-generated"
         causes.append(invalid(f"{field}.selector", shown(spec["selector"]), detail))

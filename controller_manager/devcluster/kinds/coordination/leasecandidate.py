@@ -11,8 +11,7 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.core.data_validation import key_problems
-from controller_manager.devcluster.kinds.field_values import validate_unchanged
+from controller_manager.devcluster.scheme.names import key_problems
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
@@ -28,6 +27,7 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+from controller_manager.devcluster.validation.field_values import validate_unchanged
 from controller_manager.options.gates import COORDINATED_ELECTION
 
 from .strategies import OLDEST_EMULATION, validate_strategy

@@ -5,11 +5,6 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.devcluster.kinds.field_values import (
-    validate_positive_quantity,
-    validate_quantity,
-)
-from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.scheme.names import validate_subdomain
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -18,6 +13,11 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
+from controller_manager.devcluster.validation.field_values import (
+    validate_positive_quantity,
+    validate_quantity,
+)
+from controller_manager.devcluster.validation.label_selectors import validate_selector
 
 ACCESS_MODES: Final = (
     "ReadOnlyMany",

@@ -1,10 +1,10 @@
 """Validation of the data of config maps and secrets (core/validation)."""
 
-import re
 from collections.abc import Iterable
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.scheme.names import key_problems
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
@@ -15,13 +15,6 @@ from controller_manager.devcluster.scheme.statuses import (
 LARGEST: Final = 1024 * 1024
 """The most bytes in the data of an object (MaxSecretSize)."""
 
-_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+", re.ASCII)
-_LONGEST: Final = 253
-_WRONG_KEY: Final = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' "
-    "(e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
-    "'[-._a-zA-Z0-9]+')"
-)
 _IMMUTABLE: Final = "field is immutable when `immutable` is set"
 
 
@@ -32,20 +25,6 @@ def validate_keys(keys: Iterable[str], field: str) -> list[Cause]:
         for key in keys
         for why in key_problems(key)
     ]
-
-
-def key_problems(key: str) -> list[str]:
-    """Return the errors in a key of data (IsConfigMapKey of apimachinery)."""
-    problems = []
-    if len(key) > _LONGEST:
-        problems.append(f"must be no more than {_LONGEST} characters")
-    if not _KEY.fullmatch(key):
-        problems.append(_WRONG_KEY)
-    if key in (".", ".."):
-        problems.append(f"must not be '{key}'")
-    elif key.startswith(".."):
-        problems.append("must not start with '..'")
-    return problems
 
 
 def validate_immutable(old: JSON, new: JSON, *fields: str) -> list[Cause]:

@@ -1,8 +1,6 @@
 """Validation of Endpoints (validateEndpointSubsets in pkg/apis/core/validation)."""
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.ip_addresses import validate_endpoint_address
-from controller_manager.devcluster.kinds.ports import NOT_A_PORT, PROTOCOLS, is_port
 from controller_manager.devcluster.scheme.names import (
     validate_label,
     validate_qualified_name,
@@ -14,6 +12,14 @@ from controller_manager.devcluster.scheme.statuses import (
     not_supported,
     required,
     shown,
+)
+from controller_manager.devcluster.validation.ip_addresses import (
+    validate_endpoint_address,
+)
+from controller_manager.devcluster.validation.ports import (
+    NOT_A_PORT,
+    PROTOCOLS,
+    is_port,
 )
 
 

@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.ip_addresses import NOT_A_RANGE, range_version
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
     invalid,
     shown,
+)
+from controller_manager.devcluster.validation.ip_addresses import (
+    NOT_A_RANGE,
+    range_version,
 )
 
 _FIELD: Final = "spec.podCIDRs"

@@ -12,12 +12,10 @@ from controller_manager.devcluster.kinds.columns import (
     selector_text,
 )
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
-from controller_manager.devcluster.kinds.workload_validation import (
-    validate_pod_template,
-)
 from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
+from controller_manager.devcluster.validation.pods import validate_pod_template
 
 
 class PodTemplateStrategy(Strategy):

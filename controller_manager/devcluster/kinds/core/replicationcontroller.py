@@ -5,14 +5,14 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.kinds.replicas import ReplicasStrategy
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_always_restarts,
-    validate_pod_template,
     validate_template_labels,
 )
 from controller_manager.devcluster.scheme.statuses import Cause, required
+from controller_manager.devcluster.validation.field_values import validate_not_negative
+from controller_manager.devcluster.validation.pods import validate_pod_template
 
 
 class ReplicationControllerStrategy(ReplicasStrategy):

@@ -9,16 +9,16 @@ from controller_manager.control.quota.resources import (
     REQUESTS,
     limits_huge_pages,
 )
-from controller_manager.devcluster.kinds.field_values import (
-    IMMUTABLE,
-    is_whole,
-    validate_quantity,
-)
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     required,
     shown,
+)
+from controller_manager.devcluster.validation.field_values import (
+    IMMUTABLE,
+    is_whole,
+    validate_quantity,
 )
 
 _COMPUTE: Final = ("cpu", "memory")

@@ -9,7 +9,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import data_count, name_of
-from controller_manager.devcluster.kinds.field_values import IMMUTABLE
 from controller_manager.devcluster.scheme.bodies import go_json_error
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -26,6 +25,7 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+from controller_manager.devcluster.validation.field_values import IMMUTABLE
 
 from .data_validation import LARGEST, size_of_base64, validate_immutable, validate_keys
 

@@ -3,10 +3,6 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.field_values import (
-    validate_positive_quantity,
-    validate_unchanged,
-)
 from controller_manager.devcluster.scheme.names import validate_subdomain
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -14,6 +10,10 @@ from controller_manager.devcluster.scheme.statuses import (
     not_supported,
     required,
     shown,
+)
+from controller_manager.devcluster.validation.field_values import (
+    validate_positive_quantity,
+    validate_unchanged,
 )
 
 from .claim_validation import validate_access_modes, validate_volume_mode

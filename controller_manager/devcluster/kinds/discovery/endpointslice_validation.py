@@ -3,10 +3,6 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.ip_addresses import (
-    is_in_family,
-    validate_endpoint_address,
-)
 from controller_manager.devcluster.scheme.names import (
     validate_label,
     validate_labels,
@@ -21,6 +17,10 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
     too_many,
+)
+from controller_manager.devcluster.validation.ip_addresses import (
+    is_in_family,
+    validate_endpoint_address,
 )
 
 _ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")

@@ -4,11 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.ip_addresses import parse_address
-from controller_manager.devcluster.kinds.ports import (
-    validate_port_name,
-    validate_port_number,
-)
 from controller_manager.devcluster.scheme.names import (
     validate_host,
     validate_label,
@@ -20,6 +15,11 @@ from controller_manager.devcluster.scheme.statuses import (
     not_supported,
     required,
     shown,
+)
+from controller_manager.devcluster.validation.ip_addresses import parse_address
+from controller_manager.devcluster.validation.ports import (
+    validate_port_name,
+    validate_port_number,
 )
 
 from .ingressclass import validate_typed_reference

@@ -7,10 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.domain_paths import (
-    validate_domain_prefixed_path,
-)
-from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.scheme.names import (
     validate_label,
     validate_path_segment,
@@ -33,6 +29,10 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+from controller_manager.devcluster.validation.domain_paths import (
+    validate_domain_prefixed_path,
+)
+from controller_manager.devcluster.validation.field_values import validate_unchanged
 
 _LONGEST_CONTROLLER: Final = 250
 _SCOPES: Final = ("Cluster", "Namespace")

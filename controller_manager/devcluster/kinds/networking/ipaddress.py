@@ -7,8 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.field_values import validate_unchanged
-from controller_manager.devcluster.kinds.ip_addresses import parse_address
 from controller_manager.devcluster.scheme.names import (
     validate_path_segment,
     validate_subdomain,
@@ -31,6 +29,8 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+from controller_manager.devcluster.validation.field_values import validate_unchanged
+from controller_manager.devcluster.validation.ip_addresses import parse_address
 
 
 class IPAddressStrategy(Strategy):

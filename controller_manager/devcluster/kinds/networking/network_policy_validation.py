@@ -5,12 +5,6 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.ip_addresses import NOT_A_RANGE
-from controller_manager.devcluster.kinds.label_selectors import validate_selector
-from controller_manager.devcluster.kinds.ports import (
-    validate_port,
-    validate_port_number,
-)
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
@@ -18,6 +12,12 @@ from controller_manager.devcluster.scheme.statuses import (
     not_supported,
     required,
     shown,
+)
+from controller_manager.devcluster.validation.ip_addresses import NOT_A_RANGE
+from controller_manager.devcluster.validation.label_selectors import validate_selector
+from controller_manager.devcluster.validation.ports import (
+    validate_port,
+    validate_port_number,
 )
 
 _PROTOCOLS: Final = ("TCP", "UDP", "SCTP")

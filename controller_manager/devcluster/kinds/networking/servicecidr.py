@@ -7,7 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.ip_addresses import NOT_A_RANGE, range_version
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
@@ -21,6 +20,10 @@ from controller_manager.devcluster.server.rest.tables import (
     Cells,
     Column,
     age,
+)
+from controller_manager.devcluster.validation.ip_addresses import (
+    NOT_A_RANGE,
+    range_version,
 )
 
 _MOST: Final = 2

@@ -7,10 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.field_values import (
-    IMMUTABLE,
-    validate_quantity,
-)
 from controller_manager.devcluster.kinds.taint_validation import validate_tolerations
 from controller_manager.devcluster.scheme.names import validate_label, validate_labels
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
@@ -21,6 +17,10 @@ from controller_manager.devcluster.server.rest.tables import (
     Cells,
     Column,
     age,
+)
+from controller_manager.devcluster.validation.field_values import (
+    IMMUTABLE,
+    validate_quantity,
 )
 
 

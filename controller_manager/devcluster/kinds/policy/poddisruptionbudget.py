@@ -7,12 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.field_values import (
-    percent,
-    validate_int_or_percent,
-    validate_not_negative,
-)
-from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
@@ -27,6 +21,12 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+from controller_manager.devcluster.validation.field_values import (
+    percent,
+    validate_int_or_percent,
+    validate_not_negative,
+)
+from controller_manager.devcluster.validation.label_selectors import validate_selector
 
 _COUNTS: Final = (
     "disruptionsAllowed",

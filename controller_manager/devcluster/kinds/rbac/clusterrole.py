@@ -5,8 +5,8 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.scheme.statuses import Cause, required
+from controller_manager.devcluster.validation.label_selectors import validate_selector
 
 from .roles import RoleStrategy
 

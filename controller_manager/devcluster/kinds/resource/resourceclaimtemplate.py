@@ -5,12 +5,12 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import NameAndAge
-from controller_manager.devcluster.kinds.field_values import IMMUTABLE
 from controller_manager.devcluster.scheme.names import (
     validate_annotations,
     validate_labels,
 )
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
+from controller_manager.devcluster.validation.field_values import IMMUTABLE
 
 from .claim_defaults import default_devices
 

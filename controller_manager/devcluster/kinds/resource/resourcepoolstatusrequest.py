@@ -8,10 +8,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.condition_validation import validate_conditions
-from controller_manager.devcluster.kinds.field_values import (
-    IMMUTABLE,
-    validate_unchanged,
-)
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
@@ -20,6 +16,10 @@ from controller_manager.devcluster.server.rest.tables import (
     Cells,
     Column,
     age,
+)
+from controller_manager.devcluster.validation.field_values import (
+    IMMUTABLE,
+    validate_unchanged,
 )
 
 from .device_validation import validate_driver, validate_pool

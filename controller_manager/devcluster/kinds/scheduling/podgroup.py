@@ -7,8 +7,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import NameAndAge
 from controller_manager.devcluster.kinds.condition_validation import validate_conditions
-from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.scheme.statuses import Cause
+from controller_manager.devcluster.validation.field_values import validate_unchanged
 
 from .policy import validate_scheduling_policy
 

@@ -6,7 +6,6 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import NameAndAge
-from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.scheme.names import validate_label
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -15,6 +14,7 @@ from controller_manager.devcluster.scheme.statuses import (
     shown,
     too_many,
 )
+from controller_manager.devcluster.validation.field_values import validate_unchanged
 
 from .policy import validate_scheduling_policy
 

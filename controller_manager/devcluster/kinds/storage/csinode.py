@@ -7,7 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.field_values import IMMUTABLE, NOT_NEGATIVE
 from controller_manager.devcluster.kinds.storage_validation import validate_driver_name
 from controller_manager.devcluster.scheme.names import validate_qualified_name
 from controller_manager.devcluster.scheme.statuses import (
@@ -24,6 +23,10 @@ from controller_manager.devcluster.server.rest.tables import (
     Cells,
     Column,
     age,
+)
+from controller_manager.devcluster.validation.field_values import (
+    IMMUTABLE,
+    NOT_NEGATIVE,
 )
 
 _MAX_NODE_ID: Final = 256

@@ -8,15 +8,15 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.volume_columns import UNSET
-from controller_manager.devcluster.kinds.field_values import (
-    IMMUTABLE,
-    validate_quantity,
-)
-from controller_manager.devcluster.kinds.label_selectors import validate_selector
 from controller_manager.devcluster.scheme.names import validate_subdomain
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
+from controller_manager.devcluster.validation.field_values import (
+    IMMUTABLE,
+    validate_quantity,
+)
+from controller_manager.devcluster.validation.label_selectors import validate_selector
 
 _FIXED: Final = ("nodeTopology", "storageClassName")
 

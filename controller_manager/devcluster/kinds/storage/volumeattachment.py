@@ -7,7 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.field_values import IMMUTABLE
 from controller_manager.devcluster.kinds.storage_validation import validate_driver_name
 from controller_manager.devcluster.scheme.names import validate_subdomain
 from controller_manager.devcluster.scheme.statuses import (
@@ -26,6 +25,7 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+from controller_manager.devcluster.validation.field_values import IMMUTABLE
 
 _ONE_SOURCE: Final = (
     "must specify exactly one of inlineVolumeSpec and persistentVolumeName"

@@ -8,7 +8,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.condition_validation import validate_conditions
-from controller_manager.devcluster.kinds.field_values import validate_unchanged
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
@@ -17,6 +16,7 @@ from controller_manager.devcluster.scheme.statuses import (
 )
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
+from controller_manager.devcluster.validation.field_values import validate_unchanged
 
 _ENDS: Final = ("Succeeded", "Failed")
 

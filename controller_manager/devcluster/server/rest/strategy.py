@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Protocol
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.names import validate_subdomain
@@ -23,6 +23,13 @@ _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 def fields_by_path(*names: str) -> Mapping[str, tuple[str, ...]]:
     """Return selectable fields whose names are their paths."""
     return {name: tuple(name.split(".")) for name in names}
+
+
+class Rules(Protocol):
+    """The rules that a kind's objects obey; the package ``validation`` makes them."""
+
+    def errors(self, obj: JSON, outer: JSON = ..., /) -> list[Cause]:
+        """Return the errors in an object; `outer` is the old one of an update."""
 
 
 class Strategy:
@@ -68,6 +75,21 @@ class Strategy:
 
     fallback_fields: ClassVar[Mapping[str, tuple[str, ...]]] = _NONE
     """The path of the field that is selected by where a selectable field is empty."""
+
+    rules: ClassVar[Rules | None] = None
+    """The rules for an object, except its metadata."""
+
+    new_rules: ClassVar[Rules | None] = None
+    """More rules for a new object."""
+
+    update_rules: ClassVar[Rules | None] = None
+    """The rules for the changes of an update."""
+
+    status_rules: ClassVar[Rules | None] = None
+    """The rules for an object whose status is written."""
+
+    status_update_rules: ClassVar[Rules | None] = None
+    """The rules for the changes of a status."""
 
     columns: ClassVar[tuple[Column, ...]] = (NAME, CREATED_AT)
     """The columns of the table that kubectl prints."""
@@ -126,28 +148,24 @@ class Strategy:
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check an object before it is stored, except its metadata."""
-        del obj
-        return ()
+        return self.rules.errors(obj) if self.rules else ()
 
     def validate_new(self, obj: JSON) -> Sequence[Cause]:
         """Check the rules for new objects."""
-        del obj
-        return ()
+        return self.new_rules.errors(obj) if self.new_rules else ()
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check the changes of an update; the new object itself is valid."""
-        del old, new
-        return ()
+        return self.update_rules.errors(new, old) if self.update_rules else ()
 
     def validate_status(self, obj: JSON) -> Sequence[Cause]:
         """Check a status before it is stored."""
-        del obj
-        return ()
+        return self.status_rules.errors(obj) if self.status_rules else ()
 
     def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check the changes of a status; the new status itself is valid."""
-        del old, new
-        return ()
+        rules = self.status_update_rules
+        return rules.errors(new, old) if rules else ()
 
     # Deleting
 

@@ -7,7 +7,6 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.field_values import validate_not_negative
 from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
@@ -17,6 +16,7 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+from controller_manager.devcluster.validation.field_values import validate_not_negative
 from controller_manager.options.gates import Gate
 
 from .metric_targets import targets_text

@@ -3,10 +3,6 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.label_selectors import (
-    selects,
-    validate_selector,
-)
 from controller_manager.devcluster.kinds.workload_validation import (
     validate_template_labels,
 )
@@ -16,6 +12,10 @@ from controller_manager.devcluster.scheme.statuses import (
     invalid,
     required,
     shown,
+)
+from controller_manager.devcluster.validation.label_selectors import (
+    selects,
+    validate_selector,
 )
 
 _CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"

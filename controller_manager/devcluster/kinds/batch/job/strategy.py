@@ -40,9 +40,8 @@ from .selector import (
     validate_job_selector,
 )
 from .spec_defaults import default_failure_policy
-from .spec_validation import validate_job_spec
-from .status_validation import validate_job_status
-from .update_validation import validate_job_update
+from .status_validation import JOB_STATUS_UPDATE
+from .validation import JOB_SPEC, JOB_UPDATE
 
 _NO_LIMIT: Final = 2**31 - 1
 _PODS_STAY: Final = (
@@ -59,6 +58,8 @@ class JobStrategy(Strategy):
     orphans_dependents: ClassVar = True
     selectable_fields: ClassVar = {"status.successful": ("status", "succeeded")}
     absent_fields: ClassVar = {"status.successful": "0"}
+    update_rules: ClassVar = JOB_UPDATE
+    status_update_rules: ClassVar = JOB_STATUS_UPDATE
     columns: ClassVar = (
         NAME,
         Column("Status"),
@@ -111,18 +112,10 @@ class JobStrategy(Strategy):
         """Check selector and spec; an Indexed job's name with the highest index."""
         return [
             *validate_generated_selector(obj),
-            *validate_job_spec(obj["spec"], "spec"),
+            *JOB_SPEC.errors(obj["spec"], path="spec."),
             *validate_job_selector(obj["spec"]),
             *validate_host_names(obj),
         ]
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that only the few mutable fields of the spec change."""
-        return validate_job_update(old, new)
-
-    def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check the status and its changes."""
-        return validate_job_status(old, new)
 
     def deletion_warnings(self, options: Deletion) -> Sequence[str]:
         """Warn about a delete request without a propagation policy."""

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.pod_spec_validation import validate_pod_spec
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,
     forbidden_field,
     shown,
 )
+from controller_manager.devcluster.validation.pods import POD_SPEC
 
 from .metadata import with_old_metadata
 
@@ -80,7 +80,7 @@ def _as_container(spec: JSON, container: JSON, field: str) -> Iterator[Cause]:
     plain = {name: each for name, each in container.items() if name not in _FORBIDDEN}
     alone = {**spec, "containers": [{**plain, "resources": {}}], "initContainers": []}
     prefix = "spec.containers[0]"
-    for cause in validate_pod_spec(alone, "spec"):
+    for cause in POD_SPEC.errors(alone, {"spec": alone}, path="spec."):
         if cause.field.startswith(prefix):
             where = field + cause.field.removeprefix(prefix)
             yield Cause(cause.reason, where, cause.detail)

@@ -8,7 +8,6 @@ from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_host_ports
-from controller_manager.devcluster.kinds.pod_spec_validation import validate_pod_spec
 from controller_manager.devcluster.kinds.scheduling_group import (
     GENERIC_WORKLOAD,
     OF_POD,
@@ -19,6 +18,8 @@ from controller_manager.devcluster.server.registry.rest_storage import RESTStora
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import Cells
 from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.validation.pods import POD_SPEC
+from controller_manager.devcluster.validation.rules import nested
 
 from .binding import binding
 from .columns import POD_COLUMNS, pod_cells
@@ -55,6 +56,7 @@ class PodStrategy(Strategy):
     )
     absent_fields: ClassVar = {"spec.hostNetwork": "false"}
     columns: ClassVar = POD_COLUMNS
+    rules: ClassVar = nested("spec", [POD_SPEC])
 
     def __init__(self, *, keeps_scheduling_group: bool = False) -> None:
         self._keeps_scheduling_group = keeps_scheduling_group
@@ -91,10 +93,6 @@ class PodStrategy(Strategy):
         _make_grace_positive(new)
         if not self._keeps_scheduling_group:
             drop_scheduling_group(new, OF_POD, old)
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the spec."""
-        return validate_pod_spec(obj["spec"], "spec")
 
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check that only the few mutable fields of the spec change."""

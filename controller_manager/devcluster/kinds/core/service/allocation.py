@@ -4,7 +4,6 @@ Upstream: pkg/registry/core/service/storage/alloc.go.
 """
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.ip_addresses import parse_address
 from controller_manager.devcluster.kinds.networking.ipaddress import KIND as IP_ADDRESS
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -16,8 +15,8 @@ from controller_manager.devcluster.scheme.statuses import (
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.validation.ip_addresses import parse_address
 
-from .address_validation import validate_addresses
 from .families import fill_families, fill_policy, keeps_families
 from .fields import (
     AllocationError,
@@ -35,6 +34,7 @@ from .ranges import (
     note_taken,
     why_not_free,
 )
+from .validation import SERVICE_ADDRESSES
 
 
 def allocate_for(obj: JSON, old: JSON | None, storage: Storage) -> None:
@@ -61,8 +61,7 @@ def _allocate_addresses(spec: JSON, before: JSON, storage: Storage) -> list[Caus
     if not needs_cluster_ip(spec) or keeps_families(before, spec):
         return []
     fill_policy(spec, before)
-    causes = validate_addresses(spec)
-    if causes:
+    if causes := SERVICE_ADDRESSES.errors(spec, path="spec."):
         return causes
     causes = fill_families(spec, before, families_of(storage))
     if causes or is_headless(spec):

@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.ip_addresses import family_of, parse_address
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
+from controller_manager.devcluster.validation.ip_addresses import (
+    family_of,
+    parse_address,
+)
 
 from .fields import is_headless
 

@@ -1,6 +1,5 @@
 """Service: one address for the pods that it selects; nothing here proxies to them."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -16,12 +15,11 @@ from controller_manager.devcluster.server.rest.strategy import Strategy, fields_
 from controller_manager.devcluster.server.rest.tables import Cells
 from controller_manager.devcluster.server.storage.storage import Storage
 
-from .address_validation import validate_kept_addresses
 from .allocation import allocate_for, sync_addresses
 from .columns import SERVICE_COLUMNS, service_cells
 from .fields import EXTERNAL_NAME, is_externally_accessible
 from .update import drop_unneeded, keep_allocated, sync_cluster_ips
-from .validation import validate_service
+from .validation import SERVICE, SERVICE_UPDATE
 
 _AFFINITY_SECONDS: Final = 10800
 
@@ -31,6 +29,8 @@ class ServiceStrategy(Strategy):
 
     returns_deleted: ClassVar = True
     columns: ClassVar = SERVICE_COLUMNS
+    rules: ClassVar = SERVICE
+    update_rules: ClassVar = SERVICE_UPDATE
     selectable_fields: ClassVar = fields_by_path("spec.clusterIP", "spec.type")
 
     def apply_defaults(self, obj: JSON) -> None:
@@ -80,14 +80,6 @@ class ServiceStrategy(Strategy):
     def validate_name(self, name: str) -> list[Cause]:
         """Check the name of a new service."""
         return validate_service_name(name, "metadata.name")
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the spec."""
-        return validate_service(obj["spec"])
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the addresses stay."""
-        return validate_kept_addresses(old["spec"], new["spec"])
 
     def label_selector(self, obj: JSON) -> JSON | None:
         """Return the LabelSelector of the service's pods."""

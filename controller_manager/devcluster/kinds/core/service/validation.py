@@ -1,123 +1,182 @@
-"""Validation of services (ValidateService in pkg/apis/core/validation)."""
+"""The rules for services (ValidateService and ValidateServiceUpdate)."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.ip_addresses import validate_endpoint_address
-from controller_manager.devcluster.scheme.names import (
-    validate_labels,
-    validate_subdomain,
+from controller_manager.devcluster.scheme import names, statuses
+from controller_manager.devcluster.scheme.statuses import Cause, shown
+from controller_manager.devcluster.validation import ip_addresses
+from controller_manager.devcluster.validation.text import table
+
+from .fields import EXTERNAL_NAME, HEADLESS, is_externally_accessible, is_headless
+
+_MOST_ADDRESSES: Final = 2
+_FAMILIES: Final = ("IPv4", "IPv6")
+
+
+def _cluster_ips(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Compare the addresses with the first of them, and with their families."""
+    addresses, primary = spec.get("clusterIPs", []), spec.get("clusterIP", "")
+    where, families = f"{path}clusterIPs", spec.get("ipFamilies", [])
+    if primary and not addresses:
+        yield statuses.required(where)
+    if addresses and primary != addresses[0]:
+        detail = "must be empty when `clusterIP` is not specified"
+        if primary:
+            detail = "first value must match `clusterIP`"
+        yield statuses.invalid(where, shown(addresses), detail)
+    if len(addresses) > _MOST_ADDRESSES:
+        yield statuses.too_many(where, len(addresses), _MOST_ADDRESSES)
+    for number, address in enumerate(addresses[:_MOST_ADDRESSES]):
+        at = f"{where}[{number}]"
+        if address == HEADLESS:
+            if len(addresses) > 1:
+                detail = "'None' must be the first and only value"
+                yield statuses.invalid(at, shown(address), detail)
+        elif wrong := ip_addresses.validate_address(address, at):
+            yield from wrong
+        elif number < len(families):
+            yield from _family(address, families[number], at, number)
+
+
+def _family(address: str, family: str, field: str, number: int) -> Iterator[Cause]:
+    if not ip_addresses.is_in_family(address, family):
+        which = f"`ipFamilies[{number}]`"
+        detail = f"expected an {family} value as indicated by {which}"
+        yield statuses.invalid(field, shown(address), detail)
+
+
+def _families(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    families = spec.get("ipFamilies", [])
+    for number, family in enumerate(families):
+        where = f"{path}ipFamilies[{number}]"
+        if family not in _FAMILIES:
+            yield statuses.not_supported(where, shown(family), _FAMILIES)
+        elif family in families[:number]:
+            yield statuses.duplicate(where, shown(family))
+
+
+def _balanced_headless(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    if is_headless(spec):
+        detail = f"may not be set to 'None' for {spec['type']} services"
+        yield statuses.invalid(f"{path}clusterIPs[0]", shown(HEADLESS), detail)
+
+
+def _external_name(name: str, field: str) -> list[Cause]:
+    name = name.removesuffix(".")
+    return names.validate_subdomain(name, field) if name else [statuses.required(field)]
+
+
+def _needs_ports(spec: JSON, _: JSON) -> bool:
+    return spec.get("type") != EXTERNAL_NAME and not is_headless(spec)
+
+
+def _many_ports(_: JSON, spec: JSON) -> bool:
+    return len(spec["ports"]) > 1
+
+
+def _reachable(spec: JSON, _: JSON) -> bool:
+    return is_externally_accessible(spec)
+
+
+def _same_port(port: JSON) -> JSON:
+    return {"protocol": port.get("protocol", ""), "port": port.get("port", 0)}
+
+
+def _kept(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
+    """Check that the first address and family stay, and the second if both have one."""
+    for name in ("clusterIPs", "ipFamilies"):
+        before, after = old.get(name, []), spec.get(name, [])
+        both = len(before) == len(after) == _MOST_ADDRESSES
+        where, why = f"{path}{name}", "may not change once set"
+        if before and before[:1] != after[:1]:
+            yield statuses.invalid(f"{where}[0]", shown(after), why)
+        if both and before[1] != after[1]:
+            yield statuses.invalid(f"{where}[1]", shown(after), why)
+
+
+SERVICE_ADDRESSES: Final = table(
+    """
+    when type is ExternalName:
+      ipFamilies, ipFamilyPolicy: forbidden filled
+        "may not be used when `type` is 'ExternalName'"
+    else:
+      hook families
+      ipFamilyPolicy: enum PreferDualStack RequireDualStack SingleStack
+      hook cluster_ips
+    """,
+    _families,
+    _cluster_ips,
 )
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    forbidden_field,
-    invalid,
-    not_supported,
-    required,
-    shown,
+SERVICE: Final = table(
+    """
+    spec:
+      ports: required if needs_ports
+      type: enum ClusterIP ExternalName LoadBalancer NodePort
+      when type is LoadBalancer NodePort:
+        hook balanced_headless
+      when type is ExternalName:
+        clusterIP: forbidden at clusterIPs
+          "may not be set for ExternalName services"
+        externalName: external_name default empty
+      ports[]:
+        name: required if many_ports
+        name: label
+        name: unique
+        port: port default 0
+        protocol: enum SCTP TCP UDP default null
+        targetPort: port-or-name default 0
+        appProtocol: qualified pointer
+        port: invalid if port is 10250 and outer type is LoadBalancer
+          "may not expose port 10250 externally since it is used by kubelet"
+        nodePort: forbidden if outer type is ClusterIP
+          "may not be used when `type` is 'ClusterIP'"
+      ports[]:
+        nodePort, protocol: unique at nodePort if has nodePort
+        protocol, port: unique show same_port
+      selector: labels
+      sessionAffinity: enum ClientIP None default null
+      when sessionAffinity is None:
+        sessionAffinityConfig: forbidden
+          "must not be set when session affinity is None"
+      when sessionAffinity is ClientIP:
+        sessionAffinityConfig always:
+          clientIP always:
+            timeoutSeconds: required pointer
+            timeoutSeconds: range 1 86400
+              "must be greater than 0 and less than 86400"
+      include SERVICE_ADDRESSES
+      externalIPs[]: endpoint-address
+      when type is LoadBalancer:
+        allocateLoadBalancerNodePorts: required pointer
+      else:
+        loadBalancerSourceRanges, allocateLoadBalancerNodePorts: forbidden
+          "may only be used when `type` is 'LoadBalancer'"
+        loadBalancerClass: forbidden
+          "may only be used when `type` is 'LoadBalancer'"
+      when reachable:
+        externalTrafficPolicy: enum Cluster Local default null
+      else:
+        externalTrafficPolicy: refused
+          "may only be set for externally-accessible services"
+      internalTrafficPolicy: required pointer if type is-not ExternalName
+      internalTrafficPolicy: enum Cluster Local
+      trafficDistribution: enum PreferClose PreferSameNode PreferSameZone
+    """,
+    _needs_ports,
+    _balanced_headless,
+    _external_name,
+    _many_ports,
+    _same_port,
+    _reachable,
+    SERVICE_ADDRESSES=SERVICE_ADDRESSES,
 )
-
-from .address_validation import validate_addresses
-from .fields import EXTERNAL_NAME, is_externally_accessible, is_headless
-from .port_validation import validate_ports
-
-_TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-_AFFINITIES: Final = ("ClientIP", "None")
-_TRAFFIC: Final = ("Cluster", "Local")
-_DISTRIBUTIONS: Final = ("PreferClose", "PreferSameNode", "PreferSameZone")
-_LONGEST_AFFINITY: Final = 86400
-
-
-def validate_service(spec: JSON) -> list[Cause]:
-    """Check the spec of a service that has its addresses and ports."""
-    causes = []
-    needs_ports = spec.get("type") != EXTERNAL_NAME and not is_headless(spec)
-    if needs_ports and not spec.get("ports"):
-        causes.append(required("spec.ports"))
-    causes += _validate_type(spec)
-    causes += validate_ports(spec)
-    causes += validate_labels(spec.get("selector") or {}, "spec.selector")
-    causes += _validate_affinity(spec)
-    causes += validate_addresses(spec)
-    for number, address in enumerate(spec.get("externalIPs", ())):
-        causes += validate_endpoint_address(address, f"spec.externalIPs[{number}]")
-    return [*causes, *_validate_balancing(spec), *_validate_traffic(spec)]
-
-
-def _validate_type(spec: JSON) -> list[Cause]:
-    kind = spec.get("type", "")
-    if kind not in _TYPES:
-        return [not_supported("spec.type", shown(kind), _TYPES)]
-    if kind in ("LoadBalancer", "NodePort") and is_headless(spec):
-        detail = f"may not be set to 'None' for {kind} services"
-        value = shown(spec.get("clusterIP"))
-        return [invalid("spec.clusterIPs[0]", value, detail)]
-    if kind != EXTERNAL_NAME:
-        return []
-    causes = []
-    if spec.get("clusterIP"):
-        detail = "may not be set for ExternalName services"
-        causes.append(forbidden_field("spec.clusterIPs", detail))
-    name = spec.get("externalName", "").removesuffix(".")
-    if name:
-        return causes + validate_subdomain(name, "spec.externalName")
-    return [*causes, required("spec.externalName")]
-
-
-def _validate_affinity(spec: JSON) -> list[Cause]:
-    affinity = spec.get("sessionAffinity")
-    if affinity not in _AFFINITIES:
-        field = "spec.sessionAffinity"
-        return [not_supported(field, shown(affinity), _AFFINITIES)]
-    config = spec.get("sessionAffinityConfig")
-    field = "spec.sessionAffinityConfig"
-    if affinity == "None":
-        if config is None:
-            return []
-        detail = "must not be set when session affinity is None"
-        return [forbidden_field(field, detail)]
-    seconds = (config or {}).get("clientIP", {}).get("timeoutSeconds")
-    field = f"{field}.clientIP.timeoutSeconds"
-    if seconds is None:
-        return [required(field)]
-    if not 0 < seconds <= _LONGEST_AFFINITY:
-        detail = f"must be greater than 0 and less than {_LONGEST_AFFINITY}"
-        return [invalid(field, shown(seconds), detail)]
-    return []
-
-
-def _validate_balancing(spec: JSON) -> list[Cause]:
-    if spec.get("type") == "LoadBalancer":
-        if "allocateLoadBalancerNodePorts" in spec:
-            return []
-        return [required("spec.allocateLoadBalancerNodePorts")]
-    detail = "may only be used when `type` is 'LoadBalancer'"
-    names = (
-        "loadBalancerSourceRanges",
-        "allocateLoadBalancerNodePorts",
-        "loadBalancerClass",
-    )
-    return [forbidden_field(f"spec.{name}", detail) for name in names if name in spec]
-
-
-def _validate_traffic(spec: JSON) -> list[Cause]:
-    causes = []
-    external = spec.get("externalTrafficPolicy")
-    field = "spec.externalTrafficPolicy"
-    if not is_externally_accessible(spec):
-        if external is not None:
-            detail = "may only be set for externally-accessible services"
-            causes.append(invalid(field, shown(external), detail))
-    elif external not in _TRAFFIC:
-        causes.append(not_supported(field, shown(external), _TRAFFIC))
-    internal = spec.get("internalTrafficPolicy")
-    field = "spec.internalTrafficPolicy"
-    if spec.get("type") != EXTERNAL_NAME and internal is None:
-        causes.append(required(field))
-    elif internal is not None and internal not in _TRAFFIC:
-        causes.append(not_supported(field, shown(internal), _TRAFFIC))
-    distribution = spec.get("trafficDistribution")
-    if distribution is not None and distribution not in _DISTRIBUTIONS:
-        field = "spec.trafficDistribution"
-        causes.append(not_supported(field, shown(distribution), _DISTRIBUTIONS))
-    return causes
+SERVICE_UPDATE: Final = table(
+    """
+    spec change:
+      when type is-not ExternalName and outer type is-not ExternalName:
+        hook kept
+    """,
+    _kept,
+)

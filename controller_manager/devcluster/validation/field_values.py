@@ -1,6 +1,7 @@
 """Checks of single fields (pkg/apis/*/validation)."""
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
@@ -72,3 +73,11 @@ def percent(value: Any) -> int:
     if isinstance(value, str) and value.removesuffix("%").isdecimal():
         return int(value.removesuffix("%"))
     return 0
+
+
+def validate_descending_path(path: str, field: str) -> Iterator[Cause]:
+    """Check that a path is relative and does not leave its volume."""
+    if path.startswith("/"):
+        yield invalid(field, shown(path), "must be a relative path")
+    if ".." in path.split("/"):
+        yield invalid(field, shown(path), "must not contain '..'")

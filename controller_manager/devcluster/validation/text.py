@@ -1,0 +1,374 @@
+"""Tables of rules as text, as the kinds have them.
+
+A line is about a field, the fields below it are indented, and the causes come in the
+order of the lines::
+
+    spec:                                the object in a field
+      replicas: not-negative             a rule about a field of it
+      type: enum Recreate Rolling if has strategy
+      ports[]:                           each object of a list
+        name: required if several        `several` is a condition, a function
+        name: label                      a check of the value
+        name: unique
+        hostPort, port: port             the same for two fields
+      addresses[]: address               a check of each item of a list of values
+      when type is A B:                  rules under a condition
+        a: required "for this type"      a text in quotes is the detail
+      else:
+        a: forbidden "not for this type"
+      include POD_TEMPLATE               another table, for the same object
+      hook odd_ones                      a function, for a rule that no word says
+
+Flags follow the name of an object: ``spec always:`` (its rules apply also if it is
+missing), ``rules[] outer:`` (its rules keep the outer object), ``spec change:`` (in a
+table about updates: the new and the old object in the field).
+
+These rules end with flags, the condition and the detail, in this order:
+
+- ``required``, ``forbidden``, ``refused`` (as forbidden, and shows the value),
+  ``invalid`` (under a condition), ``error`` (the same, without the value)
+- ``enum A B``, ``one-of A B`` (required, and the cause lists the values),
+  ``range 1 5``, ``at-least 1``, ``at-most 5``, ``not-negative``
+- ``longest 63`` (bytes), ``most 20`` (items), ``unique``, ``immutable``
+- ``union: "must have one" "has several"``: the object has one of the fields below,
+  or with ``union besides a b:`` one field except these
+- the checks of `CHECKS`, and functions that the table is given
+
+Flags: ``pointer`` (an empty value counts as present), ``filled`` (an empty value
+counts as absent, for forbidden), ``default 0`` (the value of a missing field:
+``null``, ``empty`` or a number), ``at name`` (the field that the cause is about,
+``self`` for the object), ``by key`` and ``show value`` (functions, for unique).
+
+Conditions: ``has a b`` (one of them), ``lacks a``, ``a is X Y``, ``a is-not X``, a
+function; ``outer`` before them means the outer object; ``and`` joins them.
+"""
+
+import re
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from operator import itemgetter
+from typing import Any, Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.scheme import names
+
+from . import domain_paths, field_values, ip_addresses, label_selectors, ports, rules
+from .rules import Condition, Errors, Rule
+
+CHECKS: Final[dict[str, rules.Check]] = {
+    "address": ip_addresses.validate_address,
+    "annotations": names.validate_annotations,
+    "config-key": names.validate_config_key,
+    "descending-path": field_values.validate_descending_path,
+    "domain-path": domain_paths.validate_domain_prefixed_path,
+    "endpoint-address": ip_addresses.validate_endpoint_address,
+    "host": names.validate_host,
+    "int-or-percent": field_values.validate_int_or_percent,
+    "label": names.validate_label,
+    "labels": names.validate_labels,
+    "path-segment": names.validate_path_segment,
+    "port": ports.validate_port_number,
+    "port-name": ports.validate_port_name,
+    "port-or-name": ports.validate_port,
+    "positive-quantity": field_values.validate_positive_quantity,
+    "qualified": names.validate_qualified_name,
+    "quantity": field_values.validate_quantity,
+    "selector": label_selectors.validate_selector,
+    "subdomain": names.validate_subdomain,
+}
+_TOKEN: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|(\S+)')
+_WORDS: Final = {"null": None, "empty": "", "true": True, "false": False}
+_FLAGS: Final = ("at", "by", "default", "show")
+
+
+class RuleError(Exception):
+    """A table is wrong; the text names the line and the mistake."""
+
+
+def table(text: str, *given: Callable[..., Any], **tables: Rule) -> Rule:
+    """Return the table of a text, which is compiled when it is used first.
+
+    The text calls the functions `given` by their names, without ``_`` or
+    ``validate_`` at the start, and includes `tables` by theirs.
+    """
+    return _Text(text, {_name(each): each for each in given}, tables)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return function.__name__.removeprefix("_").removeprefix("validate_")
+
+
+class _Text(Rule):
+    """A table whose text is compiled when it is used first."""
+
+    __slots__ = ("_given", "_tables", "_text")
+
+    def __init__(
+        self, text: str, given: dict[str, Callable[..., Any]], tables: dict[str, Rule]
+    ) -> None:
+        super().__init__(self._first)
+        self._text, self._given, self._tables = text, given, tables
+
+    def _first(self, obj: JSON, path: str, errors: Errors, outer: JSON) -> None:
+        self._compile()
+        self.run(obj, path, errors, outer)
+
+    def _compile(self) -> None:
+        if not self.beside:
+            self.beside = _Compiler(self._text, self._given, self._tables).compiled()
+            self.run = rules.joined(self.beside)
+
+    def parts(self) -> Iterator[Rule]:
+        """Yield the rules, and those of the tables that it includes."""
+        self._compile()
+        for rule in self.beside:
+            yield from rule.parts()
+
+
+class _Compiler:
+    def __init__(
+        self, text: str, given: dict[str, Callable[..., Any]], tables: dict[str, Rule]
+    ) -> None:
+        self._given, self._tables = given, tables
+        self._unused = {*given, *tables}
+        self._lines: list[tuple[int, str]] = []
+        for line in text.splitlines():
+            found = line.strip()
+            if found.startswith('"'):
+                indent, before = self._lines.pop()
+                self._lines.append((indent, f"{before} {found}"))
+            elif found:
+                self._lines.append((len(line) - len(line.lstrip()), found))
+        self._lines.reverse()
+
+    def compiled(self) -> list[Rule]:
+        """Compile the whole text; raises RuleError."""
+        found = self._block(self._lines[-1][0])
+        if self._lines or self._unused:
+            left = self._lines[-1][1] if self._lines else ", ".join(self._unused)
+            raise RuleError(f"a table does not use or indents wrongly: {left}")
+        return found
+
+    def _block(self, indent: int) -> list[Rule]:
+        found = []
+        while self._lines and self._lines[-1][0] == indent:
+            line = self._lines.pop()[1]
+            try:
+                found += self._line(line, indent)
+            except (LookupError, ValueError, TypeError) as error:
+                raise RuleError(f"in the rule {line!r}: {error}") from None
+        return found
+
+    def _below(self, indent: int) -> list[Rule]:
+        if not self._lines or self._lines[-1][0] <= indent:
+            raise ValueError("no indented rules follow")
+        return self._block(self._lines[-1][0])
+
+    def _line(self, line: str, indent: int) -> list[Rule]:
+        head, colon, rest = line.partition(":")
+        word, *more = head.split()
+        if word == "union":
+            return [self._union(more, rest, indent)]
+        if rest:
+            return self._about([each.strip() for each in head.split(",")], rest)
+        if not colon:
+            use = rules.hook if word == "hook" else _included
+            return [use(self._named(name)) for name in more]
+        if word == "when":
+            return [self._when(more, indent)]
+        flags = dict.fromkeys(more, True)
+        if flags.pop("change", False):
+            return [rules.changed(word, self._below(indent))]
+        make = rules.each if word.endswith("[]") else rules.nested
+        return [make(word.removesuffix("[]"), self._below(indent), **flags)]
+
+    def _when(self, words: list[str], indent: int) -> Rule:
+        condition, then = self._condition(words), self._below(indent)
+        others: list[Rule] = []
+        if self._lines and self._lines[-1] == (indent, "else:"):
+            self._lines.pop()
+            others = self._below(indent)
+        return rules.when(condition, then, others)
+
+    def _union(self, besides: list[str], details: str, indent: int) -> Rule:
+        """Compile ``union: "detail of none" "detail of many"``.
+
+        With ``union besides a b:``, all fields of the object but these are members. A
+        member without rules is ``name: any``.
+        """
+        _, (missing, many) = _split(details)
+        found = [part for rule in self._below(indent) for part in rule.parts()]
+        members = {rule.fields[0]: rule.below for rule in found}
+        return rules.union(members, besides[1:], missing, many)
+
+    def _named(self, name: str) -> Any:
+        found = self._given.get(name) or self._tables.get(name)
+        if found is None:
+            raise LookupError(f"the table is given no {name}")
+        self._unused.discard(name)
+        return found
+
+    def _condition(self, words: list[str]) -> Condition:
+        if "and" in words:
+            place = words.index("and")
+            left = self._condition(words[:place])
+            right = self._condition(words[place + 1 :])
+            return lambda obj, outer: left(obj, outer) and right(obj, outer)
+        if words[0] == "outer":
+            of_outer = self._condition(words[1:])
+            return lambda _, outer: of_outer(outer, outer)
+        if words[0] in ("has", "lacks"):
+            wanted, first, *more = words[0] == "has", *words[1:]
+            if not more:
+                return lambda obj, _: (first in obj) is wanted
+            return lambda obj, _: any(name in obj for name in (first, *more)) is wanted
+        if len(words) > 1 and words[1] in ("is", "is-not"):
+            wanted, name = words[1] == "is", words[0]
+            values = tuple(_value(word) for word in words[2:])
+            return lambda obj, _: (obj.get(name) in values) is wanted
+        (word,) = words
+        condition: Condition = self._named(word)
+        return condition
+
+    def _about(self, fields: list[str], rest: str) -> list[Rule]:
+        words, details = _split(rest)
+        detail = " ".join(details)
+        condition = None
+        if "if" in words:
+            place = words.index("if")
+            condition = self._condition(words[place + 1 :])
+            words = words[:place]
+        word, *args = words
+        flags: dict[str, Any] = {}
+        while len(args) > 1 and args[-2] in _FLAGS:
+            *args, flag, value = args
+            flags[flag] = _value(value) if flag == "default" else value
+        while args and args[-1] in ("pointer", "filled"):
+            flags[args.pop()] = True
+        if word == "unique":
+            return [self._unique(fields, flags, detail, condition)]
+        found = [
+            rule
+            for field in fields
+            for rule in self._rule(field, word, args, flags, detail)
+        ]
+        return [rules.when(condition, found, [])] if condition else found
+
+    def _unique(
+        self,
+        fields: list[str],
+        flags: dict[str, Any],
+        detail: str,
+        condition: Condition | None,
+    ) -> Rule:
+        at = flags.get("at", fields[0] if len(fields) == 1 else "self")
+        show = self._named(flags["show"]) if "show" in flags else None
+        if show is None and len(fields) > 1 and at in fields:
+            show = itemgetter(at)
+        key = self._named(flags["by"]) if "by" in flags else _key(fields)
+        if condition:
+            key = _key_if(condition, key)
+        return rules.unique(fields, "" if at == "self" else at, key, show, detail)
+
+    def _rule(
+        self, name: str, word: str, args: list[str], flags: dict[str, Any], detail: str
+    ) -> list[Rule]:
+        if name == "self":
+            name = rules.SELF
+        if name.endswith("[]"):
+            return [rules.items(name[:-2], self._check(word))]
+        if make := _WITH_DETAIL.get(word):
+            at = flags.pop("at", name)
+            at = rules.SELF if at == "self" else at
+            return [make(name, detail, at, **flags)]
+        if several := _PLAIN.get(word):
+            return several(name, args, detail, **flags)
+        return [rules.field(name, self._check(word), **flags)]
+
+    def _check(self, word: str) -> rules.Check:
+        return CHECKS.get(word) or self._named(word)
+
+
+def _included(rule: Rule) -> Rule:
+    return rule
+
+
+def _key(fields: Sequence[str]) -> Callable[[JSON], Hashable]:
+    """Return a function that returns the fields that `unique` compares."""
+    first, *more = fields
+    if not more:
+        return lambda obj: obj.get(first) or None
+    return lambda obj: tuple(obj.get(name, "") for name in fields)
+
+
+def _key_if(
+    condition: Condition, key: Callable[[JSON], Hashable]
+) -> Callable[[JSON], Hashable]:
+    return lambda obj: key(obj) if condition(obj, obj) else None
+
+
+def _split(text: str) -> tuple[list[str], list[str]]:
+    """Return the words of a text, and its texts in quotes."""
+    found = list(_TOKEN.finditer(text))
+    words = [each[2] for each in found if each[2] is not None]
+    texts = [each[1].replace('\\"', '"') for each in found if each[1] is not None]
+    return words, texts
+
+
+def _value(word: str) -> Any:
+    if word in _WORDS:
+        return _WORDS[word]
+    return int(word) if re.fullmatch(r"-?\d+", word) else word
+
+
+def _enum(name: str, values: list[str], _: str, **flags: Any) -> list[Rule]:
+    return [rules.enum(name, values, **flags)]
+
+
+def _one_of(name: str, values: list[str], _: str) -> list[Rule]:
+    listed = " ".join(f'"{value}"' for value in values)
+    needed = rules.required(name, f"valid values: [{listed}]", name)
+    enum = rules.enum(name, values)
+    return [needed, rules.when(lambda obj, _: bool(obj.get(name)), [enum], [])]
+
+
+def _number(
+    least: int | None, most: int | None, usual: str
+) -> Callable[..., list[Rule]]:
+    """Return the maker of rules with these bounds; `None` is the next argument."""
+
+    def make(name: str, args: list[str], detail: str, **flags: Any) -> list[Rule]:
+        given = iter(map(int, args))
+        low = next(given) if least is None else least
+        high = next(given) if most is None else most
+        text = detail or usual.format(low=low, high=high)
+        return [rules.number(name, (low, high), text, **flags)]
+
+    return make
+
+
+def _counted(make: Callable[[str, int], Rule]) -> Callable[..., list[Rule]]:
+    return lambda name, args, _: [make(name, int(args[0]))]
+
+
+_INFINITY: Final = 2**63
+_WITH_DETAIL: Final[dict[str, Callable[..., Rule]]] = {
+    "required": rules.required,
+    "forbidden": rules.forbidden,
+    "invalid": rules.invalid,
+    "error": rules.error,
+    "refused": rules.refused,
+}
+_PLAIN: Final[dict[str, Callable[..., list[Rule]]]] = {
+    "any": lambda name, _, __: [Rule(lambda *_: None, name)],
+    "enum": _enum,
+    "one-of": _one_of,
+    "range": _number(None, None, "must be between {low} and {high}, inclusive"),
+    "at-least": _number(None, _INFINITY, "must be greater than or equal to {low}"),
+    "at-most": _number(-_INFINITY, None, "must be less than or equal to {high}"),
+    "not-negative": _number(0, _INFINITY, field_values.NOT_NEGATIVE),
+    "longest": _counted(rules.longest),
+    "most": _counted(rules.most),
+    "immutable": lambda name, _, detail: [
+        rules.unchanged(name, detail or field_values.IMMUTABLE)
+    ],
+}

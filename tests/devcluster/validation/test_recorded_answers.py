@@ -1,0 +1,72 @@
+"""Damaged objects of every kind, and the causes that a server finds in them.
+
+Each file has cases: a merge patch that changes the minimal object of a kind, for
+updates another that makes the object before, and the causes of each check in order.
+"""
+
+import copy
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds import kinds_with
+from controller_manager.devcluster.scheme.decoding import Decoder
+from controller_manager.devcluster.scheme.statuses import Cause
+from controller_manager.devcluster.server.handlers.patch import patched
+from controller_manager.devcluster.server.rest.kind import Kind
+from tests.client.leadership.elections import COORDINATED
+from tests.devcluster.kinds.minimal import minimal
+
+_MERGE: Final = "application/merge-patch+json"
+FILES: Final = Path(__file__).parents[2] / "data" / "devcluster" / "validation"
+CASES: Final[list[JSON]] = [
+    case
+    for file in sorted(FILES.glob("*.json"))
+    for case in json.loads(file.read_text())
+]
+KINDS: Final = {
+    f"{kind.group}/{kind.kind}".removeprefix("/"): kind
+    for kind in kinds_with(COORDINATED)
+}
+
+
+def damaged(kind: Kind, change: JSON) -> JSON:
+    """Return the minimal object of a kind, changed, and read as from a client."""
+    obj = patched(
+        minimal(kind), copy.deepcopy(change), "application/merge-patch+json", kind
+    )
+    if kind.type_name:
+        obj = Decoder().decode(obj, kind.type_name)
+    kind.apply_defaults(obj)
+    obj["metadata"].setdefault("uid", "u-1")
+    return obj
+
+
+def texts(causes: list[Cause]) -> list[str]:
+    """Return the causes as a message shows them."""
+    return [str(each) for each in causes]
+
+
+@pytest.mark.parametrize("name", sorted({case["kind"] for case in CASES}))
+def test_the_causes_are_the_recorded_ones(name: str) -> None:
+    """All of them, in the same order, with the same words."""
+    kind = KINDS[name]
+    strategy = kind.strategy
+    for case in (each for each in CASES if each["kind"] == name):
+        new, old = (
+            damaged(kind, case["change"]),
+            damaged(kind, case.get("before", {})),
+        )
+        answers = {
+            "validate": strategy.validate(new),
+            "validate_new": strategy.validate_new(new),
+            "validate_update": strategy.validate_update(old, new),
+            "validate_status": strategy.validate_status(new),
+            "validate_status_update": strategy.validate_status_update(old, new),
+            "validate_name": strategy.validate_name(new["metadata"]["name"]),
+        }
+        found = {each: texts([*causes]) for each, causes in answers.items()}
+        assert {each: said for each, said in found.items() if said} == case["says"]
