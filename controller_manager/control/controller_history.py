@@ -8,7 +8,7 @@ getPatch of stateful_set_utils.go and of daemon/update.go.
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -26,13 +26,13 @@ from controller_manager.api.meta import (
     APIStruct,
     CompleteObject,
     ObjectMeta,
-    Resource,
     controller_reference,
     is_controlled_by,
     key_of,
 )
 from controller_manager.api.selectors import Selector
-from controller_manager.client.rest.client import Client, DeleteOptions
+from controller_manager.client.events.recorder import WARNING
+from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import (
     AlreadyExists,
     APIError,
@@ -40,10 +40,10 @@ from controller_manager.client.rest.errors import (
     NotFound,
     TransportError,
 )
-from controller_manager.informers.store import Lister
+from controller_manager.runtime.reconciler import Reconciler
 
 from .controller_ref_manager import Claimer
-from .creation_delays import Mutation, Mutations, first_difference
+from .creation_delays import REVISION_MUTATED, Mutation, Mutations, first_difference
 from .hashes import fnv1, safe_encode
 
 HASH_LABEL: Final = "controller.kubernetes.io/hash"
@@ -207,9 +207,6 @@ def template_within(decoded: Any) -> JSON | None:  # noqa: ANN401 - any JSON
 
 OwnerT = TypeVar("OwnerT", bound=CompleteObject)
 
-OnMutation = Callable[[OwnerT, Mutation], None]
-"""Called when admission has changed, or would change, a revision of an owner."""
-
 MOST_COLLISIONS: Final = 16
 """After so many names in use, the creation fails and is retried."""
 
@@ -225,25 +222,20 @@ class Collision(Exception):
 
 
 class History(Generic[OwnerT]):
-    """The revisions of the owners of one resource.
+    """The revisions of the owners of a reconciler, which declares that it owns them."""
 
-    The lister needs the indexes that ``Owns(CONTROLLER_REVISIONS)`` makes.
-    """
+    def __init__(self, reconciler: Reconciler[OwnerT]) -> None:
+        self._client = reconciler.client
+        self._owners = reconciler.resource
+        self._lister = reconciler.lister(CONTROLLER_REVISIONS)
+        self._recorder = reconciler.recorder
+        self._queue = reconciler.queue
+        self._mutations = Mutations(reconciler.clock)
+        self._claimer = Claimer(self._client, self._owners, CONTROLLER_REVISIONS)
 
-    def __init__(
-        self,
-        client: Client,
-        owners: Resource[OwnerT],
-        lister: Lister[ControllerRevision],
-        mutations: Mutations,
-        on_mutation: OnMutation[OwnerT],
-    ) -> None:
-        self._mutations = mutations
-        self._on_mutation = on_mutation
-        self._client = client
-        self._owners = owners
-        self._lister = lister
-        self._claimer = Claimer(client, owners, CONTROLLER_REVISIONS)
+    def forget(self, key: str) -> None:
+        """Drop the state of an owner that is gone."""
+        self._mutations.forget(key)
 
     async def claim(
         self, owner: OwnerT, selector: Selector
@@ -320,8 +312,7 @@ class History(Generic[OwnerT]):
         try:
             tried = await self._try(revision, owner)
         except (APIError, TransportError) as error:
-            again = self._mutations.not_told(owner, known, error)
-            self._on_mutation(owner, again)
+            self._tell(owner, self._mutations.not_told(owner, known, error))
             return stored
         return stored if self._is_mutated(revision, tried, owner) else None
 
@@ -361,8 +352,13 @@ class History(Generic[OwnerT]):
         found = self._mutations.found(
             owner, stored.metadata.name, field, _content_of(sent)
         )
-        self._on_mutation(owner, found)
+        self._tell(owner, found)
         return True
+
+    def _tell(self, owner: OwnerT, mutation: Mutation) -> None:
+        message = mutation.message
+        self._recorder.event(self._owners, owner, WARNING, REVISION_MUTATED, message)
+        self._queue.add_after(key_of(owner), mutation.seconds)
 
     def has_current(self, owner: OwnerT) -> None:
         """Note that the revision of the owner's template is stored."""

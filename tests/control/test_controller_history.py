@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -34,7 +35,6 @@ from controller_manager.control.controller_history import (
     template_data,
     template_of,
 )
-from controller_manager.control.creation_delays import Mutation, Mutations
 from controller_manager.control.hashes import fnv1, fnv1a, safe_encode
 from controller_manager.informers.store import (
     BY_CONTROLLER,
@@ -231,13 +231,15 @@ def history(cluster: Cluster, *cached: ControllerRevision) -> History[StatefulSe
         store.put(each)
     indexes = (BY_CONTROLLER, ORPHANS, ORPHANS_BY_LABEL)
     lister = Lister(store, "ControllerRevision", *indexes)
-    return History(
-        cluster.client, STATEFUL_SETS, lister, Mutations(cluster.clock), _no_mutation
+    reconciler = SimpleNamespace(
+        client=cluster.client,
+        clock=cluster.clock,
+        resource=STATEFUL_SETS,
+        lister=lambda _: lister,
+        recorder=None,  # a mutation would need it
+        queue=None,
     )
-
-
-def _no_mutation(owner: StatefulSet, mutation: Mutation) -> None:
-    raise AssertionError(owner.metadata.name, mutation)
+    return History(cast("Any", reconciler))
 
 
 def owned_by(owner: StatefulSet) -> tuple[OwnerReference, ...]:

@@ -25,9 +25,6 @@ from controller_manager.control.controller_history import History
 from controller_manager.control.controller_ref_manager import Claimer
 from controller_manager.control.creation_delays import (
     AT_ONCE,
-    REVISION_MUTATED,
-    Mutation,
-    Mutations,
     age,
 )
 from controller_manager.control.expectations import StaleSyncs, State
@@ -94,15 +91,8 @@ class DaemonSetReconciler(PodOwnerReconciler[DaemonSet]):
         self._nodes = NodeHandlers(context, self.objects, self._templates, self.queue)
         self.stale_syncs = context.metrics.of(_stale_syncs)
         self._backoff = FailedPodBackoff(context.clock)
-        self._mutations = Mutations(context.clock)
-        history = History(
-            context.client,
-            DAEMON_SETS,
-            self.lister(CONTROLLER_REVISIONS),
-            self._mutations,
-            self._revision_mutated,
-        )
-        self._revisions = RevisionKeeper(context.client, history)
+        self._history = History(self)
+        self._revisions = RevisionKeeper(context.client, self._history)
         self._claimer = Claimer(context.client, DAEMON_SETS, PODS)
 
     def make_node_workers(self) -> Workers:
@@ -121,12 +111,7 @@ class DaemonSetReconciler(PodOwnerReconciler[DaemonSet]):
         super().forget(key)
         self._backoff.forget(key)
         self._templates.forget(key)
-        self._mutations.forget(key)
-
-    def _revision_mutated(self, daemon_set: DaemonSet, mutation: Mutation) -> None:
-        message = mutation.message
-        self.recorder.event(DAEMON_SETS, daemon_set, WARNING, REVISION_MUTATED, message)
-        self.queue.add_after(key_of(daemon_set), mutation.seconds)
+        self._history.forget(key)
 
     def pod_gone(self, key: str, pod: Pod) -> None:
         """Note a failed pod that others have deleted."""

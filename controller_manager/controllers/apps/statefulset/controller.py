@@ -30,15 +30,9 @@ from controller_manager.api.meta import (
 )
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
-from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest.errors import is_namespace_terminating
 from controller_manager.control import controller_history
 from controller_manager.control.controller_ref_manager import Claimer
-from controller_manager.control.creation_delays import (
-    REVISION_MUTATED,
-    Mutation,
-    Mutations,
-)
 from controller_manager.control.expectations import OwnerReads, StaleSyncs
 from controller_manager.control.pod_control import slow_start
 from controller_manager.informers.store import Index
@@ -148,15 +142,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         self._pods = self.lister(PODS)
         self._claims = self.lister(CLAIMS)
         self._by_claim = context.lister(STATEFUL_SETS, PODS_BY_CLAIM)
-        revisions = self.lister(CONTROLLER_REVISIONS)
-        self._mutations = Mutations(context.clock)
-        self._history = controller_history.History(
-            context.client,
-            STATEFUL_SETS,
-            revisions,
-            self._mutations,
-            self._revision_mutated,
-        )
+        self._history = controller_history.History(self)
         self._pod_claimer = Claimer(context.client, STATEFUL_SETS, PODS)
         self._deletions = UnseenDeletions(self._pods.get)
         self._start_failures = StartFailures(context.clock)
@@ -220,20 +206,13 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         self._deletions.forget(key)
         self._start_failures.forget(key)
         self._failed_pods.forget(key)
-        self._mutations.forget(key)
+        self._history.forget(key)
         self._metrics.forget(*split_key(key))
 
     def dependent_gone(self, key: str, obj: Pod | ControllerRevision) -> None:
         """Note that a pod is gone: it may have failed before."""
         if isinstance(obj, Pod):
             self._failed_pods.gone(key, obj)
-
-    def _revision_mutated(self, stateful_set: StatefulSet, mutation: Mutation) -> None:
-        message = mutation.message
-        self.recorder.event(
-            STATEFUL_SETS, stateful_set, WARNING, REVISION_MUTATED, message
-        )
-        self.queue.add_after(key_of(stateful_set), mutation.seconds)
 
     def is_known_gone(self, obj: StatefulSet) -> bool:
         """Tell whether a response of the API server showed that this set is gone."""
