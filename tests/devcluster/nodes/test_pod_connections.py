@@ -30,7 +30,6 @@ POD_PROXY = f'{NOTHING_RUNS}: nothing listens in pod "p"; {HOW}'
 SERVICE_PROXY = f'{NOTHING_RUNS}: nothing listens behind service "s"; {HOW}'
 SERVICES = f"{CORE}/namespaces/default/services"
 READS = ("GET", "POST")
-WRITES = ("PUT", "PATCH")
 ALL = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
