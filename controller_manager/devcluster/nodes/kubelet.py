@@ -227,6 +227,11 @@ class Kubelet:
             held.timer.cancel()
         self._sources.forget(key)
 
+    def removed(self, pod: JSON) -> None:
+        """Forget a pod that is gone, with its files."""
+        self.forget(_key(pod))
+        self._files.forget(pod)
+
     def _end(self, pod: JSON) -> None:
         """Unmount the volumes of a pod without further runs."""
         self.forget(_key(pod))

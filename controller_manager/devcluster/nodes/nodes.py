@@ -230,7 +230,7 @@ class Nodes:
     def _pod_changed(self, change: Change) -> None:
         if change.type == "DELETED":
             self._scheduler.pod_changed(change.key, None)
-            self._kubelet.forget(change.key)
+            self._kubelet.removed(change.after.obj)
             self._mounts.release(change.after.obj)
             for claim in claims_of(change.after.obj):
                 self._scheduler.claim_changed(claim)  # only one pod may use it

@@ -7,7 +7,10 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.nodes.annotations import FOREVER
-from controller_manager.devcluster.nodes.commands import Run
+from controller_manager.devcluster.nodes.commands import Run, Write
+from controller_manager.devcluster.nodes.container_runs import ContainerRun
+from controller_manager.devcluster.nodes.files import Files
+from controller_manager.devcluster.nodes.programs import Program, Role
 from controller_manager.devcluster.nodes.scripts import run_of
 from controller_manager.devcluster.nodes.surroundings import Surroundings
 from tests.clusters import Cluster
@@ -219,3 +222,29 @@ async def test_the_files_of_an_unknown_program_are_unknown(cluster: Cluster) -> 
         await asyncio.sleep(10)
         for name, ready in (("known", "False"), ("unknown", "True")):
             assert condition(await status_of(cluster, name), "Ready")[0] == ready
+
+
+async def test_the_files_of_a_pod_that_is_gone_are_forgotten(cluster: Cluster) -> None:
+    """Those on its node stay."""
+    spec = {
+        "name": "c",
+        "volumeMounts": [
+            {"name": name, "mountPath": f"/{name}"} for name in ("own", "host")
+        ],
+    }
+    volumes = [
+        {"name": "own", "emptyDir": {}},
+        {"name": "host", "hostPath": {"path": "/srv/e2e"}},
+    ]
+    pod = {
+        "metadata": {"name": "p", "namespace": "default", "uid": "u"},
+        "spec": {"nodeName": "node-0", "volumes": volumes},
+    }
+    files = Files(cluster.server.storage)
+    run = ContainerRun(spec, Role.MAIN, Program())
+    paths = ("/own/a", "/host/a", "/tmp/a")  # noqa: S108 - of a container
+    files.record(pod, run, 0.0, [Write(0.0, each, 0) for each in paths])
+    before = [files.around(pod, run, 1.0).exists(each) for each in paths]
+    files.forget(pod)
+    after = [files.around(pod, run, 1.0).exists(each) for each in paths]
+    assert (before, after) == ([True, True, True], [False, True, False])
