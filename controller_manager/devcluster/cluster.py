@@ -30,7 +30,7 @@ from .bootstrap import MANAGER
 from .certificates import client_certificate
 from .data.data_file import DataFile
 from .data.saving import Saving
-from .http_server import HTTPServer, Interceptor
+from .http_server import HTTPServer, Interceptor, Observer
 from .inmemory import InMemoryTransport
 from .keys import ClusterKeys
 from .kinds.core.service.ranges import DEFAULT_RANGE
@@ -125,11 +125,13 @@ class DevCluster:
         clock: Clock,
         logger: Logger | None = None,
         intercept: Interceptor | None = None,
+        observe: Observer | None = None,
     ) -> None:
         """Take the settings; nothing listens yet.
 
-        `intercept` sees every request that arrives over HTTP. Raises RangeError for a
-        wrong range of service addresses, and DataError if the state cannot be read.
+        `intercept` sees every request that arrives over HTTP, `observe` its answer.
+        Raises RangeError for a wrong range of service addresses, and DataError if the
+        state cannot be read.
         """
         self._options = options
         self.build = options.build
@@ -161,6 +163,7 @@ class DevCluster:
             options.port,
             self._tls(),
             intercept=intercept,
+            observe=observe,
             remedy=options.port_remedy,
         )
 

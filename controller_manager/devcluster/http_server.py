@@ -75,6 +75,10 @@ class Interceptor(Protocol):
         ...
 
 
+Observer = Callable[[Request, str, Answer | None], None]
+"""Sees a request, the name of its user, and its answer; `None` if it was cut."""
+
+
 class HTTPServer:
     """Listens on the loopback interface and passes requests to the server.
 
@@ -88,18 +92,20 @@ class HTTPServer:
         tls: ssl.SSLContext | None,
         *,
         intercept: Interceptor | None = None,
+        observe: Observer | None = None,
         remedy: str = "choose another --port",
     ) -> None:
         """Take the server, the port (0 for any), and the TLS settings, if any.
 
-        `intercept` sees every request first. `remedy` ends the message about a port
-        that cannot be used.
+        `intercept` sees every request first, `observe` each answer. `remedy` ends the
+        message about a port that cannot be used.
         """
         self._server = server
         self.host: Final = _HOST
         self.port = port
         self._tls = tls
         self._intercept = intercept
+        self._observe = observe
         self._remedy = remedy
         self._runner: web.ServerRunner | None = None
 
@@ -196,11 +202,16 @@ class HTTPServer:
         async def answering(passed: Request) -> Answer:
             return await self._server.handle_as(user, passed)
 
-        answer = await (
-            answering(plain)
-            if self._intercept is None
-            else self._intercept(plain, answering)
-        )
+        try:
+            answer = await (
+                answering(plain)
+                if self._intercept is None
+                else self._intercept(plain, answering)
+            )
+        except ConnectionCutError:
+            self._observed(plain, user, None)
+            raise
+        self._observed(plain, user, answer)
         self._server.metrics.count(plain, answer.status)
         if isinstance(answer, Upgrade):
             return await upgraded(request, answer, headers)
@@ -209,6 +220,12 @@ class HTTPServer:
         whole = _whole(answer, headers)
         await whole.prepare(request)  # it refuses headers that have several lines
         return whole
+
+    def _observed(
+        self, request: Request, user: User | None, answer: Answer | None
+    ) -> None:
+        if self._observe is not None:
+            self._observe(request, self._server.name_of_user(user, request), answer)
 
 
 async def _stream(

@@ -212,6 +212,17 @@ class GenericAPIServer:
             return user  # it may do almost nothing
         return self.impersonated(user, request)
 
+    def name_of_user(self, certificate_user: User | None, request: Request) -> str:
+        """Return the name of the user of a request, empty for wrong credentials."""
+        try:
+            return self._effective_user(request, certificate_user).name
+        except Refusal:
+            pass
+        try:
+            return self._authenticated(request, certificate_user).name
+        except Refusal:
+            return ""
+
     def impersonated(self, user: User, request: Request) -> User:
         """Return the user that `user` impersonates in a request.
 

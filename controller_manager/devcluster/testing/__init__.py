@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from .fault import Fault
     from .faults import Faults
     from .namespaces import TemporaryNamespace
+    from .request_log import RecordedRequest
+    from .requests import Requests
     from .settings import ClusterSettings
     from .snapshot import Snapshot
 
@@ -22,6 +24,8 @@ __all__ = [
     "DevelopmentCluster",
     "Fault",
     "Faults",
+    "RecordedRequest",
+    "Requests",
     "Snapshot",
     "TemporaryNamespace",
 ]
@@ -32,6 +36,8 @@ _MODULES: Final = {
     "DevelopmentCluster": "development_cluster",
     "Fault": "fault",
     "Faults": "faults",
+    "RecordedRequest": "request_log",
+    "Requests": "requests",
     "Snapshot": "snapshot",
     "TemporaryNamespace": "namespaces",
 }

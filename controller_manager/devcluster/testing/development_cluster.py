@@ -16,6 +16,7 @@ from .faults import Faults
 from .installed_build import installed_build
 from .namespaces import TemporaryNamespace
 from .pace import PacedLoop
+from .requests import Requests
 from .running_cluster import RunningCluster, run_cluster
 from .settings import ClusterSettings
 from .snapshot import Snapshot
@@ -120,6 +121,11 @@ class DevelopmentCluster:
     def faults(self) -> Faults:
         """The faults between the clients and the API server."""
         return Faults(FaultControl(*self._now))
+
+    @property
+    def requests(self) -> Requests:
+        """The requests of clients so far, and the codes of their answers."""
+        return Requests(*self._now)
 
     def environment(self) -> dict[str, str]:
         """Return the environment of this process with KUBECONFIG, for a program."""

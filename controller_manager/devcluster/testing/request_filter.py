@@ -56,7 +56,10 @@ class RequestFilter(Struct, frozen=True, kw_only=True):
         agent = header(request.headers, "user-agent")
         if self.user_agent not in agent or (self.goes_on and not version_of(request)):
             return False
-        attributes = attributes_of_request(request)
+        return self.picks(attributes_of_request(request))
+
+    def picks(self, attributes: Attributes | None) -> bool:
+        """Tell whether a request about a resource is selected, `None` for another."""
         if attributes is None:
             return not (self.verbs or self.resource or self.namespace or self.name)
         return (

@@ -49,6 +49,7 @@ from .cluster_error import ClusterError
 from .fault_layer import FaultLayer
 from .open_watch import Ending
 from .request_filter import RequestFilter
+from .request_log import RequestLog
 from .settings import ClusterSettings
 from .snapshot import Snapshot
 
@@ -67,12 +68,14 @@ class RunningCluster:
         self,
         cluster: DevCluster,
         faults: FaultLayer,
+        requests: RequestLog,
         kubeconfig: Path,
         controllers: frozenset[str],
         time_factor: float,
     ) -> None:
         self.cluster = cluster
         self.faults = faults
+        self.requests = requests
         self.kubeconfig = kubeconfig
         self.controllers = controllers
         self.time_factor = time_factor
@@ -170,7 +173,7 @@ async def run_cluster(
     logger = _logger(settings.verbosity)
     log_loop_errors(logger)
     verbosity = max(settings.verbosity, 0)
-    faults = FaultLayer()
+    faults, requests = FaultLayer(), RequestLog()
     async with AsyncExitStack() as stack:
         stack.enter_context(_one_line_errors())
         file = None
@@ -187,7 +190,7 @@ async def run_cluster(
         options = _options(settings, build, config.features, keys, file)
         before, after = parted(read_manifests([*map(Path, settings.manifests)]))
         cluster = await stack.enter_async_context(
-            DevCluster(options, clock, logger, faults)
+            DevCluster(options, clock, logger, faults, requests.record)
         )
         await cluster.create(before)
         controllers: frozenset[str] = frozenset()
@@ -201,7 +204,7 @@ async def run_cluster(
         path = directory / "kubeconfig"
         cluster.write_kubeconfig(path)
         running = RunningCluster(
-            cluster, faults, path, controllers, settings.time_factor
+            cluster, faults, requests, path, controllers, settings.time_factor
         )
         stack.callback(running.close)
         yield running
