@@ -18,13 +18,14 @@ import yaml
 from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.clock import Clock
-from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError
 from controller_manager.version import COMMAND_USER_AGENT
 
+from .admission.plugins import WITHOUT_ACCOUNTS
+from .aggregator import FRONT_PROXY, Aggregator, add_authorities
 from .apiserver import APIServer
 from .bootstrap import MANAGER
 from .certificates import client_certificate
@@ -207,7 +208,14 @@ class DevCluster:
         add_kubernetes_service(self.server.objects, self._http.host, self._http.port)
         self._stack.push_async_callback(self._http.close)
         namespaces = keep_system_namespaces(self.server.objects)
-        works = {"nodes": nodes.run(), "namespaces": namespaces}
+        add_authorities(self.server.objects, self._certificate)
+        pair = client_certificate(self._certificate, FRONT_PROXY)
+        aggregator = Aggregator(self.server, pair)
+        works = {
+            "nodes": nodes.run(),
+            "namespaces": namespaces,
+            "aggregator": aggregator.run(),
+        }
         if self._saving is not None:
             works["saving"] = self._saving.run()
         for name, work in works.items():

@@ -8,13 +8,13 @@ from typing import Final
 
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
+from controller_manager.devcluster.proxying import unreachable
 from controller_manager.devcluster.scheme.statuses import bad_request
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.registry.objects import Objects
 
 from .kubelet_server import KubeletServer
 from .node_status import addresses_of, is_stopped
-from .pod_proxy import unreachable
 
 _KUBELET_PORT: Final = "10250"
 

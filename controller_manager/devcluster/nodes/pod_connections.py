@@ -10,6 +10,8 @@ validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
 from functools import partial
 from typing import Final
 
+from yarl import URL
+
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.forwards import (
@@ -24,6 +26,7 @@ from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICE
+from controller_manager.devcluster.proxying import proxied, unverified
 from controller_manager.devcluster.scheme.statuses import Refusal, bad_request
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.http.request_info import Target
@@ -36,7 +39,6 @@ from .exec_answers import Execute, exec_answer, executed
 from .guide import PATH as GUIDE
 from .node_proxy import parts_of_name
 from .node_status import addresses_of, is_stopped
-from .pod_proxy import proxied
 
 _KUBELET_PORT: Final = 10250
 _NOTHING_RUNS: Final = "the development cluster runs no containers"
@@ -162,7 +164,15 @@ class PodConnections:
         path = request.path.removeprefix(prefix)
         if not path and request.method in ("GET", "HEAD"):
             return Response(301, {"location": f"{request.path}/"})
-        return await proxied(request, scheme or "http", address, path, prefix)
+        host, number = address
+        url = URL.build(
+            scheme=scheme or "http",
+            host=host,
+            port=number,
+            path=path or "/",
+            query=request.query,
+        )
+        return await proxied(request, url, unverified(), prefix=prefix)
 
     def _proxy_address(self, target: Target, obj: JSON, port: str) -> Address | None:
         if target.kind.resource == SERVICE.resource:

@@ -5,7 +5,7 @@ clients get the same over HTTP and in memory.
 """
 
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from email.utils import format_datetime
 from typing import Final, Protocol
 
@@ -65,6 +65,21 @@ class Flows(Protocol):
         ...
 
 
+class RemoteAPI(Protocol):
+    """A group version of another API server."""
+
+    @property
+    def kinds(self) -> Sequence[Kind]:
+        """The kinds that discovery shows."""
+        ...
+
+    async def answer(
+        self, request: Request, user: User
+    ) -> Response | StreamingResponse:
+        """Answer the request of a user; raises Refusal."""
+        ...
+
+
 class GenericAPIServer:
     """Answers requests of the Kubernetes API from memory, for the given kinds.
 
@@ -105,6 +120,7 @@ class GenericAPIServer:
         self.objects = Objects(storage, clock, rng, admission, after_write)
         self.address = "127.0.0.1:0"
         self._apis: dict[tuple[str, str], AggregatedAPI] = {}
+        self._remotes: dict[tuple[str, str], RemoteAPI] = {}
         self._connectors: dict[tuple[str, str], Connector] = {}
         self._handlers: dict[str, PathHandler] = {}
         self._clock = clock
@@ -129,6 +145,24 @@ class GenericAPIServer:
         self.catalogue.add_version(api.group, api.version)
         for kind in api.kinds:
             self.catalogue.add(kind)
+
+    def add_remote(self, group: str, version: str, remote: RemoteAPI) -> None:
+        """Let another server answer the requests about a group version."""
+        self.remove_remote(group, version)
+        self._remotes[group, version] = remote
+        self.catalogue.add_version(group, version)
+        for kind in remote.kinds:
+            self.catalogue.add(kind)
+
+    def remove_remote(self, group: str, version: str) -> None:
+        """Serve a group version of another server no longer."""
+        if remote := self._remotes.pop((group, version), None):
+            for kind in remote.kinds:
+                self.catalogue.remove(kind)
+
+    def is_remote(self, group: str, version: str) -> bool:
+        """Tell whether another server answers requests about a group version."""
+        return (group, version) in self._remotes
 
     def serve(self, path: str, handler: PathHandler) -> None:
         """Let a handler answer the requests of a path that is no resource."""
@@ -258,6 +292,8 @@ class GenericAPIServer:
         request: Request,
         user: User,
     ) -> Response | StreamingResponse:
+        if remote := self._remotes.get(group_version):
+            return await remote.answer(request, user)
         if self.catalogue.kinds(*group_version) is None:
             return no_such_path()
         if api := self._apis.get(group_version):

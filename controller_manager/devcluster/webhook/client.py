@@ -95,7 +95,12 @@ def authority_of(config: Mapping[str, Any]) -> str | None:
 
 @lru_cache(maxsize=200)
 def context_of(authority: str) -> ssl.SSLContext:
-    """Return the TLS settings for certificates that an authority has signed.
+    """Return the TLS settings of `new_context`, which all calls share."""
+    return new_context(authority)
+
+
+def new_context(authority: str) -> ssl.SSLContext:
+    """Return TLS settings for certificates that an authority has signed.
 
     Go trusts each certificate of the bundle, also one that is no authority. Raises
     ssl.SSLError for certificates that cannot be read.

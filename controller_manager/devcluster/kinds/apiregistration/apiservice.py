@@ -39,7 +39,10 @@ _MOST_OF_VERSION: Final = 1_000
 _STATUSES: Final = ("True", "False", "Unknown")
 _CORE_ONLY: Final = "only v1 may have an empty group and it better be legacy kube"
 _LOCAL: Final = ("True", "Local", "Local APIServices are always available")
-_PASSED: Final = ("True", "Passed", "all checks passed")
+UNREACHED: Final = "FailedDiscoveryCheck"
+"""The reason of an APIService whose server does not answer."""
+
+PASSED: Final = ("True", "Passed", "all checks passed")
 
 
 class APIServiceStrategy(Strategy):
@@ -100,6 +103,14 @@ def set_availability(objects: Objects, catalogue: Catalogue, obj: JSON) -> None:
     """Store the condition Available of an APIService, if it has changed."""
     found = _availability(objects, catalogue, obj["spec"])
     known = _available(obj) or {}
+    if found[1] == UNREACHED == known.get("reason"):
+        return  # the aggregator knows more about the reason
+    set_condition(objects, obj, found)
+
+
+def set_condition(objects: Objects, obj: JSON, found: tuple[str, str, str]) -> None:
+    """Store a condition Available, as status, reason and message, if it changes."""
+    known = _available(obj) or {}
     if found == tuple(known.get(each, "") for each in ("status", "reason", "message")):
         return
     condition = _condition(found, format_time(objects.clock.now()))
@@ -133,7 +144,7 @@ def _availability(
         return _LOCAL
     group, version = spec.get("group", ""), spec.get("version", "")
     if catalogue.kinds(group, version) is not None:
-        return _PASSED
+        return PASSED
     namespace, name, port = service["namespace"], service["name"], service["port"]
     if not objects.has(SERVICES, namespace, name):
         message = f'service/{name} in "{namespace}" is not present'
@@ -143,7 +154,7 @@ def _availability(
         f"failing or missing response from {address}: the development cluster runs no "
         "containers, so it reaches no aggregated API server"
     )
-    return "False", "FailedDiscoveryCheck", message
+    return "False", UNREACHED, message
 
 
 def _validate(name: str, spec: JSON) -> Iterator[Cause]:

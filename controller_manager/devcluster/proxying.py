@@ -1,17 +1,14 @@
-"""The proxies of pods and services, which connect to programs on this machine.
-
-Upstream: apimachinery/pkg/util/proxy.
-"""
+"""Passes requests on to programs on this machine (apimachinery/pkg/util/proxy)."""
 
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Final
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.forwards import Address
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.devcluster.webhook.failures import transport_text
@@ -37,21 +34,26 @@ _AT_ONCE: Final = 64 * 1024
 
 
 async def proxied(
-    request: Request, scheme: str, address: Address, path: str, prefix: str
+    request: Request,
+    target: URL,
+    context: ssl.SSLContext,
+    *,
+    headers: Iterable[tuple[str, str]] = (),
+    prefix: str = "",
+    server_name: str | None = None,
 ) -> Response | StreamingResponse:
-    """Return the answer of a program to a request for a path.
+    """Return the answer of a program to a request; `target` has the path.
 
-    `prefix` is the path of the proxy, which redirects get. Certificates are not
-    verified, as upstream. Raises Refusal 503 if the program does not answer.
+    `context` decides on certificates, which are for `server_name`. `headers` are sent
+    besides those of the request. Redirects get `prefix`, the path of the proxy. Raises
+    Refusal 503 if the program does not answer.
     """
-    host, port = address
-    url = URL.build(
-        scheme=scheme, host=host, port=port, path=path or "/", query=request.query
+    sent = CIMultiDict(
+        (k, v) for k, v in request.headers.items() if k not in _NOT_PASSED
     )
-    headers = {k: v for k, v in request.headers.items() if k not in _NOT_PASSED}
-    headers["x-forwarded-uri"] = request.path
+    sent.extend([("x-forwarded-uri", request.path), *headers])
     session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(ssl=_unverified(), force_close=True),
+        connector=aiohttp.TCPConnector(ssl=context, force_close=True),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None),
         auto_decompress=False,
@@ -60,10 +62,11 @@ async def proxied(
     try:
         answer = await session.request(
             request.method,
-            url,
+            target,
             data=request.body,
-            headers=headers,
+            headers=sent,
             allow_redirects=False,
+            server_hostname=server_name,
         )
     except (aiohttp.ClientError, OSError) as error:
         await session.close()
@@ -90,7 +93,8 @@ def unreachable(why: str) -> Refusal:
     return Refusal(503, "ServiceUnavailable", message)
 
 
-def _unverified() -> ssl.SSLContext:
+def unverified() -> ssl.SSLContext:
+    """Return TLS settings that trust any certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
