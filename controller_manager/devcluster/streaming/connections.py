@@ -8,6 +8,9 @@ from aiohttp import WSMsgType, web
 
 from controller_manager.devcluster.server.http.upgrades import SPDY, Upgrade
 
+_LARGEST: Final = 16 << 20
+"""The most bytes of a message of a websocket."""
+
 _MOST_WAITING: Final = 1 << 20
 """The bytes from which on a connection is not read until its reader catches up."""
 
@@ -19,7 +22,7 @@ async def upgraded(
     if upgrade.protocol == SPDY:
         return await _taken_over(request, upgrade)
     response = web.WebSocketResponse(
-        protocols=(upgrade.subprotocol,), max_msg_size=0, compress=False
+        protocols=(upgrade.subprotocol,), max_msg_size=_LARGEST, compress=False
     )
     response.headers.update(headers)
     await response.prepare(request)

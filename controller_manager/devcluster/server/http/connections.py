@@ -1,6 +1,6 @@
 """Requests that connect to a pod, a service or a node: exec, attach, proxy.
 
-This server supports none of them. As upstream, admission sees them first.
+As upstream, admission sees them first.
 """
 
 from collections.abc import Iterable

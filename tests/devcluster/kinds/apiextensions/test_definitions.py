@@ -1,6 +1,7 @@
 """Definitions that a real API server refuses, and the status of accepted ones."""
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -52,6 +53,12 @@ def with_field(field: JSON, **root: Any) -> JSON:
     """Return a spec whose objects have the field x."""
     schema = {"type": "object", "properties": {"x": field}, **root}
     return spec(version(schema={"openAPIV3Schema": schema}))
+
+
+def with_webhook(reviews: Sequence[str] = ("v1",), **client: Any) -> JSON:
+    """Return a spec with a conversion webhook."""
+    webhook = {"clientConfig": client, "conversionReviewVersions": list(reviews)}
+    return spec(conversion={"strategy": "Webhook", "webhook": webhook})
 
 
 def problems(given: JSON) -> list[str]:
@@ -140,6 +147,46 @@ NAMES = spec()["names"]
                 "spec.conversion.webhookClientConfig: Required value: required when "
                 "strategy is set to Webhook"
             ),
+        ),
+        (
+            with_webhook(url="http://a"),
+            (
+                "spec.conversion.webhookClientConfig.url: Invalid value: "
+                "\"http\": 'https' is the only allowed URL scheme; desired format: "
+                "https://host[/path]"
+            ),
+        ),
+        (
+            with_webhook(service={"name": "a", "namespace": "b", "path": "c"}),
+            (
+                "spec.conversion.webhookClientConfig.service.path: Invalid value: "
+                "\"c\": must start with a '/'"
+            ),
+        ),
+        (
+            with_webhook(url="https://a", service={"name": "a", "namespace": "b"}),
+            (
+                "spec.conversion.webhookClientConfig: Required value: exactly one of "
+                "url or service is required"
+            ),
+        ),
+        (
+            with_webhook(["v1", "v1"], url="https://a"),
+            (
+                "spec.conversion.conversionReviewVersions[1]: Invalid value: "
+                '"v1": duplicate version'
+            ),
+        ),
+        (
+            with_webhook(["v2"], url="https://a"),
+            (
+                'spec.conversion.conversionReviewVersions: Invalid value: ["v2"]: '
+                "must include at least one of v1, v1beta1"
+            ),
+        ),
+        (
+            with_webhook([], url="https://a"),
+            "spec.conversion.conversionReviewVersions: Required value",
         ),
     ],
 )
