@@ -218,6 +218,40 @@ async def test_every_write_works_in_every_version(
     assert (await send(cluster, "GET", there))[0] == 404
 
 
+async def test_managers_of_fields_may_apply_in_different_versions(
+    cluster: Cluster, hook: WebhookServer
+) -> None:
+    """Their fields are compared in the version of each manager."""
+    await define(cluster, widgets(hook))
+
+    async def apply(version: str, manager: str, force: str, **fields: Any) -> Any:
+        head = {"apiVersion": f"example.com/{version}", "kind": "Widget"}
+        config = {**head, "metadata": {"name": "a"}, "spec": fields}
+        where = f"{path(version, '/a')}?fieldManager={manager}&force={force}"
+        media = "application/apply-patch+yaml"
+        status, body = await send(cluster, "PATCH", where, config, content_type=media)
+        return body["message"] if status >= 400 else body["spec"]
+
+    both = {"host": "h", "port": "1"}
+    assert await apply("v2", "one", "false", **both) == both
+    assert await apply("v1", "two", "false", address="g:1") == (
+        'Apply failed with 1 conflict: conflict with "one": .spec.host'
+    )
+    assert await apply("v1", "two", "false", address="h:1") == {"address": "h:1"}
+    assert await apply("v2", "three", "false", port="2") == (
+        'Apply failed with 2 conflicts: conflicts with "one":\n- .spec.port\n'
+        'conflicts with "two":\n- .spec.address'
+    )
+    changed = {"host": "h", "port": "2"}
+    assert await apply("v2", "three", "true", port="2") == changed
+    _, found = await send(cluster, "GET", path("v1", "/a"))
+    owned = {
+        each["manager"]: each["fieldsV1"]["f:spec"]
+        for each in found["metadata"]["managedFields"]
+    }
+    assert owned == {"one": {"f:host": {}}, "three": {"f:port": {}}}
+
+
 async def test_a_write_without_a_change_stores_nothing(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
