@@ -18,6 +18,7 @@ from controller_manager.devcluster.admission.plugins import (
     dynamic_plugins,
 )
 from controller_manager.devcluster.metrics.apis import metrics_apis
+from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.observability.logs import Logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.registry import Registry
@@ -53,7 +54,6 @@ from .kinds.scheduling.priorityclass import add_system_classes
 from .server.genericapiserver import GenericAPIServer
 from .server.http.document import Document
 from .server.http.request_info import attributes_of_request
-from .server.registry.objects import Objects
 from .server.rest.admission import Chain
 from .server.rest.kind import Kind
 from .server.security.authentication import ANONYMOUS, Tokens, User

@@ -6,12 +6,12 @@ Upstream: pkg/controlplane/controller/kubernetesservice, pkg/controlplane/reconc
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.server.registry.objects import Objects
 
 from .kinds.core.endpoints import KIND as ENDPOINTS
 from .kinds.core.service.ranges import ranges_of
 from .kinds.core.service.strategy import KIND as SERVICES
 from .kinds.discovery.endpointslice import KIND as SLICES
-from .server.registry.objects import Objects
 from .server.rest.kind import Kind
 from .validation.ip_addresses import family_of, parse_address
 

@@ -3,8 +3,9 @@
 import asyncio
 from typing import Final
 
+from controller_manager.devcluster.server.registry.objects import Objects
+
 from .kinds.core.namespace import KIND as NAMESPACE
-from .server.registry.objects import Objects
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 

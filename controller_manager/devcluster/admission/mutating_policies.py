@@ -16,8 +16,11 @@ from controller_manager.devcluster.scheme.patches import (
     json_patch,
 )
 from controller_manager.devcluster.scheme.statuses import Refusal, forbidden
-from controller_manager.devcluster.server.fields.checking import faults_of
-from controller_manager.devcluster.server.fields.field_type import DEDUCED, FieldType
+from controller_manager.devcluster.server.fields.field_type import (
+    DEDUCED,
+    FieldType,
+    faults_of,
+)
 from controller_manager.devcluster.server.fields.merging import merged
 from controller_manager.devcluster.server.registry.field_owners import version_of
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write

@@ -19,13 +19,14 @@ from controller_manager.devcluster.scheme.statuses import (
     no_such_resource,
     not_found,
 )
+from controller_manager.devcluster.server.handlers.writing import Deleter, Writer
+from controller_manager.devcluster.server.openapi.documents import OpenAPI
+from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.observability.logs import Logger, silent_logger
 
 from . import discovery
 from .aggregation import AggregatedAPI, aggregated
-from .handlers.deleting import Deleter
 from .handlers.reading import Reader
-from .handlers.writing import Writer
 from .http.accepting import Form, accepted
 from .http.connections import connection_of
 from .http.document import Document, PathHandler
@@ -40,9 +41,7 @@ from .http.responses import (
     with_headers,
     with_warnings,
 )
-from .openapi.documents import OpenAPI
 from .probes import PROBES, probe_answer
-from .registry.objects import Objects
 from .registry.rest_storage import RESTStorage
 from .rest.admission import Chain
 from .rest.kind import Catalogue, Kind

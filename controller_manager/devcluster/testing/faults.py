@@ -19,7 +19,7 @@ from controller_manager.devcluster.server.http.responses import (
     media_type_of,
     refused,
 )
-from controller_manager.devcluster.server.watch.watching import frame_of
+from controller_manager.devcluster.server.watching import frame_of
 
 from .fault import Fault
 from .fault_control import FaultControl

@@ -9,7 +9,7 @@ from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster.http_server import ConnectionCutError
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.scheme.statuses import expired
-from controller_manager.devcluster.server.watch.watching import Frame, frame_of
+from controller_manager.devcluster.server.watching import Frame, frame_of
 
 from .request_filter import version_of
 

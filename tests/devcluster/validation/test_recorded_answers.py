@@ -15,7 +15,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds import kinds_with
 from controller_manager.devcluster.scheme.decoding import Decoder
 from controller_manager.devcluster.scheme.statuses import Cause
-from controller_manager.devcluster.server.handlers.patch import patched
+from controller_manager.devcluster.server.handlers.updating import patched
 from controller_manager.devcluster.server.rest.kind import Kind
 from tests.client.leadership.elections import COORDINATED
 from tests.devcluster.kinds.minimal import minimal

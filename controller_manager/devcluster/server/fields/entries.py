@@ -1,16 +1,16 @@
-"""The managers of an object: the entries of managedFields.
-
-Upstream: apimachinery/pkg/util/managedfields/internal: managedfields.go,
-capmanagers.go.
-"""
+"""The managers of an object's fields, and the refusal of a conflict between them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.scheme.statuses import Refusal
 
-from .field_set import FieldSet, check_fields, shared, union
+from .field_set import FieldSet, check_fields, paths_of, shared, union
+from .field_type import shown_step
+
+# The managers of an object: the entries of managedFields.
 
 MOST_UPDATERS: Final = 10
 """The number of managers with the operation Update that an object keeps."""
@@ -168,3 +168,50 @@ def with_entries(obj: JSON, entries: list[JSON]) -> JSON:
     if entries:
         metadata["managedFields"] = entries
     return {**obj, "metadata": metadata}
+
+
+# The refusal of a configuration that sets fields of other managers.
+
+
+def conflict_of(conflicts: Mapping[Manager, FieldSet]) -> Refusal:
+    """Return the refusal that names the managers, and their fields."""
+    found = {
+        _described(each): ["".join(map(shown_step, path)) for path in paths_of(fields)]
+        for each, fields in sorted(
+            conflicts.items(), key=lambda item: _by_manager(item[0])
+        )
+    }
+    causes = [
+        {
+            "reason": "FieldManagerConflict",
+            "message": f"conflict with {manager}",
+            "field": path,
+        }
+        for manager, paths in found.items()
+        for path in paths
+    ]
+    if len(causes) == 1:
+        listed = f"1 conflict: {causes[0]['message']}: {causes[0]['field']}"
+    else:
+        lines: list[str] = []
+        for manager, paths in found.items():
+            lines.append(f"conflicts with {manager}:")
+            lines += [f"- {path}" for path in paths]
+        text = "\n".join(lines)
+        listed = f"{len(causes)} conflicts: {text}"
+    message = f"Apply failed with {listed}"
+    return Refusal(409, "Conflict", message, {"causes": causes})
+
+
+def _by_manager(manager: Manager) -> tuple[str, str, str, str]:
+    """Return the sort key for upstream's order of the encoded managers."""
+    return (manager.name, manager.operation, manager.version, manager.subresource)
+
+
+def _described(manager: Manager) -> str:
+    text = f'"{manager.name}"'
+    if manager.subresource:
+        text += f' with subresource "{manager.subresource}"'
+    if manager.operation == "Update":
+        text += f" using {manager.version}"
+    return text

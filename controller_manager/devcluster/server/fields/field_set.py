@@ -1,18 +1,16 @@
-"""Sets of fields, in the form FieldsV1 of managedFields.
-
-A set is a map from steps to sets: ``f:NAME`` is a field, ``k:{KEY: VALUE}`` an item of
-a list with keys, ``v:VALUE`` an item of a set. A step with an empty map is a member; a
-step with members inside is a member itself if it has the step ``.``. Sets are values:
-no function changes a set. Upstream: structured-merge-diff, fieldpath.
-"""
+"""Sets of fields, in the form FieldsV1 of managedFields, and how values differ."""
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from .field_type import FieldType
+from controller_manager.api.json_objects import JSON
+
+from .field_type import FieldType, ListType, MapType, indexed
+
+# Sets of fields, in the form FieldsV1 of managedFields.
 
 FieldSet = dict[str, Any]
 Path = tuple[str, ...]
@@ -174,3 +172,227 @@ def check_fields(fields: Any) -> None:
 def _decoded(data: bytes) -> FieldSet:
     found: FieldSet = msgspec.json.decode(data)
     return found
+
+
+# The fields of a value, and those in which two values differ.
+
+_SCALARS: Final = frozenset((str, int, bool, float, type(None)))
+_COLLECTIONS: Final = (dict, list)
+
+
+class Comparison(NamedTuple):
+    """The fields in which a value differs from an older one."""
+
+    removed: FieldSet
+    modified: FieldSet
+    added: FieldSet
+
+    @property
+    def changed(self) -> FieldSet:
+        """The fields that have another value now, or are new."""
+        return union(self.modified, self.added)
+
+    def outside_of(self, fields: FieldSet) -> "Comparison":
+        """Return the comparison without these fields, and all inside of them."""
+        return Comparison(*(outside_of(each, fields) for each in self))
+
+
+SAME: Final = Comparison(EMPTY, EMPTY, EMPTY)
+
+
+def fields_of(value: JSON, type_: FieldType) -> FieldSet:
+    """Return the fields that a configuration names (ToFieldSet).
+
+    A merged map or list is not a member of the set itself, unless it is an empty map or
+    not declared.
+    """
+    return _fields(value, type_) or {}
+
+
+def _fields(value: Any, type_: FieldType) -> FieldSet | None:
+    """Return the set of a value and the fields inside of it, `None` if it is empty."""
+    if map_ := type_.map_of(value):
+        return _fields_of_map(value, map_) or None
+    if list_ := type_.list_of(value):
+        return _fields_of_list(value, list_) or None
+    return {}
+
+
+def _fields_of_map(value: JSON, type_: MapType) -> FieldSet:
+    found: FieldSet = {}
+    for name, each in value.items():
+        declared = type_.fields.get(name)
+        inner = _fields(each, declared or type_.of(name))
+        if declared is None or each == {}:
+            inner = with_itself(inner)
+        if inner is not None:
+            found[f"f:{name}"] = inner
+    return found
+
+
+def _fields_of_list(value: list[Any], type_: ListType) -> FieldSet:
+    found: FieldSet = {}
+    for step, items in indexed(value, type_).items():
+        # If several items have one key, the manager owns only the key.
+        inner = _fields(items[0], type_.items) if len(items) == 1 else None
+        found[step] = with_itself(inner)
+    return found
+
+
+def whole(value: Any, type_: FieldType) -> FieldSet:
+    """Return the set of a new or removed value and all fields inside of it."""
+    if not value:
+        return EMPTY
+    if map_ := type_.map_of(value):
+        found: FieldSet = {ITSELF: EMPTY}
+        of = map_.of
+        for name, each in value.items():
+            is_leaf = each.__class__ in _SCALARS
+            found["f:" + name] = EMPTY if is_leaf else whole(each, of(name))
+        return found
+    if list_ := type_.list_of(value):
+        return {
+            ITSELF: EMPTY,
+            **{
+                step: whole(items[0], list_.items) if len(items) == 1 else {}
+                for step, items in indexed(value, list_).items()
+            },
+        }
+    return EMPTY
+
+
+def fields_of_new(value: JSON, type_: FieldType) -> FieldSet:
+    """Return the changed fields of a value compared with an empty one.
+
+    The result is that of `compare`, which collects the differences of two values in
+    more steps: each request that creates an object needs it.
+    """
+    found: FieldSet = {}
+    if (map_ := type_.map_of(value)) is None:
+        return found
+    always = map_.always
+    for name, each in value.items():
+        if name not in always:
+            is_leaf = each.__class__ in _SCALARS
+            found["f:" + name] = EMPTY if is_leaf else whole(each, map_.of(name))
+            continue
+        if not each and each.__class__ in _COLLECTIONS:
+            continue
+        inner = _changed_inside(each, map_.of(name))
+        if inner is None:
+            found["f:" + name] = EMPTY
+        elif inner:
+            found["f:" + name] = inner
+    return found
+
+
+def _changed_inside(value: Any, type_: FieldType) -> FieldSet | None:
+    """Return the changed fields in a value that was empty, `None` if it is one."""
+    if value and type_.map_of(value):
+        return fields_of_new(value, type_)
+    if value and (list_ := type_.list_of(value)):
+        return {
+            step: whole(items[0], list_.items) if len(items) == 1 else {}
+            for step, items in indexed(value, list_).items()
+        }
+    return None
+
+
+class _Differences:
+    """Collects the differences inside of one value."""
+
+    __slots__ = ("added", "modified", "removed")
+
+    def __init__(self) -> None:
+        self.removed: FieldSet = {}
+        self.modified: FieldSet = {}
+        self.added: FieldSet = {}
+
+    def descend(self, step: str, old: Any, new: Any, type_: FieldType) -> None:
+        """Compare the two values at a step."""
+        if old == new and type(old) is type(new):
+            return
+        inner = _compared(old, new, type_)
+        if inner is None:
+            self.modified[step] = {}
+            return
+        if inner.removed:
+            self.removed[step] = inner.removed
+        if inner.modified:
+            self.modified[step] = inner.modified
+        if inner.added:
+            self.added[step] = inner.added
+
+
+def compare(old: JSON, new: JSON, type_: FieldType) -> Comparison:
+    """Return the differences of two objects (Compare)."""
+    found = _compared(old, new, type_)
+    if found is None:
+        return SAME
+    return Comparison(found.removed, found.modified, found.added)
+
+
+def _compared(old: Any, new: Any, type_: FieldType) -> _Differences | None:
+    """Return the differences inside of a value, `None` if it is one field."""
+    if not old and not new:
+        return None
+    some = old if new is None else new
+    if (map_ := type_.map_of(some)) and isinstance(old, dict | None):
+        return _compare_maps(old or {}, new or {}, map_)
+    if (list_ := type_.list_of(some)) and isinstance(old, list | None):
+        return _compare_lists(old or [], new or [], list_)
+    return None
+
+
+def _compare_maps(old: JSON, new: JSON, type_: MapType) -> _Differences:
+    found = _Differences()
+    for name, after in new.items():
+        if name in old:
+            if (before := old[name]) is not after:
+                found.descend(f"f:{name}", before, after, type_.of(name))
+        elif name in type_.always:
+            nothing: Any = [] if isinstance(after, list) else {}
+            found.descend(f"f:{name}", nothing, after, type_.of(name))
+        else:
+            found.added[f"f:{name}"] = whole(after, type_.of(name))
+    for name, before in old.items():
+        if name not in new:
+            if name in type_.always:
+                rest: Any = [] if isinstance(before, list) else {}
+                found.descend(f"f:{name}", before, rest, type_.of(name))
+            else:
+                found.removed[f"f:{name}"] = whole(before, type_.of(name))
+    return found
+
+
+def _compare_lists(old: list[Any], new: list[Any], type_: ListType) -> _Differences:
+    found = _Differences()
+    before, after = indexed(old, type_), indexed(new, type_)
+    for step, items in after.items():
+        known = before.get(step, [])
+        if len(items) == 1 and len(known) == 1:
+            found.descend(step, known[0], items[0], type_.items)
+        elif not known:
+            found.added[step] = whole(items[0], type_.items) if len(items) == 1 else {}
+        else:
+            _compare_duplicates(found, step, known, items, type_.items)
+    for step, items in before.items():
+        if step not in after:
+            one = len(items) == 1
+            found.removed[step] = whole(items[0], type_.items) if one else {}
+    return found
+
+
+def _compare_duplicates(
+    found: _Differences, step: str, old: list[Any], new: list[Any], type_: FieldType
+) -> None:
+    """Compare items with one key, of which at least one side has several."""
+    if len(old) > 1 and len(new) > 1:
+        if old != new:
+            found.modified[step] = {}
+    elif len(old) > 1:
+        found.added[step] = whole(new[0], type_)
+        found.removed[step] = {}
+    else:
+        found.removed[step] = whole(old[0], type_)
+        found.added[step] = {}

@@ -1,14 +1,19 @@
-"""Types of values for merging: as a whole, field by field, or item by item.
+"""Types of values for merging, and checks of a configuration against them.
 
-Upstream: structured-merge-diff, schema.
+Upstream: structured-merge-diff, and kube-openapi/pkg/schemaconv.
 """
 
 import json
-from collections.abc import Callable, Mapping
-from functools import cached_property, lru_cache
-from typing import Any, Final, Literal
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, cached_property, lru_cache, partial
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.scheme.models import Field, Type, built_in
+
+# Types of values for merging: as a whole, field by field, or item by item.
 
 Scalar = Literal["numeric", "string", "boolean", "untyped"]
 
@@ -194,3 +199,184 @@ def _value_step(item: Any) -> str:
 
 _compact: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 """Encodes a value as JSON without spaces."""
+
+
+# The types of built-in kinds, from their models (kube-openapi/pkg/schemaconv).
+
+_SCALARS: Final[Mapping[str, FieldType]] = {
+    "boolean": FieldType("boolean"),
+    "integer": FieldType("numeric"),
+    "number": FieldType("numeric"),
+    "string": FieldType("string"),
+}
+_TEXTS: Final = ("", "byte")
+"""The formats of texts; a text of another format, such as a time, is not checked."""
+
+
+@cache
+def type_of_model(name: str, *, map_type: str = "") -> FieldType:
+    """Return the type of a model; `map_type` is that of a field that refers to it."""
+    model = built_in().model(name)
+    if model.type not in ("", "object", "array"):
+        return _scalar(model.type, model.format)
+    if not model.fields:
+        return DEDUCED
+    is_atomic = (map_type or model.map_type) == "atomic"
+    always = frozenset(
+        field_name for field_name, field in model.fields.items() if _is_always(field)
+    )
+    return FieldType(
+        map_=MapType(partial(_fields, name), always=always, is_atomic=is_atomic)
+    )
+
+
+def _is_always(field: Field) -> bool:
+    """Tell whether Go writes a field also when it is empty: a struct, or a list."""
+    if field.pointer or field.omitzero:
+        return False
+    if field.ref:
+        return bool(built_in().model(field.ref).fields)
+    return field.items is not None and not field.omitempty
+
+
+def _fields(name: str) -> Mapping[str, FieldType]:
+    fields = built_in().model(name).fields
+    return {each: _type_of_field(field) for each, field in fields.items()}
+
+
+def _type_of_field(field: Field) -> FieldType:
+    if field.ref:
+        return type_of_model(field.ref, map_type=field.map_type)
+    if field.items is not None:
+        items, keys = _type_of(field.items), field.list_map_keys
+        is_atomic = field.list_type not in ("map", "set")
+        defaults = _defaults_of_keys(field.items.ref, keys)
+        return FieldType(list_=ListType(items, keys, defaults, is_atomic=is_atomic))
+    return _type_of(field, is_atomic=field.map_type == "atomic")
+
+
+def _defaults_of_keys(items: str, keys: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the defaults of key fields that items may lack, such as a protocol."""
+    fields = built_in().model(items).fields if items and keys else {}
+    return {name: fields[name].default for name in keys if fields[name].default}
+
+
+def _type_of(type_: Type, *, is_atomic: bool = False) -> FieldType:
+    if type_.ref:
+        return type_of_model(type_.ref)
+    if type_.items is not None:
+        return FieldType(list_=ListType(_type_of(type_.items), is_atomic=True))
+    if type_.values is not None:
+        others = _type_of(type_.values)
+        return FieldType(map_=MapType(others=others, is_atomic=is_atomic))
+    return _scalar(type_.type, type_.format)
+
+
+def _scalar(type_: str, format_: str) -> FieldType:
+    if type_ == "string" and format_ not in _TEXTS:
+        return UNTYPED
+    return _SCALARS[type_]
+
+
+# Checks a configuration against its type before apply.
+
+
+class Fault(NamedTuple):
+    """An error in a configuration, and its path."""
+
+    path: str
+    message: str
+
+
+def faults_of(config: JSON, type_: FieldType) -> str:
+    """Return the error in a configuration as upstream's message, "" if it is valid."""
+    faults = [
+        f"{path}: {message}" if path else message
+        for path, message in _faults(config, type_, "")
+    ]
+    if len(faults) < 2:
+        return "".join(faults)
+    return "\n".join(["errors:", *(f"  {each}" for each in faults)])
+
+
+def _faults(value: Any, type_: FieldType, path: str) -> Iterator[Fault]:
+    if value is None:
+        return
+    if isinstance(value, dict) and type_.map:
+        yield from _faults_of_map(value, type_.map, path)
+    elif isinstance(value, list) and type_.list:
+        yield from _faults_of_list(value, type_.list, path)
+    elif message := _wrong_form(value, type_):
+        yield Fault(path, message)
+
+
+def _faults_of_map(value: JSON, type_: MapType, path: str) -> Iterator[Fault]:
+    for name, each in value.items():
+        where = f"{path}.{name}"
+        inner = type_.fields.get(name) or type_.others
+        if inner is None:
+            yield Fault(where, "field not declared in schema")
+            return
+        yield from _faults(each, inner, where)
+
+
+def _faults_of_list(value: list[Any], type_: ListType, path: str) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for number, each in enumerate(value):
+        shown = f"[{number}]"
+        if not type_.is_atomic:
+            try:
+                step = type_.step(each)
+            except NoKeyError as error:
+                yield Fault(path, f"element {number}: {error}")
+                return
+            shown = shown_step(step)
+            if step in seen:
+                yield Fault(path, f"duplicate entries for key {shown}")
+            seen.add(step)
+        yield from _faults(each, type_.items, path + shown)
+
+
+def _wrong_form(value: Any, type_: FieldType) -> str:
+    """Return the error in a value that is neither a declared map nor a list."""
+    if type_.map and type_.scalar is None:
+        return f"expected map, got &{{{_go(value)}}}"
+    if type_.list and type_.scalar is None:
+        return f"expected list, got &{{{_go(value)}}}"
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    match type_.scalar:
+        case "numeric" if not is_number:
+            return f"expected numeric (int or float), got {_go_type(value)}"
+        case "string" if not isinstance(value, str):
+            return (
+                f"expected string, got &value.valueUnstructured{{Value:{_go(value)}}}"
+            )
+        case "boolean" if not isinstance(value, bool):
+            return f"expected boolean, got &{{{_go(value)}}}"
+        case "untyped" if isinstance(value, dict | list):
+            return f"expected any scalar, got &{{{_go(value)}}}"
+    return ""
+
+
+def _go(value: Any) -> str:
+    """Return a value as Go prints it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case dict():
+            inner = " ".join(f"{name}:{_go(value[name])}" for name in sorted(value))
+            return f"map[{inner}]"
+        case list():
+            return f"[{' '.join(_go(each) for each in value)}]"
+    return "<nil>" if value is None else str(value)
+
+
+def _go_type(value: Any) -> str:
+    match value:
+        case bool():
+            return "bool"
+        case str():
+            return "string"
+        case dict():
+            return "map[string]interface {}"
+    return "[]interface {}"

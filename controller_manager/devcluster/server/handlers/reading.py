@@ -62,9 +62,9 @@ from controller_manager.devcluster.server.storage.storage import (
     Stored,
     TooOldError,
 )
-from controller_manager.devcluster.server.watch.event_form import EventForm
-from controller_manager.devcluster.server.watch.watching import (
+from controller_manager.devcluster.server.watching import (
     FRAMES,
+    EventForm,
     WatchRequest,
     WatchResponse,
 )

@@ -17,9 +17,11 @@ from controller_manager.devcluster.scheme.statuses import (
 from controller_manager.devcluster.server.fields.entries import Manager
 from controller_manager.devcluster.server.fields.field_manager import FieldManager
 from controller_manager.devcluster.server.fields.field_set import EMPTY, FieldSet, union
-from controller_manager.devcluster.server.fields.field_type import DEDUCED
-from controller_manager.devcluster.server.fields.model_types import type_of_model
-from controller_manager.devcluster.server.fields.pruning import Version
+from controller_manager.devcluster.server.fields.field_type import (
+    DEDUCED,
+    type_of_model,
+)
+from controller_manager.devcluster.server.fields.merging import Version
 from controller_manager.devcluster.server.http.negotiation import header
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.rest.answers import Answers

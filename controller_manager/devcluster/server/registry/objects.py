@@ -1,8 +1,4 @@
-"""Create, update and delete of stored objects (registry/generic).
-
-Every function either returns the new object, or raises a Refusal and has changed
-nothing. The strategy of a kind has its special behaviour.
-"""
+"""Create, update and delete of stored objects (registry/generic)."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -14,7 +10,11 @@ from controller_manager.devcluster.scheme.names import (
     validate_metadata,
     validate_metadata_update,
 )
-from controller_manager.devcluster.scheme.statuses import bad_request, invalid_object
+from controller_manager.devcluster.scheme.statuses import (
+    Cause,
+    bad_request,
+    invalid_object,
+)
 from controller_manager.devcluster.server.fields.entries import with_entries
 from controller_manager.devcluster.server.rest.admission import (
     Chain,
@@ -28,10 +28,13 @@ from controller_manager.devcluster.server.security.authentication import ANONYMO
 from controller_manager.devcluster.server.storage.storage import Storage, Stored
 
 from .field_owners import part_of_cluster
-from .preconditions import check_deletion, check_uid, check_version
-from .store import ObjectStore
-from .stored_form import (
+from .store import (
+    SERVER_OWNED,
+    ObjectStore,
+    check_deletion,
     check_identity,
+    check_uid,
+    check_version,
     complete,
     copied,
     copied_object,
@@ -40,7 +43,72 @@ from .stored_form import (
     with_managers,
     with_null_times,
 )
-from .updates import planned_update, problems_of_update
+
+# Prepares the new object of an update (registry/rest).
+
+
+def _carry_over(old: JSON, metadata: JSON) -> None:
+    """Copy the fields that the server owns from the old metadata to the new."""
+    for name in SERVER_OWNED:
+        metadata.pop(name, None)
+        if name in old["metadata"]:
+            metadata[name] = old["metadata"][name]
+    metadata.pop("managedFields", None)
+    if "managedFields" in old["metadata"]:
+        metadata["managedFields"] = old["metadata"]["managedFields"]
+    metadata["resourceVersion"] = old["metadata"]["resourceVersion"]
+
+
+def planned_update(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
+    """Return the object after an update, with defaults; it changes `new`."""
+    _carry_over(old, new["metadata"])
+    planned = _replaced(kind, old, new, subresource)
+    kind.apply_defaults(planned)
+    return planned
+
+
+def _replaced(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
+    """Return the new object: the endpoint decides which fields may change."""
+    if subresource == "status":
+        metadata = new["metadata"]
+        for name in kind.strategy.kept_by_status:
+            metadata.pop(name, None)
+            if name in old["metadata"]:
+                metadata[name] = old["metadata"][name]
+        has_none = kind.is_custom and "status" not in new
+        new = {**old, "metadata": metadata, "status": new.get("status", {})}
+        if has_none:
+            del new["status"]
+        kind.strategy.prepare_for_status_update(old, new)
+        return new
+    if subresource:
+        found = kind.subresource(subresource)
+        assert found is not None  # noqa: S101 - the path has been checked
+        assert found.replace is not None  # noqa: S101 - likewise
+        return found.replace(old, new)
+    if kind.has_status:
+        new.pop("status", None)
+        if "status" in old:
+            new["status"] = old["status"]
+    kind.strategy.prepare_for_update(old, new)
+    return new
+
+
+def problems_of_update(
+    kind: Kind, old: JSON, new: JSON, subresource: str
+) -> list[Cause]:
+    """Return the errors in an update, except those in the metadata."""
+    strategy = kind.strategy
+    if subresource == "status":
+        changes = strategy.validate_status_update(old, new)
+        return [*strategy.validate_status(new), *changes]
+    part = kind.subresource(subresource)
+    if part is not None and part.validate is not None:
+        return [*strategy.validate(new), *part.validate(old, new)]
+    return [*strategy.validate(new), *strategy.validate_update(old, new)]
+
+
+# Create, update and delete of stored objects (registry/generic).
 
 Managed = Callable[[JSON, JSON, Any], list[JSON]]
 """Returns the managers of the fields of an object that is replaced.

@@ -18,7 +18,7 @@ from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage.storage import Stored
 
 from .objects import Managed, Objects
-from .preconditions import check_version
+from .store import check_version
 
 
 def scale_of(kind: Kind, stored: Stored) -> JSON:

@@ -6,12 +6,11 @@ import pytest
 
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.scheme.models import built_in
-from controller_manager.devcluster.server.fields.comparison import (
-    compare,
-    fields_of_new,
+from controller_manager.devcluster.server.fields.field_set import compare, fields_of_new
+from controller_manager.devcluster.server.fields.field_type import (
+    DEDUCED,
+    type_of_model,
 )
-from controller_manager.devcluster.server.fields.field_type import DEDUCED
-from controller_manager.devcluster.server.fields.model_types import type_of_model
 from tests.devcluster.schema.objects import Objects
 
 MODELS = sorted({each.type_name for each in find_kinds() if each.type_name})

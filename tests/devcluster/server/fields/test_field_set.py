@@ -17,7 +17,7 @@ from controller_manager.devcluster.server.fields.field_set import (
     union,
     with_named_fields,
 )
-from controller_manager.devcluster.server.fields.model_types import type_of_model
+from controller_manager.devcluster.server.fields.field_type import type_of_model
 
 NAMES = ("f:a", "f:b", 'k:{"name":"c"}', 'v:"d"')
 

@@ -3,10 +3,12 @@
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.fields.checking import faults_of
-from controller_manager.devcluster.server.fields.comparison import compare, fields_of
+from controller_manager.devcluster.server.fields.field_set import compare, fields_of
+from controller_manager.devcluster.server.fields.field_type import (
+    faults_of,
+    type_of_model,
+)
 from controller_manager.devcluster.server.fields.merging import merged, without
-from controller_manager.devcluster.server.fields.model_types import type_of_model
 
 SPEC = type_of_model("io.k8s.api.core.v1.PodSpec")
 SERVICE = type_of_model("io.k8s.api.core.v1.ServiceSpec")

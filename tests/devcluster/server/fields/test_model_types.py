@@ -7,8 +7,8 @@ from controller_manager.devcluster.server.fields.field_type import (
     DEDUCED,
     UNTYPED,
     FieldType,
+    type_of_model,
 )
-from controller_manager.devcluster.server.fields.model_types import type_of_model
 from tests.devcluster.schema.packages import models_by_package
 
 MODELS = built_in()

@@ -13,8 +13,8 @@ from controller_manager.devcluster.server.fields.field_type import (
     ListType,
     MapType,
     Scalar,
+    type_of_model,
 )
-from controller_manager.devcluster.server.fields.model_types import type_of_model
 
 from .keywords import (
     EMBEDDED,

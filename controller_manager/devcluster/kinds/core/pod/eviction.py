@@ -9,8 +9,8 @@ from controller_manager.devcluster.kinds.policy.disruptions import (
     take_disruption,
 )
 from controller_manager.devcluster.scheme.statuses import Refusal, bad_request, success
-from controller_manager.devcluster.server.registry.preconditions import check_deletion
 from controller_manager.devcluster.server.registry.rest_storage import Call
+from controller_manager.devcluster.server.registry.store import check_deletion
 from controller_manager.devcluster.server.rest.deletion import Deletion
 
 

@@ -1,11 +1,11 @@
-"""Watches: answers that stay open and send events."""
+"""The form of objects in the events of a watch."""
 
 import asyncio
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -15,7 +15,12 @@ from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.scheme.protobuf import encode, encode_event
 from controller_manager.devcluster.scheme.statuses import Refusal, expired
 from controller_manager.devcluster.scheme.wire import ProtobufError
-from controller_manager.devcluster.server.http.accepting import JSON_TYPE, PROTOBUF_TYPE
+from controller_manager.devcluster.server.http.accepting import (
+    JSON_TYPE,
+    PROTOBUF_TYPE,
+    Form,
+)
+from controller_manager.devcluster.server.http.rendering import partial
 from controller_manager.devcluster.server.rest.answers import ReadAnswers, settled
 from controller_manager.devcluster.server.rest.kind import Kind, all_in_version
 from controller_manager.devcluster.server.rest.selection import Selection
@@ -25,6 +30,58 @@ from controller_manager.devcluster.server.storage.storage import (
     TooOldError,
     Watcher,
 )
+
+# The form of objects in the events of a watch.
+
+
+class Encode(Protocol):
+    """Encodes an object in a form; `headers` says whether a table shows its columns."""
+
+    def __call__(self, stored: Stored, form: Form, *, headers: bool) -> bytes:
+        """Return the encoded object."""
+        ...
+
+
+class EventForm:
+    """Encodes the objects of one watch.
+
+    Only the first table of a watch shows its columns (watchEmbeddedEncoder in
+    endpoints/handlers/response.go).
+    """
+
+    def __init__(self, form: Form, encode: Encode) -> None:
+        self._form = form
+        self._encode = encode
+        self._headers = True
+
+    def encoded(self, stored: Stored) -> bytes:
+        """Return the object of an event."""
+        encoded = self._encode(stored, self._form, headers=self._headers)
+        self._headers = False
+        return encoded
+
+    def bookmark(self, obj: JSON) -> bytes:
+        """Return the object of a bookmark, which has little more than metadata.
+
+        A table has no rows then.
+        """
+        match self._form:
+            case Form.FULL:
+                return msgspec.json.encode(obj)
+            case Form.TABLE:
+                return msgspec.json.encode(
+                    {
+                        "kind": "Table",
+                        "apiVersion": "meta.k8s.io/v1",
+                        "metadata": obj["metadata"],
+                        "columnDefinitions": None,
+                        "rows": [],
+                    }
+                )
+        return msgspec.json.encode(partial(obj))
+
+
+# Watches: answers that stay open and send events.
 
 BOOKMARK_INTERVAL: Final = 60.0
 """Seconds between bookmarks, if the request allows them."""

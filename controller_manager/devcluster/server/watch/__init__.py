@@ -1,1 +1,0 @@
-"""Watches: ``watching`` sends events, in the form that ``event_form`` returns."""
