@@ -17,7 +17,7 @@ There is one package for each group: ``admissionregistration``, ``apiextensions`
 Several groups share these modules:
 
 - Validation: ``condition_validation``, ``storage_validation``, ``taint_validation``,
-  ``workload_validation``, ``replica_status`` (counts of replicas). The package
+  ``workload_validation`` (also counts of replicas). The package
   ``validation`` has the rules, and the tables for pods.
 - Defaults: ``claim_defaults``, ``pod_spec_defaults``, ``scheduling_group`` (a field
   behind a feature gate).

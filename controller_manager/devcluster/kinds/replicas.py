@@ -1,17 +1,21 @@
 """The strategy that replica sets and replication controllers share."""
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import Cells, age
 
 from .columns import REPLICAS, container_cells, name_of, selector_text
 from .pod_spec_defaults import default_template
-from .replica_status import REPLICA_SET_COUNTS, validate_replica_status
+from .workload_validation import replica_status
+
+_STATUS: Final = replica_status(
+    "replicas, fullyLabeledReplicas, readyReplicas, availableReplicas, "
+    "observedGeneration",
+    "fullyLabeledReplicas, readyReplicas, availableReplicas",
+)
 
 
 class ReplicasStrategy(Strategy):
@@ -20,16 +24,13 @@ class ReplicasStrategy(Strategy):
     counts_generations: ClassVar = True
     selectable_fields: ClassVar = fields_by_path("status.replicas")
     columns: ClassVar = REPLICAS
+    status_rules: ClassVar = _STATUS
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in replicas and template."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("replicas", 1)
         default_template(spec)
-
-    def validate_status(self, obj: JSON) -> Sequence[Cause]:
-        """Check the counts of replicas."""
-        return validate_replica_status(obj, *REPLICA_SET_COUNTS)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

@@ -146,7 +146,7 @@ TAINT: Final = table(
     key: qualified default empty
     value: taint_value
     effect: required
-    effect: enum NoSchedule PreferNoSchedule NoExecute
+    effect: enum NoSchedule PreferNoSchedule NoExecute filled
     key, effect: unique show as_go_prints
       "taints must be unique by key and effect pair"
     """,

@@ -142,7 +142,7 @@ def forbidden(name: str, detail: str, at: str, *, filled: bool = False) -> Rule:
     """Check that a field is absent; with `filled` it may have an empty value."""
 
     def run(obj: JSON, path: str, errors: Errors, _: JSON) -> None:
-        value = obj.get(name)
+        value = obj.get(name) if name else True
         if value or (value is not None and not filled):
             errors.append(statuses.forbidden_field(_at(path, at), detail))
 
@@ -179,12 +179,19 @@ def error(name: str, detail: str, at: str) -> Rule:
     return Rule(run, name)
 
 
-def enum(name: str, values: Sequence[str], default: Any = OPTIONAL) -> Rule:
+def enum(
+    name: str,
+    values: Sequence[str],
+    *,
+    filled: bool = False,
+    default: Any = OPTIONAL,
+) -> Rule:
     """Check that the value of a field is one of `values`.
 
-    A missing field has the value `default`; without it, the field is optional.
+    A missing field has the value `default`; without it, the field is optional. With
+    `filled` it may be empty.
     """
-    known = frozenset(values)
+    known = frozenset((*values, "") if filled else values)
 
     def run(obj: JSON, path: str, errors: Errors, _: JSON) -> None:
         value = obj.get(name, default)
@@ -254,6 +261,26 @@ def items(name: str, check: Check) -> Rule:
             errors.extend(check(value, f"{path}{name}[{place}]"))
 
     return Rule(run, name)
+
+
+def entries(name: str, check: Check, *, keys: bool) -> Rule:
+    """Apply a check to each value of a map, or to each of its keys."""
+
+    def run(obj: JSON, path: str, errors: Errors, _: JSON) -> None:
+        for key, value in (obj.get(name) or _NOTHING).items():
+            errors.extend(check(key if keys else value, f"{path}{name}[{key}]"))
+
+    return Rule(run, name)
+
+
+def not_above(name: str, other: str, detail: str) -> Rule:
+    """Check that a number is not greater than that of another field."""
+
+    def run(obj: JSON, path: str, errors: Errors, _: JSON) -> None:
+        if (value := obj.get(name, 0)) > obj.get(other, 0):
+            errors.append(statuses.invalid(f"{path}{name}", shown(value), detail))
+
+    return Rule(run, name, other)
 
 
 # Objects in fields

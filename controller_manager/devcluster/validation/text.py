@@ -12,6 +12,8 @@ order of the lines::
         name: unique
         hostPort, port: port             the same for two fields
       addresses[]: address               a check of each item of a list of values
+      amounts{}: quantity                a check of each value of a map
+      amounts{}: qualified keys          a check of each key of a map
       when type is A B:                  rules under a condition
         a: required "for this type"      a text in quotes is the detail
       else:
@@ -26,16 +28,18 @@ table about updates: the new and the old object in the field).
 These rules end with flags, the condition and the detail, in this order:
 
 - ``required``, ``forbidden``, ``refused`` (as forbidden, and shows the value),
-  ``invalid`` (under a condition), ``error`` (the same, without the value)
+  ``invalid`` (under a condition), ``error`` (the same, without the value); ``self``
+  stands for the object in place of a field
 - ``enum A B``, ``one-of A B`` (required, and the cause lists the values),
   ``range 1 5``, ``at-least 1``, ``at-most 5``, ``not-negative``
+- ``not-above other`` (the number in another field)
 - ``longest 63`` (bytes), ``most 20`` (items), ``unique``, ``immutable``
 - ``union: "must have one" "has several"``: the object has one of the fields below,
   or with ``union besides a b:`` one field except these
 - the checks of `CHECKS`, and functions that the table is given
 
 Flags: ``pointer`` (an empty value counts as present), ``filled`` (an empty value
-counts as absent, for forbidden), ``default 0`` (the value of a missing field:
+counts as absent, for forbidden and enum), ``default 0`` (the value of a missing field:
 ``null``, ``empty`` or a number), ``at name`` (the field that the cause is about,
 ``self`` for the object), ``by key`` and ``show value`` (functions, for unique).
 
@@ -133,7 +137,7 @@ class _Compiler:
         self._lines: list[tuple[int, str]] = []
         for line in text.splitlines():
             found = line.strip()
-            if found.startswith('"'):
+            if found.startswith(('"', "if ")):
                 indent, before = self._lines.pop()
                 self._lines.append((indent, f"{before} {found}"))
             elif found:
@@ -217,10 +221,13 @@ class _Compiler:
             of_outer = self._condition(words[1:])
             return lambda _, outer: of_outer(outer, outer)
         if words[0] in ("has", "lacks"):
-            wanted, first, *more = words[0] == "has", *words[1:]
-            if not more:
-                return lambda obj, _: (first in obj) is wanted
-            return lambda obj, _: any(name in obj for name in (first, *more)) is wanted
+            wanted, names = words[0] == "has", words[1:]
+            if len(names) == 1:
+                (only,) = names
+                return lambda obj, _: (obj.get(only) is not None) is wanted
+            return lambda obj, _: (
+                wanted is any(obj.get(name) is not None for name in names)
+            )
         if len(words) > 1 and words[1] in ("is", "is-not"):
             wanted, name = words[1] == "is", words[0]
             values = tuple(_value(word) for word in words[2:])
@@ -276,6 +283,8 @@ class _Compiler:
             name = rules.SELF
         if name.endswith("[]"):
             return [rules.items(name[:-2], self._check(word))]
+        if name.endswith("{}"):
+            return [rules.entries(name[:-2], self._check(word), keys=bool(args))]
         if make := _WITH_DETAIL.get(word):
             at = flags.pop("at", name)
             at = rules.SELF if at == "self" else at
@@ -327,8 +336,7 @@ def _enum(name: str, values: list[str], _: str, **flags: Any) -> list[Rule]:
 def _one_of(name: str, values: list[str], _: str) -> list[Rule]:
     listed = " ".join(f'"{value}"' for value in values)
     needed = rules.required(name, f"valid values: [{listed}]", name)
-    enum = rules.enum(name, values)
-    return [needed, rules.when(lambda obj, _: bool(obj.get(name)), [enum], [])]
+    return [needed, rules.enum(name, values, filled=True)]
 
 
 def _number(
@@ -366,6 +374,7 @@ _PLAIN: Final[dict[str, Callable[..., list[Rule]]]] = {
     "at-least": _number(None, _INFINITY, "must be greater than or equal to {low}"),
     "at-most": _number(-_INFINITY, None, "must be less than or equal to {high}"),
     "not-negative": _number(0, _INFINITY, field_values.NOT_NEGATIVE),
+    "not-above": lambda name, args, detail: [rules.not_above(name, args[0], detail)],
     "longest": _counted(rules.longest),
     "most": _counted(rules.most),
     "immutable": lambda name, _, detail: [

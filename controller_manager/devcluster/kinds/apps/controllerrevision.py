@@ -1,18 +1,11 @@
 """ControllerRevision: one revision of a template, for rollbacks."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    invalid,
-    required,
-    shown,
-)
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -22,34 +15,28 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
-from controller_manager.devcluster.validation.field_values import (
-    IMMUTABLE,
-    validate_not_negative_at,
+from controller_manager.devcluster.validation.text import table
+
+_REVISION: Final = table(
+    """
+    data: required pointer "data is mandatory"
+    revision: not-negative
+    """
 )
+_UPDATE: Final = table("data: immutable")
 
 
 class ControllerRevisionStrategy(Strategy):
     """The data is immutable; the number of the revision is not."""
 
+    rules: ClassVar = _REVISION
+    update_rules: ClassVar = _UPDATE
     columns: ClassVar = (
         NAME,
         Column("Controller"),
         Column("Revision", "integer"),
         AGE,
     )
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check that there are data, and that the number is not negative."""
-        causes = []
-        if obj.get("data") is None:
-            causes.append(required("data", "data is mandatory"))
-        return causes + validate_not_negative_at(obj["revision"], "revision")
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the data do not change."""
-        if old["data"] == new.get("data"):
-            return ()
-        return (invalid("data", shown(new.get("data")), IMMUTABLE),)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

@@ -1,6 +1,5 @@
 """DaemonSet: a pod on every node."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -14,11 +13,10 @@ from controller_manager.devcluster.kinds.columns import (
     selector_text,
 )
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
-from controller_manager.devcluster.kinds.replica_status import validate_collision_count
 from controller_manager.devcluster.kinds.workload_validation import (
-    validate_selector_unchanged,
+    SELECTOR_UPDATE,
+    STATUS_UPDATE,
 )
-from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -28,28 +26,26 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
-from controller_manager.devcluster.validation.field_values import validate_not_negative
+from controller_manager.devcluster.validation.text import table
 
-from .daemonset_validation import validate_daemon_set_spec
+from .daemonset_validation import DAEMON_SET
 from .template_generation import set_template_generation, template_generation
 
-_ALL: Final = (
-    "currentNumberScheduled",
-    "numberMisscheduled",
-    "desiredNumberScheduled",
-    "numberReady",
-    "observedGeneration",
-    "updatedNumberScheduled",
-    "numberAvailable",
-    "numberUnavailable",
-    "collisionCount",
-)
 _SHOWN: Final = (
     "desiredNumberScheduled",
     "currentNumberScheduled",
     "numberReady",
     "updatedNumberScheduled",
     "numberAvailable",
+)
+
+_STATUS: Final = table(
+    """
+    status:
+      currentNumberScheduled, numberMisscheduled, desiredNumberScheduled: not-negative
+      numberReady, observedGeneration, updatedNumberScheduled: not-negative
+      numberAvailable, numberUnavailable, collisionCount: not-negative
+    """
 )
 
 
@@ -60,6 +56,10 @@ class DaemonSetStrategy(Strategy):
     stands for is no longer shown (apis/apps/v1/conversion.go).
     """
 
+    rules: ClassVar = DAEMON_SET
+    update_rules: ClassVar = SELECTOR_UPDATE
+    status_rules: ClassVar = _STATUS
+    status_update_rules: ClassVar = STATUS_UPDATE
     counts_generations: ClassVar = True
     columns: ClassVar = (
         NAME,
@@ -99,22 +99,6 @@ class DaemonSetStrategy(Strategy):
     def prepare_for_status_update(self, old: JSON, new: JSON) -> None:
         """Keep the count: it is part of the spec."""
         set_template_generation(new, template_generation(old))
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the spec."""
-        return validate_daemon_set_spec(obj["spec"])
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the selector does not change."""
-        return validate_selector_unchanged(old, new)
-
-    def validate_status(self, obj: JSON) -> Sequence[Cause]:
-        """Check that no count is negative."""
-        return validate_not_negative(obj.get("status", {}), *_ALL, field="status")
-
-    def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the collision count does not decrease."""
-        return validate_collision_count(old, new)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

@@ -1,6 +1,6 @@
 """Deployment: rolls out a pod template."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -14,17 +14,16 @@ from controller_manager.devcluster.kinds.columns import (
     selector_text,
 )
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
-from controller_manager.devcluster.kinds.replica_status import validate_replica_status
 from controller_manager.devcluster.kinds.workload_validation import (
-    validate_selector_unchanged,
-    validate_workload,
+    SELECTOR_UPDATE,
+    WORKLOAD,
+    is_above_all,
+    replica_status,
+    strategy_as_go_prints,
 )
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
-    forbidden_field,
-    invalid,
     not_supported,
-    shown,
 )
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
@@ -34,26 +33,63 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
-from controller_manager.devcluster.validation.field_values import (
-    percent,
-    validate_int_or_percent,
-    validate_not_negative,
-)
+from controller_manager.devcluster.validation.text import table
 
-_COUNTS: Final = (
-    "replicas",
-    "updatedReplicas",
-    "readyReplicas",
-    "availableReplicas",
-    "unavailableReplicas",
-    "terminatingReplicas",
+
+def _type(strategy: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    value, known = strategy_as_go_prints(strategy), ("Recreate", "RollingUpdate")
+    yield not_supported(path[:-1], value, known)
+
+
+def _stands_still(rolling: JSON, _: JSON) -> bool:
+    limits = (rolling.get(name, 0) for name in ("maxUnavailable", "maxSurge"))
+    return all(each in (0, "0%") for each in limits)
+
+
+def _ends_early(spec: JSON, _: JSON) -> bool:
+    deadline = spec.get("progressDeadlineSeconds")
+    return deadline is not None and deadline <= spec.get("minReadySeconds", 0)
+
+
+_DEPLOYMENT: Final = table(
+    """
+    spec:
+      include WORKLOAD
+      strategy:
+        when type is Recreate:
+          rollingUpdate: forbidden
+            "may not be specified when strategy `type` is 'Recreate'"
+        when type is RollingUpdate:
+          rollingUpdate always:
+            maxUnavailable, maxSurge: int-or-percent default 0
+            maxUnavailable: invalid default 0 if stands_still
+              "may not be 0 when `maxSurge` is 0"
+            maxUnavailable: invalid if is_above_all "must not be greater than 100%"
+        when type is-not Recreate RollingUpdate:
+          hook type
+      revisionHistoryLimit, progressDeadlineSeconds: not-negative
+      progressDeadlineSeconds: invalid if ends_early
+        "must be greater than minReadySeconds"
+    """,
+    _stands_still,
+    is_above_all,
+    _type,
+    _ends_early,
+    WORKLOAD=WORKLOAD,
 )
-_BOUNDED: Final = ("updatedReplicas", "readyReplicas", "availableReplicas")
+_STATUS: Final = replica_status(
+    "replicas, updatedReplicas, readyReplicas, availableReplicas, unavailableReplicas, "
+    "terminatingReplicas",
+    "updatedReplicas, readyReplicas, availableReplicas",
+)
 
 
 class DeploymentStrategy(Strategy):
     """The selector is immutable; a change of annotations is a new generation."""
 
+    rules: ClassVar = _DEPLOYMENT
+    update_rules: ClassVar = SELECTOR_UPDATE
+    status_rules: ClassVar = _STATUS
     counts_generations: ClassVar = True
     kept_by_status: ClassVar = ("labels",)
     columns: ClassVar = (
@@ -85,29 +121,6 @@ class DeploymentStrategy(Strategy):
             old["metadata"].get("annotations") != new["metadata"].get("annotations")
         )
 
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check replicas, selector, template and strategy."""
-        spec = obj["spec"]
-        causes = validate_workload(obj)
-        causes += _validate_rollout(spec["strategy"])
-        causes += validate_not_negative(
-            spec, "revisionHistoryLimit", "progressDeadlineSeconds"
-        )
-        deadline = spec.get("progressDeadlineSeconds")
-        if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
-            field = "spec.progressDeadlineSeconds"
-            detail = "must be greater than minReadySeconds"
-            causes.append(invalid(field, shown(deadline), detail))
-        return causes
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the selector does not change."""
-        return validate_selector_unchanged(old, new)
-
-    def validate_status(self, obj: JSON) -> Sequence[Cause]:
-        """Check the counts of replicas."""
-        return validate_replica_status(obj, _COUNTS, _BOUNDED)
-
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         spec, status = obj["spec"], obj.get("status", {})
@@ -120,36 +133,6 @@ class DeploymentStrategy(Strategy):
             *container_cells(spec["template"]),
             selector_text(spec.get("selector")),
         ]
-
-
-def _validate_rollout(strategy: JSON) -> list[Cause]:
-    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
-    field = "spec.strategy"
-    match kind:
-        case "Recreate":
-            if rolling is None:
-                return []
-            detail = "may not be specified when strategy `type` is 'Recreate'"
-            return [forbidden_field(f"{field}.rollingUpdate", detail)]
-        case "RollingUpdate":
-            return _rolling_update(rolling or {}, f"{field}.rollingUpdate")
-        case _:
-            value = {"Type": kind, "RollingUpdate": rolling}
-            return [not_supported(field, shown(value), ("Recreate", "RollingUpdate"))]
-
-
-def _rolling_update(rolling: JSON, field: str) -> list[Cause]:
-    causes = []
-    for name in ("maxUnavailable", "maxSurge"):
-        causes += validate_int_or_percent(rolling.get(name, 0), f"{field}.{name}")
-    unavailable = rolling.get("maxUnavailable", 0)
-    if unavailable in (0, "0%") and rolling.get("maxSurge", 0) in (0, "0%"):
-        detail = "may not be 0 when `maxSurge` is 0"
-        causes.append(invalid(f"{field}.maxUnavailable", shown(unavailable), detail))
-    if percent(unavailable) > 100:
-        detail = "must not be greater than 100%"
-        causes.append(invalid(f"{field}.maxUnavailable", shown(unavailable), detail))
-    return causes
 
 
 KIND: Final = kind_of("apps/v1", "deployments", DeploymentStrategy())

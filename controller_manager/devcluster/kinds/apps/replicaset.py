@@ -1,28 +1,29 @@
 """ReplicaSet: keeps a number of equal pods running."""
 
-from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
-from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.replicas import ReplicasStrategy
 from controller_manager.devcluster.kinds.workload_validation import (
-    validate_selector_unchanged,
-    validate_workload,
+    SELECTOR_UPDATE,
+    WORKLOAD,
+    replica_status,
 )
-from controller_manager.devcluster.scheme.statuses import Cause
+from controller_manager.devcluster.validation.rules import nested
+
+_STATUS: Final = replica_status(
+    "replicas, fullyLabeledReplicas, readyReplicas, availableReplicas, "
+    "observedGeneration, terminatingReplicas",
+    "fullyLabeledReplicas, readyReplicas, availableReplicas",
+)
 
 
 class ReplicaSetStrategy(ReplicasStrategy):
     """The selector is immutable."""
 
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check replicas, selector and template."""
-        return validate_workload(obj)
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the selector does not change."""
-        return validate_selector_unchanged(old, new)
+    rules: ClassVar = nested("spec", [WORKLOAD])
+    update_rules: ClassVar = SELECTOR_UPDATE
+    status_rules: ClassVar = _STATUS
 
 
 KIND: Final = kind_of("apps/v1", "replicasets", ReplicaSetStrategy())

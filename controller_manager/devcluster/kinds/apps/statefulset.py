@@ -1,6 +1,5 @@
 """StatefulSet: pods with names and volumes of their own."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -12,13 +11,10 @@ from controller_manager.devcluster.kinds.columns import (
     container_cells,
     name_of,
 )
-from controller_manager.devcluster.kinds.core.claim_validation import (
-    validate_claim_spec,
-)
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
-from controller_manager.devcluster.kinds.replica_status import (
-    validate_collision_count,
-    validate_replica_status,
+from controller_manager.devcluster.kinds.workload_validation import (
+    STATUS_UPDATE,
+    replica_status,
 )
 from controller_manager.devcluster.scheme.names import validate_label
 from controller_manager.devcluster.scheme.statuses import Cause
@@ -34,30 +30,27 @@ from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.options.gates import Gate
 
 from .statefulset_validation import (
-    validate_stateful_set_spec,
-    validate_stateful_set_update,
+    STATEFUL_SET,
+    STATEFUL_SET_CLAIMS,
+    STATEFUL_SET_UPDATE,
 )
 
-_COUNTS: Final = (
-    "replicas",
-    "readyReplicas",
-    "currentReplicas",
-    "updatedReplicas",
-    "availableReplicas",
-    "observedGeneration",
-    "collisionCount",
-)
-_BOUNDED: Final = (
-    "readyReplicas",
-    "currentReplicas",
-    "updatedReplicas",
-    "availableReplicas",
+_STATUS: Final = replica_status(
+    "replicas, readyReplicas, currentReplicas, updatedReplicas, availableReplicas, "
+    "observedGeneration, collisionCount",
+    "readyReplicas, currentReplicas, updatedReplicas, availableReplicas",
+    "status.readyReplicas",
 )
 
 
 class StatefulSetStrategy(Strategy):
     """Most of the spec is immutable."""
 
+    rules: ClassVar = STATEFUL_SET
+    new_rules: ClassVar = STATEFUL_SET_CLAIMS
+    update_rules: ClassVar = STATEFUL_SET_UPDATE
+    status_rules: ClassVar = _STATUS
+    status_update_rules: ClassVar = STATUS_UPDATE
     counts_generations: ClassVar = True
     columns: ClassVar = (NAME, Column("Ready"), AGE, *CONTAINERS)
 
@@ -102,34 +95,6 @@ class StatefulSetStrategy(Strategy):
     def validate_name(self, name: str) -> list[Cause]:
         """Check that the name can be part of the host name of a pod."""
         return validate_label(name, "metadata.name")
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the spec."""
-        return validate_stateful_set_spec(obj["spec"])
-
-    def validate_new(self, obj: JSON) -> Sequence[Cause]:
-        """Check the templates of claims, which do not change later."""
-        templates = obj["spec"].get("volumeClaimTemplates", ())
-        return [
-            cause
-            for number, each in enumerate(templates)
-            for cause in validate_claim_spec(
-                each["spec"], f"spec.volumeClaimTemplates[{number}].spec"
-            )
-        ]
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that only the few mutable fields of the spec change."""
-        return validate_stateful_set_update(old["spec"], new["spec"])
-
-    def validate_status(self, obj: JSON) -> Sequence[Cause]:
-        """Check the counts of replicas."""
-        ready = "cannot be greater than status.readyReplicas"
-        return validate_replica_status(obj, _COUNTS, _BOUNDED, ready)
-
-    def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the collision count does not decrease."""
-        return validate_collision_count(old, new)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

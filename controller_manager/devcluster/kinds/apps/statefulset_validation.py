@@ -1,29 +1,19 @@
-"""Validation of the spec of a stateful set (apps/validation)."""
+"""The rules for the specs of stateful sets (apps/validation)."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.core.claim_validation import CLAIM_SPEC
 from controller_manager.devcluster.kinds.workload_validation import (
-    validate_always_restarts,
-    validate_required_selector,
-    validate_template_labels,
+    is_above_all,
+    pods_of,
+    strategy_as_go_prints,
 )
-from controller_manager.devcluster.scheme.names import validate_label
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    forbidden_field,
-    invalid,
-    not_supported,
-    required,
-    shown,
-)
-from controller_manager.devcluster.validation.field_values import (
-    percent,
-    validate_int_or_percent,
-    validate_not_negative,
-    validate_not_negative_at,
-)
-from controller_manager.devcluster.validation.pods import validate_pod_template
+from controller_manager.devcluster.scheme import statuses
+from controller_manager.devcluster.scheme.statuses import Cause
+from controller_manager.devcluster.validation.field_values import percent
+from controller_manager.devcluster.validation.text import table
 
 _MUTABLE: Final = (
     "replicas",
@@ -34,91 +24,78 @@ _MUTABLE: Final = (
     "persistentVolumeClaimRetentionPolicy",
     "minReadySeconds",
 )
-_IMMUTABLE: Final = (
-    "updates to statefulset spec for fields other than 'replicas', 'ordinals', "
-    "'template', 'updateStrategy', 'revisionHistoryLimit', "
-    "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+
+
+def _type(strategy: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    why = "must be 'RollingUpdate' or 'OnDelete'"
+    yield statuses.invalid(path[:-1], strategy_as_go_prints(strategy), why)
+
+
+def _none_unavailable(rolling: JSON, _: JSON) -> bool:
+    value = rolling.get("maxUnavailable")
+    return value == 0 or (isinstance(value, str) and not percent(value))
+
+
+STATEFUL_SET: Final = table(
+    """
+    spec:
+      podManagementPolicy: required
+      podManagementPolicy: invalid
+        if podManagementPolicy is-not OrderedReady Parallel null empty
+        "must be 'OrderedReady' or 'Parallel'"
+      updateStrategy:
+        when type is OnDelete:
+          rollingUpdate: refused "only allowed for updateStrategy 'RollingUpdate'"
+        when type is RollingUpdate:
+          rollingUpdate:
+            partition: not-negative
+            maxUnavailable: int-or-percent pointer
+            maxUnavailable: invalid if none_unavailable "cannot be 0"
+            maxUnavailable: invalid if is_above_all "must not be greater than 100%"
+        when type is-not OnDelete RollingUpdate:
+          hook type
+      persistentVolumeClaimRetentionPolicy:
+        whenDeleted, whenScaled: enum Retain Delete default empty
+      replicas, minReadySeconds: not-negative
+      ordinals:
+        start: not-negative
+      revisionHistoryLimit: not-negative
+      serviceName: label
+      include PODS
+    """,
+    _none_unavailable,
+    is_above_all,
+    _type,
+    PODS=pods_of("statefulset", "StatefulSet"),
 )
-
-
-def validate_stateful_set_spec(spec: JSON) -> list[Cause]:
-    """Check the policies, numbers, selector and template of a spec."""
-    selector = spec.get("selector")
-    causes = _pod_management(spec.get("podManagementPolicy", ""))
-    causes += _update_strategy(spec["updateStrategy"], "spec.updateStrategy")
-    causes += _retention(spec["persistentVolumeClaimRetentionPolicy"])
-    causes += validate_not_negative(spec, "replicas", "minReadySeconds")
-    start = spec.get("ordinals", {}).get("start", 0)
-    causes += validate_not_negative_at(start, "spec.ordinals.start")
-    causes += validate_not_negative(spec, "revisionHistoryLimit")
-    if name := spec.get("serviceName"):
-        causes += validate_label(name, "spec.serviceName")
-    causes += validate_required_selector(selector, "statefulset")
-    causes += validate_template_labels(spec, selector)
-    claims = spec.get("volumeClaimTemplates") or ()
-    causes += validate_pod_template(spec["template"], "spec.template", claims)
-    return causes + validate_always_restarts(spec, "StatefulSet")
-
-
-def validate_stateful_set_update(before: JSON, after: JSON) -> list[Cause]:
-    """Check that only the few mutable fields of the spec change."""
-    if _immutable(before) == _immutable(after):
-        return []
-    return [forbidden_field("spec", _IMMUTABLE)]
+STATEFUL_SET_CLAIMS: Final = table(
+    """
+    spec:
+      volumeClaimTemplates[]:
+        spec:
+          include CLAIM_SPEC
+    """,
+    CLAIM_SPEC=CLAIM_SPEC,
+)
+"""The rules for the templates of claims, which do not change later."""
 
 
 def _immutable(spec: JSON) -> JSON:
     return {name: value for name, value in spec.items() if name not in _MUTABLE}
 
 
-def _pod_management(policy: str) -> list[Cause]:
-    field = "spec.podManagementPolicy"
-    if not policy:
-        return [required(field)]
-    if policy in ("OrderedReady", "Parallel"):
-        return []
-    return [invalid(field, shown(policy), "must be 'OrderedReady' or 'Parallel'")]
+def _changes(spec: JSON, old: JSON) -> bool:
+    return _immutable(spec) != _immutable(old)
 
 
-def _update_strategy(strategy: JSON, field: str) -> list[Cause]:
-    rolling = strategy.get("rollingUpdate")
-    match strategy.get("type"):
-        case "OnDelete":
-            if rolling is None:
-                return []
-            detail = "only allowed for updateStrategy 'RollingUpdate'"
-            return [invalid(f"{field}.rollingUpdate", shown(rolling), detail)]
-        case "RollingUpdate":
-            return _rolling_update(rolling or {}, f"{field}.rollingUpdate")
-        case kind:
-            value = {"Type": kind, "RollingUpdate": rolling}
-            detail = "must be 'RollingUpdate' or 'OnDelete'"
-            return [invalid(field, shown(value), detail)]
-
-
-def _rolling_update(rolling: JSON, field: str) -> list[Cause]:
-    partition = rolling.get("partition", 0)
-    causes = validate_not_negative_at(partition, f"{field}.partition")
-    unavailable = rolling.get("maxUnavailable")
-    if unavailable is None:
-        return causes
-    where = f"{field}.maxUnavailable"
-    causes += validate_int_or_percent(unavailable, where)
-    if unavailable == 0 or (isinstance(unavailable, str) and not percent(unavailable)):
-        causes.append(invalid(where, shown(unavailable), "cannot be 0"))
-    if percent(unavailable) > 100:
-        detail = "must not be greater than 100%"
-        causes.append(invalid(where, shown(unavailable), detail))
-    return causes
-
-
-def _retention(policy: JSON) -> list[Cause]:
-    return [
-        not_supported(
-            f"spec.persistentVolumeClaimRetentionPolicy.{name}",
-            shown(policy.get(name, "")),
-            ("Retain", "Delete"),
-        )
-        for name in ("whenDeleted", "whenScaled")
-        if policy.get(name) not in ("Retain", "Delete")
-    ]
+STATEFUL_SET_UPDATE: Final = table(
+    """
+    spec change:
+      when changes:
+        self: forbidden
+          "updates to statefulset spec for fields other than 'replicas', 'ordinals',"
+          "'template', 'updateStrategy', 'revisionHistoryLimit',"
+          "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+    """,
+    _changes,
+)

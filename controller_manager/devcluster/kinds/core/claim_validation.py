@@ -1,11 +1,11 @@
 """Validation of volume claims (core/validation)."""
 
 import copy
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.devcluster.scheme.names import validate_subdomain
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
@@ -15,9 +15,8 @@ from controller_manager.devcluster.scheme.statuses import (
 )
 from controller_manager.devcluster.validation.field_values import (
     validate_positive_quantity,
-    validate_quantity,
 )
-from controller_manager.devcluster.validation.label_selectors import validate_selector
+from controller_manager.devcluster.validation.text import table
 
 ACCESS_MODES: Final = (
     "ReadOnlyMany",
@@ -25,7 +24,6 @@ ACCESS_MODES: Final = (
     "ReadWriteOnce",
     "ReadWriteOncePod",
 )
-VOLUME_MODES: Final = ("Block", "Filesystem")
 _RESIZES: Final = (
     "ControllerResizeFailed",
     "ControllerResizeInProgress",
@@ -39,46 +37,34 @@ _IMMUTABLE: Final = (
 )
 
 
-def validate_claim_spec(spec: JSON, field: str = "spec") -> list[Cause]:
-    """Check the spec of a claim or of a template of claims."""
-    causes = validate_access_modes(spec.get("accessModes", []), field)
-    if "selector" in spec:
-        causes += validate_selector(spec["selector"], f"{field}.selector")
-    size = spec["resources"].get("requests", {}).get("storage")
-    where = f"{field}.resources[storage]"
-    if size is None:
-        causes.append(required(where))
-    else:
-        causes += validate_positive_quantity(size, where)
-    for name in ("storageClassName", "volumeAttributesClassName"):
-        if spec.get(name):
-            causes += validate_subdomain(spec[name], f"{field}.{name}")
-    return causes + validate_volume_mode(spec, field)
-
-
-def validate_access_modes(modes: list[str], spec_field: str = "spec") -> list[Cause]:
+def validate_access_modes(modes: Sequence[str], field: str) -> Iterator[Cause]:
     """Check that access modes exist and do not contradict each other."""
-    field = f"{spec_field}.accessModes"
-    causes = []
     if not modes:
-        causes.append(required(field, "at least 1 access mode is required"))
-    causes += [
-        not_supported(field, shown(mode), ACCESS_MODES)
-        for mode in modes
-        if mode not in ACCESS_MODES
-    ]
-    if "ReadWriteOncePod" in modes and set(modes) & set(ACCESS_MODES[:3]):
+        yield required(field, "at least 1 access mode is required")
+    for mode in modes:
+        if mode not in ACCESS_MODES:
+            yield not_supported(field, shown(mode), ACCESS_MODES)
+    if "ReadWriteOncePod" in modes and {*modes} & {*ACCESS_MODES[:3]}:
         detail = "may not use ReadWriteOncePod with other access modes"
-        causes.append(forbidden_field(field, detail))
-    return causes
+        yield forbidden_field(field, detail)
 
 
-def validate_volume_mode(spec: JSON, field: str = "spec") -> list[Cause]:
-    """Check that the volume mode exists."""
-    mode = spec.get("volumeMode")
-    if mode in VOLUME_MODES:
-        return []
-    return [not_supported(f"{field}.volumeMode", shown(mode), VOLUME_MODES)]
+def _size(resources: JSON, field: str) -> list[Cause]:
+    size, where = resources.get("requests", {}).get("storage"), f"{field}[storage]"
+    return validate_positive_quantity(size, where) if size else [required(where)]
+
+
+CLAIM_SPEC: Final = table(
+    """
+    accessModes: access_modes default empty
+    selector: selector
+    resources: size pointer
+    storageClassName, volumeAttributesClassName: subdomain
+    volumeMode: enum Block Filesystem default null
+    """,
+    validate_access_modes,
+    _size,
+)
 
 
 def validate_claim_update(old: JSON, new: JSON) -> list[Cause]:
@@ -119,18 +105,22 @@ def _attributes_class(old: JSON, new: JSON) -> list[Cause]:
     ]
 
 
-def validate_claim_status(status: JSON) -> list[Cause]:
-    """Check the sizes in the status of a claim, and the states of its expansion."""
-    causes = []
-    for name in ("capacity", "allocatedResources"):
-        for resource, amount in (status.get(name) or {}).items():
-            causes += validate_quantity(amount, f"status.{name}[{resource}]")
-    states = status.get("allocatedResourceStatuses") or {}
-    return causes + [
-        not_supported("status.allocatedResourceStatus", shown(resource), _RESIZES)
-        for resource, state in states.items()
-        if state not in _RESIZES
-    ]
+def _states(states: JSON, field: str) -> Iterator[Cause]:
+    for resource, state in states.items():
+        if state not in _RESIZES:
+            where = field.removesuffix("es")
+            yield not_supported(where, shown(resource), _RESIZES)
+
+
+CLAIM_STATUS: Final = table(
+    """
+    status:
+      capacity{}: quantity
+      allocatedResources{}: quantity
+      allocatedResourceStatuses: states
+    """,
+    _states,
+)
 
 
 def _differences(before: JSON, after: JSON) -> str:

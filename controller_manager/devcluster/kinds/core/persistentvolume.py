@@ -1,6 +1,5 @@
 """PersistentVolume: a piece of storage."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -8,7 +7,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -20,13 +18,15 @@ from controller_manager.devcluster.server.rest.tables import (
 from controller_manager.devcluster.server.storage.storage import Storage
 
 from .volume_columns import UNSET, access_modes, phase_of
-from .volume_validation import validate_volume, validate_volume_update
+from .volume_validation import VOLUME, VOLUME_UPDATE
 
 
 class PersistentVolumeStrategy(Strategy):
     """The place of the storage is immutable."""
 
     returns_deleted: ClassVar = True
+    rules: ClassVar = VOLUME
+    update_rules: ClassVar = VOLUME_UPDATE
     columns: ClassVar = (
         NAME,
         Column("Capacity"),
@@ -65,14 +65,6 @@ class PersistentVolumeStrategy(Strategy):
                 after.setdefault(name, since)
         elif after.get(name) in (None, since):
             after[name] = format_time(now)
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the spec."""
-        return validate_volume(obj)
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the storage and the volume mode stay."""
-        return validate_volume_update(old["spec"], new["spec"])
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

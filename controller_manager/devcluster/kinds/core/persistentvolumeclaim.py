@@ -18,10 +18,11 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.validation.rules import nested
 
 from .claim_validation import (
-    validate_claim_spec,
-    validate_claim_status,
+    CLAIM_SPEC,
+    CLAIM_STATUS,
     validate_claim_update,
 )
 from .data_sources import fill_in_data_sources
@@ -32,6 +33,8 @@ class PersistentVolumeClaimStrategy(Strategy):
     """The spec is immutable, except for a larger size and fields that are set once."""
 
     returns_deleted: ClassVar = True
+    rules: ClassVar = nested("spec", [CLAIM_SPEC])
+    status_rules: ClassVar = CLAIM_STATUS
     columns: ClassVar = (
         NAME,
         Column("Status"),
@@ -53,17 +56,9 @@ class PersistentVolumeClaimStrategy(Strategy):
         del storage
         fill_in_data_sources(obj["spec"])
 
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the spec."""
-        return validate_claim_spec(obj["spec"])
-
     def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
         """Check that the spec changes only where it may."""
         return validate_claim_update(old, new)
-
-    def validate_status(self, obj: JSON) -> Sequence[Cause]:
-        """Check sizes, and the states of an expansion."""
-        return validate_claim_status(obj.get("status", {}))
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table; a bound claim has a size and access modes."""

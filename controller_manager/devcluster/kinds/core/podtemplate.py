@@ -1,6 +1,5 @@
 """PodTemplate: a pod template as an object of its own."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -12,16 +11,16 @@ from controller_manager.devcluster.kinds.columns import (
     selector_text,
 )
 from controller_manager.devcluster.kinds.pod_spec_defaults import default_template
-from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
-from controller_manager.devcluster.validation.pods import validate_pod_template
+from controller_manager.devcluster.validation.pods import POD_TEMPLATE
 
 
 class PodTemplateStrategy(Strategy):
     """Counts the changes of the template as generations."""
 
     counts_generations: ClassVar = True
+    rules: ClassVar = POD_TEMPLATE
     columns: ClassVar = (
         NAME,
         Column("Containers"),
@@ -32,10 +31,6 @@ class PodTemplateStrategy(Strategy):
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the template."""
         default_template(obj)
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the template."""
-        return validate_pod_template(obj["template"], "template")
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
