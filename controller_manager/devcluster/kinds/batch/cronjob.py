@@ -1,6 +1,5 @@
 """CronJob: creates jobs on a schedule."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -27,7 +26,7 @@ from controller_manager.devcluster.server.rest.tables import (
     human_duration,
 )
 
-from .cronjob_validation import validate_cron_job_spec
+from .cronjob_validation import CRON_JOB
 from .job.spec_defaults import default_failure_policy
 
 _LONGEST_NAME: Final = 52
@@ -37,6 +36,8 @@ _LONGEST_NAME: Final = 52
 class CronJobStrategy(Strategy):
     """Its template has no selector: every job selects its own pods."""
 
+    new_rules: ClassVar = CRON_JOB
+    update_rules: ClassVar = CRON_JOB
     counts_generations: ClassVar = True
     columns: ClassVar = (
         NAME,
@@ -68,14 +69,6 @@ class CronJobStrategy(Strategy):
             detail = f"must be no more than {_LONGEST_NAME} characters"
             causes.append(invalid("metadata.name", shown(name), detail))
         return causes
-
-    def validate_new(self, obj: JSON) -> Sequence[Cause]:
-        """Check the spec."""
-        return validate_cron_job_spec(obj["spec"])
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check the spec, in which some old values may stay."""
-        return validate_cron_job_spec(new["spec"], old["spec"])
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

@@ -1,6 +1,7 @@
-"""Validation of the spec of a cron job (batch/validation)."""
+"""The rules for the specs of cron jobs (batch/validation)."""
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
@@ -11,52 +12,39 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.validation.field_values import validate_not_negative
+from controller_manager.devcluster.validation.text import table
 from controller_manager.schedules.fields import ScheduleError
 from controller_manager.schedules.parsing import names_a_zone, parse_schedule
 from controller_manager.schedules.zones import ZoneError, load_zone
 
 from .job.validation import JOB_SPEC
 
-_POLICIES: Final = ("Allow", "Forbid", "Replace")
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 
 
-def validate_cron_job_spec(spec: JSON, old: JSON | None = None) -> list[Cause]:
-    """Check a spec; `old` is the spec that an update replaces."""
-    causes = _schedule(spec, old)
-    causes += validate_not_negative(spec, "startingDeadlineSeconds")
-    zone = spec.get("timeZone")
-    if zone is not None and (old is None or zone != old.get("timeZone")):
-        causes += _time_zone(zone)
-    causes += _concurrency(spec.get("concurrencyPolicy", ""))
-    causes += _job_template(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
-    limits = ("successfulJobsHistoryLimit", "failedJobsHistoryLimit")
-    return causes + validate_not_negative(spec, *limits)
-
-
-def _schedule(spec: JSON, old: JSON | None) -> list[Cause]:
-    field, text = "spec.schedule", spec.get("schedule", "")
+def _schedule(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
+    """Check the schedule; one with a time zone may stay, but not be set."""
+    field, text = f"{path}schedule", spec.get("schedule", "")
     if not text:
-        return [required(field)]
-    causes = []
+        yield required(field)
+        return
     try:
         parse_schedule(text)
     except ScheduleError as error:
-        causes.append(invalid(field, shown(text), str(error)))
-    if not names_a_zone(text):
-        return causes
-    if old is None or not names_a_zone(old.get("schedule", "")):
-        detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-        causes.append(invalid(field, shown(text), detail))
-    elif "timeZone" in spec:
-        detail = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
-        causes.append(invalid(field, shown(text), detail))
-    return causes
+        yield invalid(field, shown(text), str(error))
+    if names_a_zone(text) and not names_a_zone(old.get("schedule", "")):
+        why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        yield invalid(field, shown(text), why)
+    elif names_a_zone(text) and "timeZone" in spec:
+        why = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+        yield invalid(field, shown(text), why)
 
 
-def _time_zone(zone: str) -> list[Cause]:
-    field = "spec.timeZone"
+def _new_zone(spec: JSON, old: JSON) -> bool:
+    return bool(spec.get("timeZone") != old.get("timeZone"))
+
+
+def _zone(zone: str, field: str) -> list[Cause]:
     if not zone:
         detail = "timeZone must be nil or non-empty string"
         return [invalid(field, shown(zone), detail)]
@@ -84,22 +72,30 @@ def _is_zone_part(part: str) -> bool:
     )
 
 
-def _concurrency(policy: str) -> list[Cause]:
-    field = "spec.concurrencyPolicy"
-    if not policy:
-        return [required(field)]
-    if policy in _POLICIES:
-        return []
-    return [not_supported(field, shown(policy), _POLICIES)]
+def _manual_selector(value: bool, field: str) -> Iterator[Cause]:  # noqa: FBT001 - a check
+    if value:
+        yield not_supported(field, "true", ("nil", "false"))
 
 
-def _job_template(spec: JSON, field: str) -> list[Cause]:
-    """Check the spec of the jobs, which select their own pods."""
-    causes = JOB_SPEC.errors(spec, path=f"{field}.")
-    if "selector" in spec:
-        detail = "`selector` will be auto-generated"
-        causes.append(invalid(f"{field}.selector", shown(spec["selector"]), detail))
-    if spec.get("manualSelector"):
-        where = f"{field}.manualSelector"
-        causes.append(not_supported(where, "true", ("nil", "false")))
-    return causes
+CRON_JOB: Final = table(
+    """
+    spec change:
+      hook schedule
+      startingDeadlineSeconds: not-negative
+      timeZone: zone pointer if new_zone
+      concurrencyPolicy: required
+      concurrencyPolicy: enum Allow Forbid Replace filled
+      jobTemplate:
+        spec:
+          include JOB_SPEC
+          selector: refused "`selector` will be auto-generated"
+          manualSelector: manual_selector
+      successfulJobsHistoryLimit, failedJobsHistoryLimit: not-negative
+    """,
+    _schedule,
+    _zone,
+    _new_zone,
+    _manual_selector,
+    JOB_SPEC=JOB_SPEC,
+)
+"""The rules for new cron jobs and for updates, in which some old values may stay."""

@@ -10,6 +10,5 @@ Shared:
 - Volumes and claims: ``claim_validation``, ``volume_validation``, ``data_sources``,
   ``volume_columns``.
 - Others: ``bootstrap_token``, ``data_validation`` (config maps and secrets),
-  ``endpoints_validation``, ``limitrange_validation``, ``resourcequota_validation``,
-  ``node_ranges`` (pod CIDRs).
+  ``limitrange_validation``, ``resourcequota_validation``, ``node_ranges`` (pod CIDRs).
 """

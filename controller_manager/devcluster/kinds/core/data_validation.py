@@ -1,41 +1,21 @@
-"""Validation of the data of config maps and secrets (core/validation)."""
+"""The rules for the data of config maps and secrets (core/validation)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.scheme.names import key_problems
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    forbidden_field,
-    invalid,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, forbidden_field
 
 LARGEST: Final = 1024 * 1024
 """The most bytes in the data of an object (MaxSecretSize)."""
 
-_IMMUTABLE: Final = "field is immutable when `immutable` is set"
 
-
-def validate_keys(keys: Iterable[str], field: str) -> list[Cause]:
-    """Check the keys of data, which may become names of files."""
-    return [
-        invalid(f"{field}[{key}]", shown(key), why)
-        for key in keys
-        for why in key_problems(key)
-    ]
-
-
-def validate_immutable(old: JSON, new: JSON, *fields: str) -> list[Cause]:
-    """Check that an object that is immutable stays so, and keeps its data."""
-    if not old.get("immutable"):
-        return []
-    changed = [] if new.get("immutable") else ["immutable"]
-    changed += [
-        each for each in fields if (old.get(each) or {}) != (new.get(each) or {})
-    ]
-    return [forbidden_field(each, _IMMUTABLE) for each in changed]
+def validate_immutable(obj: JSON, path: str, old: JSON) -> Iterator[Cause]:
+    """Yield the errors in an update of an object that is immutable."""
+    why = "field is immutable when `immutable` is set"
+    for name in ("immutable", "data", "binaryData"):
+        if old.get("immutable") and (obj.get(name) or {}) != (old.get(name) or {}):
+            yield forbidden_field(f"{path}{name}", why)
 
 
 def size_of_base64(text: str) -> int:

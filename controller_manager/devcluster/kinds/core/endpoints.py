@@ -1,13 +1,11 @@
 """Endpoints: the addresses of a service's pods."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -17,15 +15,51 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
-
-from .endpoints_validation import validate_subsets
+from controller_manager.devcluster.validation.text import table
 
 _SHOWN: Final = 3
+
+
+def _no_addresses(subset: JSON, _: JSON) -> bool:
+    return not (subset.get("addresses") or subset.get("notReadyAddresses"))
+
+
+def _many_ports(_: JSON, subset: JSON) -> bool:
+    return len(subset["ports"]) > 1
+
+
+_ADDRESS: Final = table(
+    """
+    hostname: label
+    nodeName: subdomain pointer
+    ip: endpoint-address default empty
+    """
+)
+_ENDPOINTS: Final = table(
+    """
+    subsets[]:
+      self: required if no_addresses "must specify `addresses` or `notReadyAddresses`"
+      addresses[]:
+        include ADDRESS
+      notReadyAddresses[]:
+        include ADDRESS
+      ports[]:
+        name: label
+        name: required if many_ports
+        port: port default 0
+        protocol: enum SCTP TCP UDP default null
+        appProtocol: qualified pointer
+    """,
+    _no_addresses,
+    _many_ports,
+    ADDRESS=_ADDRESS,
+)
 
 
 class EndpointsStrategy(Strategy):
     """Shows the first addresses, and the number of the others."""
 
+    rules: ClassVar = _ENDPOINTS
     columns: ClassVar = (NAME, Column("Endpoints"), AGE)
 
     def apply_defaults(self, obj: JSON) -> None:
@@ -33,10 +67,6 @@ class EndpointsStrategy(Strategy):
         for subset in obj.get("subsets", ()):
             for port in subset.get("ports", ()):
                 port.setdefault("protocol", "TCP")
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the subsets."""
-        return validate_subsets(obj.get("subsets", []))
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

@@ -1,6 +1,6 @@
 """Event: a report of something that happened; it expires."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -22,11 +22,57 @@ from controller_manager.devcluster.server.rest.tables import (
     human_duration,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.validation.text import table
+
+
+def _namespace(event: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check that an event is in the namespace of its involved object.
+
+    Upstream does not for an event with an ``eventTime`` whose object has a namespace.
+    """
+    namespace = event["metadata"].get("namespace", "")
+    involved = event.get("involvedObject", {}).get("namespace", "")
+    others = ("default", "kube-system") if event.get("eventTime") else ("default",)
+    if involved == namespace or (not involved and namespace in others):
+        return
+    if not (involved and event.get("eventTime")):
+        detail = "does not match event.namespace"
+        yield invalid(f"{path}involvedObject.namespace", shown(involved), detail)
+
+
+def _reporter(name: str, field: str) -> list[Cause]:
+    where = field.replace("Component", "Controller")
+    missing = [] if name else [required(where)]
+    return missing + validate_qualified_name(name, where)
+
+
+def _texts(event: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    for name in ("reportingInstance", "action", "reason", "message"):
+        text, most = event.get(name, ""), 1024 if name == "message" else 128
+        if not text and name != "message":
+            yield required(f"{path}{name}")
+        if len(text) > most:
+            why = f"can have at most {most} characters"
+            yield invalid(f"{path}{name}", '""', why)
+
+
+_EVENT: Final = table(
+    """
+    hook namespace
+    when has eventTime:
+      reportingComponent: reporter default empty
+      hook texts
+    """,
+    _namespace,
+    _reporter,
+    _texts,
+)
 
 
 class EventStrategy(Strategy):
     """Reports are checked by upstream's rules for all events, old and new."""
 
+    rules: ClassVar = _EVENT
     selectable_fields: ClassVar = {
         **fields_by_path(
             "involvedObject.kind",
@@ -55,11 +101,6 @@ class EventStrategy(Strategy):
         Column("Count", "integer", 1),
         Column("Name", priority=1),
     )
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the rules for all events (legacyValidateEvent)."""
-        causes = _validate_namespace(obj)
-        return [*causes, *_validate_report(obj)] if obj.get("eventTime") else causes
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
@@ -97,38 +138,6 @@ def _source_text(obj: JSON) -> str:
         source.get("host") or obj.get("reportingInstance", ""),
     )
     return ", ".join(found) if found[1] else found[0]
-
-
-def _validate_namespace(obj: JSON) -> list[Cause]:
-    """Check that an event is in the namespace of its involved object."""
-    namespace = obj["metadata"].get("namespace", "")
-    involved = obj.get("involvedObject", {}).get("namespace", "")
-    others = ("default", "kube-system") if obj.get("eventTime") else ("default",)
-    if involved == namespace or (not involved and namespace in others):
-        return []
-    if involved and obj.get("eventTime"):  # Upstream checks no other fields
-        return []
-    detail = "does not match event.namespace"
-    return [invalid("involvedObject.namespace", shown(involved), detail)]
-
-
-def _validate_report(obj: JSON) -> Iterator[Cause]:
-    """Check the fields of an event with an ``eventTime``."""
-    controller = obj.get("reportingComponent", "")
-    if not controller:
-        yield required("reportingController")
-    yield from validate_qualified_name(controller, "reportingController")
-    for field, most in (
-        ("reportingInstance", 128),
-        ("action", 128),
-        ("reason", 128),
-        ("message", 1024),
-    ):
-        text = obj.get(field, "")
-        if not text and field != "message":
-            yield required(field)
-        if len(text) > most:
-            yield invalid(field, '""', f"can have at most {most} characters")
 
 
 KIND: Final = kind_of("v1", "events", EventStrategy())

@@ -1,18 +1,18 @@
 """LimitRange: limits for the requests of containers in a namespace."""
 
-from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 
-from .limitrange_validation import CONTAINER, validate_limit_range
+from .limitrange_validation import CONTAINER, LIMIT_RANGE
 
 
 class LimitRangeStrategy(Strategy):
     """Absent fields of an item get their values from the other fields."""
+
+    rules: ClassVar = LIMIT_RANGE
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the defaults for containers: from max, then default, then min."""
@@ -23,10 +23,6 @@ class LimitRangeStrategy(Strategy):
                 _fill_in(item, "default", "max")
                 _fill_in(item, "defaultRequest", "default")
                 _fill_in(item, "defaultRequest", "min")
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the limits."""
-        return validate_limit_range(obj["spec"]["limits"] or ())
 
 
 def _fill_in(item: JSON, field: str, source: str) -> None:

@@ -1,6 +1,6 @@
 """Validation of limit ranges (core/validation, ValidateLimitRange)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.core.resources import HUGE_PAGES_PREFIX
@@ -10,12 +10,12 @@ from controller_manager.control.quota.resources import is_extended, is_native
 from controller_manager.devcluster.scheme.names import validate_qualified_name
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
-    duplicate,
     forbidden_field,
     invalid,
     required,
     shown,
 )
+from controller_manager.devcluster.validation.text import table
 
 from .resourcequota_validation import STANDARD
 
@@ -28,7 +28,6 @@ _OF_CONTAINERS: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 _MOST: Final = (2**63 - 1) * 10**9
 """Billionths that a quantity of upstream holds at most; ours may be larger."""
 
-_FIELD: Final = "spec.limits"
 _NO_DEFAULTS: Final = "may not be specified when `type` is 'Pod'"
 _NO_STORAGE: Final = (
     "either minimum or maximum storage value is required, but neither was provided"
@@ -60,29 +59,16 @@ _COMPARED: Final = (
 """The smaller field, the larger field, the field with the error, and the text."""
 
 
-def validate_limit_range(limits: Iterable[JSON]) -> list[Cause]:
-    """Check the items of a limit range."""
-    causes: list[Cause] = []
-    seen: set[str] = set()
-    for number, item in enumerate(limits):
-        field = f"{_FIELD}[{number}]"
-        causes += _type(item["type"], f"{field}.type")
-        if item["type"] in seen:
-            causes.append(duplicate(f"{field}.type", shown(item["type"])))
-        seen.add(item["type"])
-        causes += _item(item, field)
-    return causes
-
-
-def _type(name: str, field: str) -> list[Cause]:
-    causes = validate_qualified_name(name, field)
-    if not causes and "/" not in name and name not in _TYPES:
+def _type(name: str, field: str) -> Iterator[Cause]:
+    if problems := validate_qualified_name(name, field):
+        yield from problems
+    elif "/" not in name and name not in _TYPES:
         detail = "must be a standard limit type or fully qualified"
-        causes.append(invalid(field, shown(name), detail))
-    return causes
+        yield invalid(field, shown(name), detail)
 
 
-def _item(item: JSON, field: str) -> Iterator[Cause]:
+def _item(item: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    field = path[:-1]
     amounts: dict[str, dict[str, Quantity]] = {}
     for name in _AMOUNTS:
         if item["type"] == POD and name.startswith("default"):
@@ -172,3 +158,21 @@ def _ratio(
         most = min(high.nanos, _MOST) / min(low.nanos, _MOST)
         detail = f"ratio {ratio} is greater than max/min = {most:f}"
         yield invalid(field, shown(str(ratio)), detail)
+
+
+def _the_type(item: JSON) -> str:
+    return str(item["type"])
+
+
+LIMIT_RANGE: Final = table(
+    """
+    spec:
+      limits[]:
+        type: type default empty
+        type: unique by the_type
+        hook item
+    """,
+    _type,
+    _the_type,
+    _item,
+)

@@ -1,13 +1,11 @@
 """Node: a machine on which pods run."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.taint_validation import validate_taints
 from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import (
@@ -19,6 +17,8 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+from controller_manager.devcluster.validation.affinity import TAINT
+from controller_manager.devcluster.validation.text import table
 
 from .node_ranges import default_ranges, validate_change_of_ranges, validate_ranges
 
@@ -26,9 +26,40 @@ _ROLE: Final = "node-role.kubernetes.io/"
 _OLDER_ROLE: Final = "kubernetes.io/role"
 
 
+def _taints(spec: JSON, _: str, __: JSON) -> list[Cause]:
+    return _TAINTS.errors(spec, path="metadata.")  # so upstream calls the field
+
+
+_TAINTS: Final = table(
+    """
+    taints[]:
+      include TAINT
+    """,
+    TAINT=TAINT,
+)
+_NODE: Final = table(
+    """
+    spec:
+      hook taints
+      hook ranges
+    """,
+    _taints,
+    validate_ranges,
+)
+_UPDATE: Final = table(
+    """
+    spec change:
+      hook change_of_ranges
+    """,
+    validate_change_of_ranges,
+)
+
+
 class NodeStrategy(Strategy):
     """Fills in fields that every node has; generated clients require them."""
 
+    rules: ClassVar = _NODE
+    update_rules: ClassVar = _UPDATE
     selectable_fields: ClassVar = fields_by_path("spec.unschedulable")
     absent_fields: ClassVar = {"spec.unschedulable": "false"}
     columns: ClassVar = (
@@ -47,15 +78,6 @@ class NodeStrategy(Strategy):
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the ranges of pod addresses."""
         default_ranges(obj.setdefault("spec", {}))
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the taints, and the ranges for pods."""
-        spec = obj["spec"]
-        return [*validate_taints(spec.get("taints", ())), *validate_ranges(spec)]
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the ranges for pods were not changed."""
-        return validate_change_of_ranges(old.get("spec", {}), new["spec"])
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

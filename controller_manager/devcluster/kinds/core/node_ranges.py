@@ -1,6 +1,6 @@
 """The ranges of addresses that a node has for its pods (ValidateNode)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
@@ -15,8 +15,6 @@ from controller_manager.devcluster.validation.ip_addresses import (
     range_version,
 )
 
-_FIELD: Final = "spec.podCIDRs"
-_MOST: Final = 2
 _SET_ONCE: Final = 'node updates may not change podCIDR except from "" to valid'
 
 
@@ -29,24 +27,20 @@ def default_ranges(spec: JSON) -> None:
         spec["podCIDR"] = listed[0]
 
 
-def validate_ranges(spec: JSON) -> Sequence[Cause]:
+def validate_ranges(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
     """Check that there is one range at most of each address family."""
-    ranges = spec.get("podCIDRs") or []
-    causes = [
-        invalid(f"{_FIELD}[{number}]", shown(each), NOT_A_RANGE)
-        for number, each in enumerate(ranges)
-        if range_version(each) is None
-    ]
-    versions = {range_version(each) for each in ranges}
-    if not causes and (len(ranges) > _MOST or len(versions) < len(ranges)):
+    ranges, where = spec.get("podCIDRs") or [], f"{path}podCIDRs"
+    versions = [range_version(each) for each in ranges]
+    for number, version in enumerate(versions):
+        if version is None:
+            yield invalid(f"{where}[{number}]", shown(ranges[number]), NOT_A_RANGE)
+    if None not in versions and len({*versions}) < len(versions):
         detail = "may specify no more than one CIDR for each IP family"
-        causes.append(invalid(_FIELD, shown({"podCIDRs": ranges}), detail))
-    return causes
+        yield invalid(where, shown({"podCIDRs": ranges}), detail)
 
 
-def validate_change_of_ranges(old: JSON, new: JSON) -> Sequence[Cause]:
+def validate_change_of_ranges(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
     """Check that ranges which a node has stay as they are."""
     had = old.get("podCIDRs") or []
-    if not had or had == (new.get("podCIDRs") or []):
-        return ()
-    return (forbidden_field(_FIELD, _SET_ONCE),)
+    if had and had != (spec.get("podCIDRs") or []):
+        yield forbidden_field(f"{path}podCIDRs", _SET_ONCE)

@@ -1,6 +1,5 @@
 """ResourceQuota: how much the pods of a namespace may use."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -8,7 +7,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.control.quota.resources import LIMITS
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -19,15 +17,18 @@ from controller_manager.devcluster.server.rest.tables import (
 )
 
 from .resourcequota_validation import (
-    validate_amounts,
-    validate_quota,
-    validate_quota_update,
+    QUOTA,
+    QUOTA_STATUS,
+    QUOTA_UPDATE,
 )
 
 
 class ResourceQuotaStrategy(Strategy):
     """Shows the usage and the limits."""
 
+    rules: ClassVar = QUOTA
+    update_rules: ClassVar = QUOTA_UPDATE
+    status_rules: ClassVar = QUOTA_STATUS
     returns_deleted: ClassVar = True
     columns: ClassVar = (NAME, Column("Request"), Column("Limit"), AGE)
 
@@ -35,23 +36,6 @@ class ResourceQuotaStrategy(Strategy):
         """Fill in an empty spec and status."""
         obj.setdefault("spec", {})
         obj.setdefault("status", {})
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the limits and the scopes."""
-        return validate_quota(obj)
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the scopes do not change."""
-        return validate_quota_update(old, new)
-
-    def validate_status(self, obj: JSON) -> Sequence[Cause]:
-        """Check limits and usage."""
-        status = obj.get("status", {})
-        return [
-            cause
-            for name in ("hard", "used")
-            for cause in validate_amounts(status.get(name) or {}, f"status.{name}")
-        ]
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table, from the status."""

@@ -20,6 +20,7 @@ from controller_manager.devcluster.validation.field_values import (
     is_whole,
     validate_quantity,
 )
+from controller_manager.devcluster.validation.text import table
 
 _COMPUTE: Final = ("cpu", "memory")
 _POD_COMPUTE: Final = frozenset(
@@ -74,49 +75,27 @@ _NO_VALUES: Final = (
 )
 
 
-def validate_quota(obj: JSON) -> list[Cause]:
-    """Check the limits and the scopes."""
-    spec = obj["spec"]
-    return [
-        *validate_amounts(spec.get("hard", {}), "spec.hard"),
-        *_validate_scopes(spec),
-        *_validate_selector(spec),
-    ]
-
-
-def validate_quota_update(old: JSON, new: JSON) -> list[Cause]:
-    """Check that the scopes do not change; their order and their selector may."""
-    before, after = old["spec"].get("scopes"), new["spec"].get("scopes")
-    if {*(before or ())} == {*(after or ())}:
-        return []
-    return [invalid("spec.scopes", shown(after), IMMUTABLE)]
-
-
-def validate_amounts(amounts: JSON, field: str) -> list[Cause]:
+def validate_amounts(amounts: JSON, field: str) -> Iterator[Cause]:
     """Check names and amounts of limits or of usage."""
-    causes: list[Cause] = []
     for name, amount in amounts.items():
         where = f"{field}[{name}]"
         if "/" not in name and name not in STANDARD and not limits_huge_pages(name):
             why = "must be a standard resource for quotas"
-            causes.append(invalid(where, shown(name), why))
-        problems = validate_quantity(amount, where)
-        if not problems and name in _OBJECTS and not is_whole(amount):
-            problems = [invalid(where, shown(amount), "must be an integer")]
-        causes += problems
-    return causes
+            yield invalid(where, shown(name), why)
+        if problems := validate_quantity(amount, where):
+            yield from problems
+        elif name in _OBJECTS and not is_whole(amount):
+            yield invalid(where, shown(amount), "must be an integer")
 
 
-def _validate_scopes(spec: JSON) -> list[Cause]:
-    scopes = spec.get("scopes") or []
-    causes = []
+def _scopes(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    scopes, where = spec.get("scopes") or [], f"{path}scopes"
     for scope in scopes:
         if scope not in _SCOPES:
-            causes.append(invalid("spec.scopes", shown(scopes), "unsupported scope"))
-        causes += _misapplied(spec, scope, "spec.scopes", scopes)
+            yield invalid(where, shown(scopes), "unsupported scope")
+        yield from _misapplied(spec, scope, where, scopes)
     if _conflict(scopes):
-        causes.append(invalid("spec.scopes", shown(scopes), "conflicting scopes"))
-    return causes
+        yield invalid(where, shown(scopes), "conflicting scopes")
 
 
 def _misapplied(spec: JSON, scope: str, field: str, value: Any) -> Iterator[Cause]:
@@ -133,23 +112,17 @@ def _conflict(scopes: Iterable[str]) -> bool:
     return any(pair <= present for pair in _CONFLICTS)
 
 
-def _validate_selector(spec: JSON) -> list[Cause]:
-    selector = spec.get("scopeSelector")
-    if selector is None:
-        return []
-    field = "spec.scopeSelector.matchExpressions"
+def _selector(selector: JSON, path: str, spec: JSON) -> Iterator[Cause]:
     expressions = selector.get("matchExpressions") or []
-    causes: list[Cause] = []
+    where = f"{path}matchExpressions"
     for each in expressions:
         scope = each.get("scopeName", "")
         if scope not in _SCOPES:
-            why = "unsupported scope"
-            causes.append(invalid(f"{field}.scopeName", shown(scope), why))
-        causes += _misapplied(spec, scope, field, selector)
-        causes += _validate_operator(each, scope, field)
+            yield invalid(f"{where}.scopeName", shown(scope), "unsupported scope")
+        yield from _misapplied(spec, scope, where, selector)
+        yield from _validate_operator(each, scope, where)
     if _conflict(each.get("scopeName", "") for each in expressions):
-        causes.append(invalid(field, shown(selector), "conflicting scopes"))
-    return causes
+        yield invalid(where, shown(selector), "conflicting scopes")
 
 
 def _validate_operator(requirement: JSON, scope: str, field: str) -> Iterator[Cause]:
@@ -166,3 +139,38 @@ def _validate_operator(requirement: JSON, scope: str, field: str) -> Iterator[Ca
     else:
         why = "not a valid selector operator"
         yield invalid(f"{field}.operator", shown(operator), why)
+
+
+def _scopes_update(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
+    """Check that the scopes do not change; their order and their selector may."""
+    before, after = old.get("scopes"), spec.get("scopes")
+    if {*(before or ())} != {*(after or ())}:
+        yield invalid(f"{path}scopes", shown(after), IMMUTABLE)
+
+
+QUOTA: Final = table(
+    """
+    spec:
+      hard: amounts
+      hook scopes
+      scopeSelector:
+        hook selector
+    """,
+    validate_amounts,
+    _scopes,
+    _selector,
+)
+QUOTA_UPDATE: Final = table(
+    """
+    spec change:
+      hook scopes_update
+    """,
+    _scopes_update,
+)
+QUOTA_STATUS: Final = table(
+    """
+    status:
+      hard, used: amounts
+    """,
+    validate_amounts,
+)

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -25,9 +25,9 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
-from controller_manager.devcluster.validation.field_values import IMMUTABLE
+from controller_manager.devcluster.validation.text import table
 
-from .data_validation import LARGEST, size_of_base64, validate_immutable, validate_keys
+from .data_validation import LARGEST, size_of_base64, validate_immutable
 
 _ACCOUNT: Final = "kubernetes.io/service-account.name"
 _TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - the name of a type
@@ -45,43 +45,14 @@ _BASIC_KEYS: Final = ("username", "password")
 _REDACTED: Final = "<secret contents redacted>"
 
 
-class SecretStrategy(Strategy):
-    """Encodes ``stringData`` as base64 into ``data``; may be immutable."""
-
-    selectable_fields: ClassVar = fields_by_path("type")
-    columns: ClassVar = (NAME, Column("Type"), Column("Data"), AGE)
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the type, and encode ``stringData``."""
-        obj.setdefault("type", "Opaque")
-        if given := obj.pop("stringData", None):
-            data = obj.setdefault("data", {})
-            for key, value in given.items():
-                data[key] = base64.b64encode(value.encode()).decode()
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the keys, the size, and what the type needs."""
-        data = obj.get("data") or {}
-        causes = validate_keys(data, "data")
-        if sum(map(size_of_base64, data.values())) > LARGEST:
-            causes.append(too_long("data", LARGEST))
-        return [*causes, *_of_type(obj, data)]
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the type stays, and that an immutable secret does not change."""
-        causes = []
-        if old.get("type") != new.get("type"):
-            causes.append(invalid("type", shown(new.get("type")), IMMUTABLE))
-        return [*causes, *validate_immutable(old, new, "data")]
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        return [name_of(obj), obj.get("type", ""), data_count(obj), age(obj, now)]
+def _size(data: JSON, field: str) -> Iterator[Cause]:
+    if sum(map(size_of_base64, data.values())) > LARGEST:
+        yield too_long(field, LARGEST)
 
 
-def _of_type(secret: JSON, data: Mapping[str, str]) -> Iterator[Cause]:
+def _of_type(secret: JSON, _: str, __: JSON) -> Iterator[Cause]:
     """Yield what a secret lacks for its type."""
-    kind = secret.get("type", "")
+    kind, data = secret.get("type", ""), secret.get("data") or {}
     if kind == _TOKEN:
         annotations = secret["metadata"].get("annotations") or {}
         if not annotations.get(_ACCOUNT):
@@ -109,6 +80,45 @@ def _json_problem(encoded: str) -> str:
         return ""
     what = "Go value of type map[string]interface {}"
     return f"json: cannot unmarshal {found} into {what}"
+
+
+_SECRET: Final = table(
+    """
+    data{}: config-key keys
+    data: size
+    hook of_type
+    """,
+    _size,
+    _of_type,
+)
+_UPDATE: Final = table(
+    """
+    type: immutable
+    hook immutable
+    """,
+    validate_immutable,
+)
+
+
+class SecretStrategy(Strategy):
+    """Encodes ``stringData`` as base64 into ``data``; may be immutable."""
+
+    rules: ClassVar = _SECRET
+    update_rules: ClassVar = _UPDATE
+    selectable_fields: ClassVar = fields_by_path("type")
+    columns: ClassVar = (NAME, Column("Type"), Column("Data"), AGE)
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the type, and encode ``stringData``."""
+        obj.setdefault("type", "Opaque")
+        if given := obj.pop("stringData", None):
+            data = obj.setdefault("data", {})
+            for key, value in given.items():
+                data[key] = base64.b64encode(value.encode()).decode()
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [name_of(obj), obj.get("type", ""), data_count(obj), age(obj, now)]
 
 
 KIND: Final = kind_of("v1", "secrets", SecretStrategy())

@@ -1,13 +1,11 @@
 """EndpointSlice: some of the endpoints of a service."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -16,9 +14,8 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
-from controller_manager.devcluster.validation.field_values import IMMUTABLE
 
-from .endpointslice_validation import validate_slice
+from .endpointslice_validation import SLICE, SLICE_UPDATE
 
 _SHOWN: Final = 3
 _UNSET: Final = "<unset>"
@@ -27,6 +24,8 @@ _UNSET: Final = "<unset>"
 class EndpointSliceStrategy(Strategy):
     """The address type is immutable; labels count as content."""
 
+    rules: ClassVar = SLICE
+    update_rules: ClassVar = SLICE_UPDATE
     counts_generations: ClassVar = True
     columns: ClassVar = (
         NAME,
@@ -46,17 +45,6 @@ class EndpointSliceStrategy(Strategy):
         """Tell whether an update makes a new generation."""
         labels = [each["metadata"].get("labels", {}) for each in (old, new)]
         return labels[0] != labels[1] or super().changes_generation(old, new)
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check endpoints and ports."""
-        return validate_slice(obj)
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the address type is the same."""
-        wanted = new.get("addressType", "")
-        if old["addressType"] == wanted:
-            return ()
-        return (invalid("addressType", shown(wanted), IMMUTABLE),)
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

@@ -26,7 +26,7 @@ def add_default_cidr(objects: Objects, ranges: str) -> None:
     `ranges` is one range, or two with a comma between them.
     """
     cidrs = ranges.split(",")
-    if causes := validate_ranges(cidrs):
+    if causes := validate_ranges(cidrs, "cidrs"):
         msg = f"--service-cluster-ip-range {ranges}: {causes[0].detail}"
         raise RangeError(msg)
     stored = objects.storage.collection(SERVICE_CIDR.resource).get(("", DEFAULT_CIDR))

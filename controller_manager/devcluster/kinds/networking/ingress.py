@@ -17,7 +17,7 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 
-from .ingress_validation import validate_balanced, validate_ingress_spec
+from .ingress_validation import INGRESS, INGRESS_STATUS
 
 _MOST_HOSTS: Final = 3
 _CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
@@ -26,6 +26,8 @@ _CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 class IngressStrategy(Strategy):
     """Shows hosts, addresses and ports."""
 
+    rules: ClassVar = INGRESS
+    status_rules: ClassVar = INGRESS_STATUS
     counts_generations: ClassVar = True
     columns: ClassVar = (
         NAME,
@@ -36,10 +38,6 @@ class IngressStrategy(Strategy):
         AGE,
     )
 
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the rules, the backends and the hosts."""
-        return list(validate_ingress_spec(obj["spec"]))
-
     def validate_new(self, obj: JSON) -> Sequence[Cause]:
         """Check that the older annotation names the same class as the spec."""
         annotations = obj["metadata"].get("annotations", {})
@@ -48,11 +46,6 @@ class IngressStrategy(Strategy):
             return ()
         why = "must match `ingressClassName` when both are specified"
         return (invalid(f"annotations.{_CLASS_ANNOTATION}", shown(named), why),)
-
-    def validate_status(self, obj: JSON) -> Sequence[Cause]:
-        """Check the addresses."""
-        balancer = obj["status"].get("loadBalancer") or {}
-        return list(validate_balanced(balancer.get("ingress") or ()))
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

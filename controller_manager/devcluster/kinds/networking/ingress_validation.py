@@ -1,18 +1,12 @@
-"""Validation of ingresses (pkg/apis/networking/validation)."""
+"""The rules for ingresses (pkg/apis/networking/validation)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.scheme.names import (
-    validate_host,
-    validate_label,
-    validate_subdomain,
-)
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
-    not_supported,
     required,
     shown,
 )
@@ -21,113 +15,122 @@ from controller_manager.devcluster.validation.ports import (
     validate_port_name,
     validate_port_number,
 )
+from controller_manager.devcluster.validation.text import table
 
-from .ingressclass import validate_typed_reference
+from .ingressclass import TYPED_REFERENCE
 
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
 _BAD_PARTS: Final = ("//", "/./", "/../", "%2f", "%2F")
 _BAD_ENDS: Final = ("/..", "/.")
-_NO_ADDRESS: Final = "must be a DNS name, not an IP address"
-_NOTHING: Final = "either `defaultBackend` or `rules` must be specified"
 
 
-def validate_ingress_spec(spec: JSON) -> Iterator[Cause]:
-    """Yield the errors in the spec of an ingress."""
-    rules: list[JSON] = spec.get("rules") or []
-    if not rules and "defaultBackend" not in spec:
-        yield invalid("spec", "null", _NOTHING)
-    if "defaultBackend" in spec:
-        yield from _validate_backend(spec["defaultBackend"], "spec.defaultBackend")
-    for number, rule in enumerate(rules):
-        yield from _validate_rule(rule, f"spec.rules[{number}]")
-    for number, tls in enumerate(spec.get("tls") or ()):
-        yield from _validate_tls(tls, f"spec.tls[{number}]")
-    if (name := spec.get("ingressClassName")) is not None:
-        yield from validate_subdomain(name, "spec.ingressClassName")
+def _no_address(name: str, field: str) -> Iterator[Cause]:
+    if parse_address(name) is not None:
+        yield invalid(field, shown(name), "must be a DNS name, not an IP address")
 
 
-def validate_balanced(ingress: Sequence[JSON]) -> Iterator[Cause]:
-    """Yield the errors in the addresses in the status of an ingress."""
-    for number, each in enumerate(ingress):
-        field = f"status.loadBalancer.ingress[{number}]"
-        if (address := each.get("ip")) and parse_address(address) is None:
-            why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-            yield invalid(f"{field}.ip", shown(address), why)
-        if name := each.get("hostname"):
-            yield from validate_subdomain(name, f"{field}.hostname")
-            yield from _validate_no_address(name, f"{field}.hostname")
-
-
-def _validate_no_address(name: str, field: str) -> list[Cause]:
-    if parse_address(name) is None:
-        return []
-    return [invalid(field, shown(name), _NO_ADDRESS)]
-
-
-def _validate_rule(rule: JSON, field: str) -> Iterator[Cause]:
-    if host := rule.get("host"):
-        yield from _validate_no_address(host, f"{field}.host")
-        yield from validate_host(host, f"{field}.host")
-    if (http := rule.get("http")) is None:
-        return
-    paths = http.get("paths") or []
-    if not paths:
-        yield required(f"{field}.http.paths")
-    for number, path in enumerate(paths):
-        yield from _validate_path(path, f"{field}.http.paths[{number}]")
-
-
-def _validate_path(path: JSON, field: str) -> Iterator[Cause]:
-    kind, text, where = path.get("pathType"), path.get("path", ""), f"{field}.path"
-    if kind is None:
-        yield required(f"{field}.pathType", "pathType must be specified")
-        return
+def _path(path: JSON, where: str, _: JSON) -> Iterator[Cause]:
+    """Check the path by its type."""
+    kind, text, where = path["pathType"], path.get("path", ""), f"{where}path"
     if kind not in _PATH_TYPES:
-        yield not_supported(f"{field}.pathType", shown(kind), _PATH_TYPES)
-    elif not text.startswith("/") and (text or kind != "ImplementationSpecific"):
+        return
+    if not text.startswith("/") and (text or kind != "ImplementationSpecific"):
         yield invalid(where, shown(text), "must be an absolute path")
-    if kind in ("Exact", "Prefix"):
-        for part in _BAD_PARTS:
-            if part in text:
-                yield invalid(where, shown(text), f"must not contain '{part}'")
-        for end in _BAD_ENDS:
-            if text.endswith(end):
-                yield invalid(where, shown(text), f"cannot end with '{end}'")
-    yield from _validate_backend(path.get("backend", {}), f"{field}.backend")
+    if kind == "ImplementationSpecific":
+        return
+    for part in _BAD_PARTS:
+        if part in text:
+            yield invalid(where, shown(text), f"must not contain '{part}'")
+    for end in _BAD_ENDS:
+        if text.endswith(end):
+            yield invalid(where, shown(text), f"cannot end with '{end}'")
 
 
-def _validate_backend(backend: JSON, field: str) -> Iterator[Cause]:
-    resource, service = backend.get("resource"), backend.get("service")
-    if resource is not None and service is not None:
-        why = "cannot set both resource and service backends"
-        yield invalid(field, '""', why)
-    elif resource is not None:
-        yield from validate_typed_reference(resource, f"{field}.resource")
-    elif service is not None:
-        yield from _validate_service(service, field)
-    else:
-        yield invalid(field, '""', "resource or service backend is required")
+def _one_kind(backend: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    count = ("resource" in backend) + ("service" in backend)
+    if count != 1:
+        both = "cannot set both resource and service backends"
+        why = both if count else "resource or service backend is required"
+        yield invalid(path[:-1], '""', why)
 
 
-def _validate_service(service: JSON, field: str) -> Iterator[Cause]:
-    if name := service.get("name"):
-        yield from validate_label(name, f"{field}.service.name")
-    else:
-        yield required(f"{field}.service.name")
-    port = service.get("port") or {}
+def _service_port(service: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check the port of a service; upstream names the backend in two causes."""
+    port, backend = service.get("port") or {}, path.removesuffix(".service.")
     name, number = port.get("name", ""), port.get("number", 0)
     if name and number:
-        yield invalid(field, '""', "cannot set both port name & port number")
+        yield invalid(backend, '""', "cannot set both port name & port number")
     elif name:
-        yield from validate_port_name(name, f"{field}.service.port.name")
+        yield from validate_port_name(name, f"{path}port.name")
     elif number:
-        yield from validate_port_number(number, f"{field}.service.port.number")
+        yield from validate_port_number(number, f"{path}port.number")
     else:
-        yield required(field, "port name or number is required")
+        yield required(backend, "port name or number is required")
 
 
-def _validate_tls(tls: JSON, field: str) -> Iterator[Cause]:
-    for number, host in enumerate(tls.get("hosts") or ()):
-        yield from validate_host(host, f"{field}.hosts[{number}]")
-    if name := tls.get("secretName"):
-        yield from validate_subdomain(name, f"{field}.secretName")
+def _nothing(spec: JSON, _: JSON) -> bool:
+    return not spec.get("rules") and "defaultBackend" not in spec
+
+
+def _no_backend(_: JSON, path: str, __: JSON) -> Iterator[Cause]:
+    why = "either `defaultBackend` or `rules` must be specified"
+    yield invalid(path[:-1], "null", why)
+
+
+_BACKEND: Final = table(
+    """
+    hook one_kind
+    when lacks service:
+      resource:
+        include TYPED_REFERENCE
+    when lacks resource:
+      service:
+        name: required
+        name: label
+        hook service_port
+    """,
+    _one_kind,
+    _service_port,
+    TYPED_REFERENCE=TYPED_REFERENCE,
+)
+INGRESS: Final = table(
+    """
+    spec:
+      when nothing:
+        hook no_backend
+      defaultBackend:
+        include BACKEND
+      rules[]:
+        host: no_address
+        host: host
+        http:
+          paths: required
+          paths[]:
+            pathType: required pointer "pathType must be specified"
+            when has pathType:
+              pathType: enum Exact ImplementationSpecific Prefix
+              hook path
+              backend always:
+                include BACKEND
+      tls[]:
+        hosts[]: host
+        secretName: subdomain
+      ingressClassName: subdomain pointer
+    """,
+    _nothing,
+    _no_backend,
+    _no_address,
+    _path,
+    BACKEND=_BACKEND,
+)
+INGRESS_STATUS: Final = table(
+    """
+    status:
+      loadBalancer:
+        ingress[]:
+          ip: address
+          hostname: subdomain
+          hostname: no_address
+    """,
+    _no_address,
+)

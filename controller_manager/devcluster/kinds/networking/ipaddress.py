@@ -1,21 +1,15 @@
 """IPAddress: an address of a service that is in use; its name is the address."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.scheme.names import (
-    validate_path_segment,
-    validate_subdomain,
-)
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     qualified,
-    required,
     shown,
 )
 from controller_manager.devcluster.server.registry.objects import Objects
@@ -29,13 +23,35 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
-from controller_manager.devcluster.validation.field_values import validate_unchanged
 from controller_manager.devcluster.validation.ip_addresses import parse_address
+from controller_manager.devcluster.validation.text import table
+
+_ADDRESS: Final = table(
+    """
+    spec:
+      parentRef: required pointer
+      parentRef:
+        group: subdomain
+        resource: required
+        resource: path-segment
+        name: required
+        name: path-segment
+        namespace: path-segment
+    """
+)
+_UPDATE: Final = table(
+    """
+    spec change:
+      parentRef: immutable
+    """
+)
 
 
 class IPAddressStrategy(Strategy):
     """Refers to the object that uses the address; the reference is immutable."""
 
+    rules: ClassVar = _ADDRESS
+    update_rules: ClassVar = _UPDATE
     columns: ClassVar = (NAME, Column("ParentRef"), AGE)
 
     def validate_name(self, name: str) -> list[Cause]:
@@ -45,28 +61,6 @@ class IPAddressStrategy(Strategy):
             return []
         detail = "must be a canonical form IP address"
         return [invalid("metadata.name", shown(name), detail)]
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the reference."""
-        parent = obj["spec"].get("parentRef")
-        if parent is None:
-            return (required("spec.parentRef"),)
-        field = "spec.parentRef"
-        causes = []
-        if group := parent.get("group"):
-            causes += validate_subdomain(group, f"{field}.group")
-        for name in ("resource", "name"):
-            if value := parent.get(name):
-                causes += validate_path_segment(value, f"{field}.{name}")
-            else:
-                causes.append(required(f"{field}.{name}"))
-        if namespace := parent.get("namespace"):
-            causes += validate_path_segment(namespace, f"{field}.namespace")
-        return causes
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the reference is the same."""
-        return validate_unchanged(old["spec"], new["spec"], "spec", "parentRef")
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

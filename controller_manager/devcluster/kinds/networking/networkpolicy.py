@@ -1,13 +1,11 @@
 """NetworkPolicy: the traffic that pods accept; the cluster does not enforce it."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of, selector_text
-from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -17,12 +15,14 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 
-from .network_policy_validation import ranges_of, validate_policy_spec
+from .network_policy_validation import NETWORK_POLICY
 
 
 class NetworkPolicyStrategy(Strategy):
     """Fills in the policy types."""
 
+    new_rules: ClassVar = NETWORK_POLICY
+    update_rules: ClassVar = NETWORK_POLICY
     counts_generations: ClassVar = True
     columns: ClassVar = (NAME, Column("Pod-Selector"), AGE)
 
@@ -34,14 +34,6 @@ class NetworkPolicyStrategy(Strategy):
         for rule in (*spec.get("ingress", ()), *spec.get("egress", ())):
             for port in rule.get("ports", ()):
                 port.setdefault("protocol", "TCP")
-
-    def validate_new(self, obj: JSON) -> Sequence[Cause]:
-        """Check the selectors, the ports and the ranges."""
-        return list(validate_policy_spec(obj["spec"], frozenset()))
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check selectors, ports and ranges; skip ranges that the policy had before."""
-        return list(validate_policy_spec(new["spec"], ranges_of(old["spec"])))
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

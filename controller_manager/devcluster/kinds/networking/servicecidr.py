@@ -1,6 +1,6 @@
 """ServiceCIDR: a range of addresses for services."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -21,56 +21,71 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+from controller_manager.devcluster.validation.field_values import IMMUTABLE
 from controller_manager.devcluster.validation.ip_addresses import (
     NOT_A_RANGE,
     range_version,
 )
+from controller_manager.devcluster.validation.text import table
 
 _MOST: Final = 2
 
 
-class ServiceCIDRStrategy(Strategy):
-    """One range for each address family; a second family may be added later."""
-
-    columns: ClassVar = (NAME, Column("CIDRs"), AGE)
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the ranges."""
-        return validate_ranges(obj["spec"].get("cidrs", []))
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that at most a second address family was added."""
-        before, after = (each["spec"].get("cidrs", []) for each in (old, new))
-        if after[: len(before)] == before:
-            return ()
-        value = shown({"cidrs": after})
-        return (invalid("spec.cidrs", value, "field is immutable"),)
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        return [name_of(obj), ",".join(obj["spec"].get("cidrs", [])), age(obj, now)]
-
-
-def validate_ranges(ranges: list[str]) -> list[Cause]:
+def validate_ranges(ranges: list[str], field: str) -> list[Cause]:
     """Check the ranges of a ServiceCIDR."""
     if not ranges:
-        return [required("spec.cidrs", "at least one CIDR required")]
+        return [required(field, "at least one CIDR required")]
     if len(ranges) > _MOST:
         detail = f"may only hold up to {_MOST} values"
-        return [invalid("spec.cidrs", shown({"cidrs": ranges}), detail)]
+        return [invalid(field, shown({"cidrs": ranges}), detail)]
     causes, versions = [], []
     for number, text in enumerate(ranges):
-        field = f"spec.cidrs[{number}]"
+        where = f"{field}[{number}]"
         if (version := range_version(text)) is None:
-            causes.append(invalid(field, shown(text), NOT_A_RANGE))
+            causes.append(invalid(where, shown(text), NOT_A_RANGE))
         versions.append(version)
     if not causes and len(versions) == _MOST and len(set(versions)) < _MOST:
         detail = (
             "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 "
             "and 2001:db8::/64"
         )
-        causes.append(invalid("spec.cidrs", shown({"cidrs": ranges}), detail))
+        causes.append(invalid(field, shown({"cidrs": ranges}), detail))
     return causes
+
+
+def _more(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
+    """Check that at most a second address family was added."""
+    before, after = old.get("cidrs", []), spec.get("cidrs", [])
+    if after[: len(before)] != before:
+        yield invalid(f"{path}cidrs", shown({"cidrs": after}), IMMUTABLE)
+
+
+_RANGES: Final = table(
+    """
+    spec:
+      cidrs: ranges default empty
+    """,
+    validate_ranges,
+)
+_UPDATE: Final = table(
+    """
+    spec change:
+      hook more
+    """,
+    _more,
+)
+
+
+class ServiceCIDRStrategy(Strategy):
+    """One range for each address family; a second family may be added later."""
+
+    rules: ClassVar = _RANGES
+    update_rules: ClassVar = _UPDATE
+    columns: ClassVar = (NAME, Column("CIDRs"), AGE)
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [name_of(obj), ",".join(obj["spec"].get("cidrs", [])), age(obj, now)]
 
 
 KIND: Final = kind_of("networking.k8s.io/v1", "servicecidrs", ServiceCIDRStrategy())
