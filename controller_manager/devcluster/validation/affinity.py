@@ -127,10 +127,6 @@ TOLERATION: Final = table(
 )
 
 
-def _taint_value(value: str, field: str) -> list[Cause]:
-    return names.validate_labels({"key": value}, field)
-
-
 def _as_go_prints(taint: JSON) -> JSON:
     """Return a taint with the names of the fields of Go's internal type."""
     return {
@@ -144,12 +140,11 @@ def _as_go_prints(taint: JSON) -> JSON:
 TAINT: Final = table(
     """
     key: qualified default empty
-    value: taint_value
+    value: label-value
     effect: required
     effect: enum NoSchedule PreferNoSchedule NoExecute filled
     key, effect: unique show as_go_prints
       "taints must be unique by key and effect pair"
     """,
-    _taint_value,
     _as_go_prints,
 )

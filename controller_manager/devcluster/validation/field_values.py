@@ -6,11 +6,22 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import ZERO, parse_quantity
-from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
+from controller_manager.devcluster.scheme.names import (
+    validate_labels,
+    validate_subdomain,
+)
+from controller_manager.devcluster.scheme.statuses import (
+    Cause,
+    invalid,
+    required,
+    shown,
+    too_long,
+)
 
 IMMUTABLE: Final = "field is immutable"
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 _POSITIVE: Final = "must be greater than zero"
+_LONGEST_DRIVER: Final = 63
 
 
 def validate_not_negative(obj: JSON, *names: str, field: str = "spec") -> list[Cause]:
@@ -81,3 +92,18 @@ def validate_descending_path(path: str, field: str) -> Iterator[Cause]:
         yield invalid(field, shown(path), "must be a relative path")
     if ".." in path.split("/"):
         yield invalid(field, shown(path), "must not contain '..'")
+
+
+def validate_driver(name: str, field: str) -> Iterator[Cause]:
+    """Check the name of a driver: a subdomain in lower or upper case."""
+    if not name:
+        yield required(field)
+        return
+    if len(name) > _LONGEST_DRIVER:
+        yield too_long(field, _LONGEST_DRIVER)
+    yield from validate_subdomain(name.lower(), field)
+
+
+def validate_label_value(value: str, field: str) -> list[Cause]:
+    """Check the value of a label."""
+    return validate_labels({"key": value}, field)

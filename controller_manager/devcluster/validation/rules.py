@@ -348,6 +348,16 @@ def unchanged(name: str, detail: str) -> Rule:
     return Rule(run, name)
 
 
+def kept(name: str, detail: str) -> Rule:
+    """Check that an update does not change a field, with a cause that forbids it."""
+
+    def run(obj: JSON, path: str, errors: Errors, old: JSON) -> None:
+        if obj.get(name) != old.get(name):
+            errors.append(statuses.forbidden_field(f"{path}{name}", detail))
+
+    return Rule(run, name)
+
+
 def union(
     members: Mapping[str, Sequence[Rule]],
     besides: Sequence[str],

@@ -33,13 +33,14 @@ These rules end with flags, the condition and the detail, in this order:
 - ``enum A B``, ``one-of A B`` (required, and the cause lists the values),
   ``range 1 5``, ``at-least 1``, ``at-most 5``, ``not-negative``
 - ``not-above other`` (the number in another field)
-- ``longest 63`` (bytes), ``most 20`` (items), ``unique``, ``immutable``
+- ``longest 63`` (bytes), ``most 20`` (items), ``unique``, ``immutable``, ``kept`` (the
+  same, but the cause forbids the change)
 - ``union: "must have one" "has several"``: the object has one of the fields below,
   or with ``union besides a b:`` one field except these
 - the checks of `CHECKS`, and functions that the table is given
 
-Flags: ``pointer`` (an empty value counts as present), ``filled`` (an empty value
-counts as absent, for forbidden and enum), ``default 0`` (the value of a missing field:
+Flags: ``pointer`` (an empty value counts as present, for unique too), ``filled`` (an
+empty value counts as absent, for forbidden and enum), ``default 0`` (the value of a missing field:
 ``null``, ``empty`` or a number), ``at name`` (the field that the cause is about,
 ``self`` for the object), ``by key`` and ``show value`` (functions, for unique).
 
@@ -64,10 +65,12 @@ CHECKS: Final[dict[str, rules.Check]] = {
     "config-key": names.validate_config_key,
     "descending-path": field_values.validate_descending_path,
     "domain-path": domain_paths.validate_domain_prefixed_path,
+    "driver": field_values.validate_driver,
     "endpoint-address": ip_addresses.validate_endpoint_address,
     "host": names.validate_host,
     "int-or-percent": field_values.validate_int_or_percent,
     "label": names.validate_label,
+    "label-value": field_values.validate_label_value,
     "labels": names.validate_labels,
     "path-segment": names.validate_path_segment,
     "port": ports.validate_port_number,
@@ -271,7 +274,9 @@ class _Compiler:
         show = self._named(flags["show"]) if "show" in flags else None
         if show is None and len(fields) > 1 and at in fields:
             show = itemgetter(at)
-        key = self._named(flags["by"]) if "by" in flags else _key(fields)
+        key = _key(fields, empty_too="pointer" in flags)
+        if "by" in flags:
+            key = self._named(flags["by"])
         if condition:
             key = _key_if(condition, key)
         return rules.unique(fields, "" if at == "self" else at, key, show, detail)
@@ -301,9 +306,11 @@ def _included(rule: Rule) -> Rule:
     return rule
 
 
-def _key(fields: Sequence[str]) -> Callable[[JSON], Hashable]:
+def _key(fields: Sequence[str], *, empty_too: bool) -> Callable[[JSON], Hashable]:
     """Return a function that returns the fields that `unique` compares."""
     first, *more = fields
+    if empty_too and not more:
+        return lambda obj: obj.get(first, "")
     if not more:
         return lambda obj: obj.get(first) or None
     return lambda obj: tuple(obj.get(name, "") for name in fields)
@@ -380,4 +387,5 @@ _PLAIN: Final[dict[str, Callable[..., list[Rule]]]] = {
     "immutable": lambda name, _, detail: [
         rules.unchanged(name, detail or field_values.IMMUTABLE)
     ],
+    "kept": lambda name, _, detail: [rules.kept(name, detail)],
 }

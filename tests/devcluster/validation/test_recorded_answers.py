@@ -30,6 +30,7 @@ CASES: Final[list[JSON]] = [
 KINDS: Final = {
     f"{kind.group}/{kind.kind}".removeprefix("/"): kind
     for kind in kinds_with(COORDINATED)
+    if not kind.conversion
 }
 
 

@@ -101,6 +101,11 @@ OUTER = table(
             ['a[1]: Duplicate value: [1,""]'],
         ),
         (
+            "a[]:\n  b: unique pointer",
+            {"a": [{"b": ""}, {}]},
+            ['a[1].b: Duplicate value: ""'],
+        ),
+        (
             'union: "none" "many"\n  a:\n    x: required\n  b: any',
             {"b": 1, "a": {}},
             ["b: Forbidden: many", "a.x: Required value"],
@@ -133,11 +138,14 @@ def test_functions_decide_and_check() -> None:
 
 def test_a_table_about_updates_compares_the_old_object() -> None:
     """The rules of a field with `change` get its old value as their outer object."""
-    rules = table('spec change:\n  a: immutable\n  b: immutable "stays"')
+    rules = table(
+        'spec change:\n  a: immutable\n  b: immutable "stays"\n  b: kept "no change"'
+    )
     new, old = {"spec": {"a": 1}}, {"spec": {"a": 2, "b": 3}}
     assert [str(each) for each in rules.errors(new, old)] == [
         "spec.a: Invalid value: 1: field is immutable",
         "spec.b: Invalid value: null: stays",
+        "spec.b: Forbidden: no change",
     ]
 
 

@@ -3,6 +3,5 @@
 Kinds: ``flowschema``, ``prioritylevelconfiguration``. Shared: ``bootstrap_flows``
 (objects of every cluster), ``add_bootstrap_flows`` (stores them),
 ``classification`` (the schema of a request),
-``flow_control_strategy`` (of both kinds), ``flow_schema_validation`` (schemas),
-``priority_level_validation`` (levels).
+``validation`` (the rules of both).
 """

@@ -1,6 +1,6 @@
 """FlowSchema: assigns requests to a priority level; the server limits no request."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -8,9 +8,9 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
+from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
     NAME,
@@ -22,17 +22,19 @@ from controller_manager.devcluster.server.rest.tables import (
 from controller_manager.devcluster.server.storage.storage import Stored
 
 from .bootstrap_flows import FLOW_SCHEMAS, MANDATORY, with_metadata
-from .flow_control_strategy import FlowControlStrategy, validate_fixed
-from .flow_schema_validation import validate_schema_spec
+from .validation import CONDITION_TYPES, FLOW_SCHEMA
 
 LEVELS: Final = "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io"
 _PRECEDENCE: Final = 1000
 _REFERENCE: Final = "This FlowSchema references the PriorityLevelConfiguration object"
 
 
-class FlowSchemaStrategy(FlowControlStrategy):
+class FlowSchemaStrategy(Strategy):
     """Sets the condition Dangling, and restores the mandatory schemas."""
 
+    counts_generations: ClassVar = True
+    rules: ClassVar = FLOW_SCHEMA
+    status_rules: ClassVar = CONDITION_TYPES
     columns: ClassVar = (
         NAME,
         Column("PriorityLevel"),
@@ -46,14 +48,6 @@ class FlowSchemaStrategy(FlowControlStrategy):
         """Fill in the precedence."""
         spec = obj.setdefault("spec", {})
         spec["matchingPrecedence"] = spec.get("matchingPrecedence") or _PRECEDENCE
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the spec; that of mandatory schemas is fixed."""
-        name, spec = obj["metadata"].get("name", ""), obj["spec"]
-        causes = list(validate_schema_spec(name, spec))
-        if name in MANDATORY:
-            causes += validate_fixed(name, spec, FLOW_SCHEMAS[name])
-        return causes
 
     def in_table_order(self, items: Iterable[Stored]) -> Iterable[Stored]:
         """Return the schemas in the order in which requests meet them."""

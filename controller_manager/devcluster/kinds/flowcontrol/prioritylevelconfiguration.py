@@ -1,15 +1,14 @@
 """PriorityLevelConfiguration: limits of requests, which this server does not apply."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
+from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
     NAME,
@@ -20,18 +19,20 @@ from controller_manager.devcluster.server.rest.tables import (
 )
 
 from .bootstrap_flows import MANDATORY, PRIORITY_LEVELS, with_metadata
-from .flow_control_strategy import FlowControlStrategy, validate_fixed
 from .flowschema import KIND as FLOW_SCHEMAS
 from .flowschema import set_dangling
-from .priority_level_validation import EXEMPT, validate_level_spec
+from .validation import CONDITION_TYPES, PRIORITY_LEVEL
 
 _SHARES: Final = 30
 _QUEUING: Final = {"handSize": 8, "queues": 64, "queueLengthLimit": 50}
 
 
-class PriorityLevelStrategy(FlowControlStrategy):
+class PriorityLevelStrategy(Strategy):
     """Restores the mandatory levels, and keeps their specs."""
 
+    counts_generations: ClassVar = True
+    rules: ClassVar = PRIORITY_LEVEL
+    status_rules: ClassVar = CONDITION_TYPES
     columns: ClassVar = (
         NAME,
         Column("Type"),
@@ -45,7 +46,7 @@ class PriorityLevelStrategy(FlowControlStrategy):
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the shares and the queues."""
         spec = obj.setdefault("spec", {})
-        if spec.get("type") == EXEMPT:
+        if spec.get("type") == "Exempt":
             spec.setdefault("exempt", {})
         for name, shares in (("exempt", 0), ("limited", _SHARES)):
             if name in spec:
@@ -55,14 +56,6 @@ class PriorityLevelStrategy(FlowControlStrategy):
         if queuing is not None:
             for name, value in _QUEUING.items():
                 queuing[name] = queuing.get(name) or value
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the spec; that of mandatory levels is fixed."""
-        name, spec = obj["metadata"].get("name", ""), obj["spec"]
-        causes = list(validate_level_spec(name, spec))
-        if name in MANDATORY:
-            causes += _validate_mandatory(name, spec)
-        return causes
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
@@ -83,15 +76,6 @@ def add_priority_level(objects: Objects, name: str) -> None:
     """Store one of the levels that every cluster has."""
     obj = with_metadata(objects, name, "prioritylevelconfigurations")
     objects.put(KIND, ("", name), {**obj, "spec": PRIORITY_LEVELS[name], "status": {}})
-
-
-def _validate_mandatory(name: str, spec: JSON) -> list[Cause]:
-    """Check the spec of a mandatory level; the exempt one may lend other shares."""
-    fixed = PRIORITY_LEVELS[name]
-    if name != "exempt":
-        return validate_fixed(name, spec, fixed)
-    fixed = {**fixed, "exempt": spec.get("exempt")}
-    return validate_fixed(name, spec, fixed, "except the 'spec.exempt' fields ")
 
 
 def _update_schemas(objects: Objects, level: str) -> None:
