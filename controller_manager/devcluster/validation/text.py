@@ -40,9 +40,10 @@ These rules end with flags, the condition and the detail, in this order:
 - the checks of `CHECKS`, and functions that the table is given
 
 Flags: ``pointer`` (an empty value counts as present, for unique too), ``filled`` (an
-empty value counts as absent, for forbidden and enum), ``default 0`` (the value of a missing field:
-``null``, ``empty`` or a number), ``at name`` (the field that the cause is about,
-``self`` for the object), ``by key`` and ``show value`` (functions, for unique).
+empty value counts as absent, for forbidden and enum), ``default 0`` (the value of a
+missing field: ``null``, ``empty`` or a number), ``at name`` (the field that the cause
+is about, ``self`` for the object), ``by key`` and ``show value`` (functions, for
+unique).
 
 Conditions: ``has a b`` (one of them), ``lacks a``, ``a is X Y``, ``a is-not X``, a
 function; ``outer`` before them means the outer object; ``and`` joins them.

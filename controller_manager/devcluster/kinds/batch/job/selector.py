@@ -1,11 +1,10 @@
 """The labels by which a job selects its own pods, and their validation."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.workload_validation import (
-    validate_template_labels,
-)
+from controller_manager.devcluster.kinds.workload_validation import template_labels
 from controller_manager.devcluster.scheme.names import is_label
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -13,10 +12,10 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.validation.label_selectors import (
-    selects,
-    validate_selector,
-)
+from controller_manager.devcluster.validation.label_selectors import selects
+from controller_manager.devcluster.validation.text import table
+
+from .validation import JOB_SPEC
 
 _CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 
@@ -42,46 +41,52 @@ def select_own_pods(job: JSON) -> None:
     labels.setdefault(_CONTROLLER_UID, own[_CONTROLLER_UID])
 
 
-def validate_generated_selector(job: JSON) -> list[Cause]:
+def _generated(job: JSON, _: str, __: JSON) -> Iterator[Cause]:
     """Check that the user gave no other values to the generated labels and selector."""
     spec, own = job["spec"], _own_labels(job)
     if spec["manualSelector"] or "selector" not in spec:
-        return []
-    field = "spec.template.metadata"
+        return
+    where = "spec.template.metadata.labels"
     labels = spec["template"]["metadata"].get("labels", {})
-    causes = []
     for name in sorted(own, key=_legacy_first):
+        detail = f"must be '{own[name]}'"
         if name not in labels:
-            causes.append(required(f"{field}.labels", f"must be '{own[name]}'"))
+            yield required(where, detail)
         elif labels[name] != own[name]:
-            detail = f"must be '{own[name]}'"
-            causes.append(invalid(f"{field}.labels", shown(labels), detail))
+            yield invalid(where, shown(labels), detail)
     if not selects(spec["selector"], own):
         detail = "`selector` not auto-generated"
-        causes.append(invalid("spec.selector", shown(spec["selector"]), detail))
-    return causes
+        yield invalid("spec.selector", shown(spec["selector"]), detail)
 
 
 def _legacy_first(label: str) -> tuple[bool, str]:
     return "/" in label, label
 
 
-def validate_job_selector(spec: JSON) -> list[Cause]:
-    """Check that a job has a selector, which its template matches."""
-    selector = spec.get("selector")
-    causes = [] if selector else [required("spec.selector")]
-    causes += validate_selector(selector, "spec.selector")
-    return causes + validate_template_labels(spec, selector)
-
-
-def validate_host_names(job: JSON) -> list[Cause]:
+def _host_names(job: JSON, _: str, __: JSON) -> Iterator[Cause]:
     """Check that a host name with the highest index is no longer than allowed."""
     completions = job["spec"].get("completions", 0)
     if job["spec"]["completionMode"] != "Indexed" or completions <= 0:
-        return []
+        return
     name = job["metadata"].get("name", "")
     longest = f"{name}-{completions - 1}"
-    if is_label(longest):
-        return []
-    detail = f"will not able to create pod with invalid DNS label: {longest}"
-    return [invalid("metadata.name", shown(name), detail)]
+    if not is_label(longest):
+        detail = f"will not able to create pod with invalid DNS label: {longest}"
+        yield invalid("metadata.name", shown(name), detail)
+
+
+JOB: Final = table(
+    """
+    hook generated
+    spec:
+      include JOB_SPEC
+      selector: required
+      selector: selector
+      hook template_labels
+    hook host_names
+    """,
+    _generated,
+    template_labels,
+    _host_names,
+    JOB_SPEC=JOB_SPEC,
+)

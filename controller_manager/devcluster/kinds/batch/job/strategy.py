@@ -20,7 +20,6 @@ from controller_manager.devcluster.kinds.scheduling_group import (
     OF_TEMPLATE,
     drop_scheduling_group,
 )
-from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
@@ -33,15 +32,10 @@ from controller_manager.devcluster.server.rest.tables import (
 )
 from controller_manager.devcluster.server.storage.storage import Storage
 
-from .selector import (
-    select_own_pods,
-    validate_generated_selector,
-    validate_host_names,
-    validate_job_selector,
-)
+from .selector import JOB, select_own_pods
 from .spec_defaults import default_failure_policy
 from .status_validation import JOB_STATUS_UPDATE
-from .validation import JOB_SPEC, JOB_UPDATE
+from .validation import JOB_UPDATE
 
 _NO_LIMIT: Final = 2**31 - 1
 _PODS_STAY: Final = (
@@ -58,6 +52,7 @@ class JobStrategy(Strategy):
     orphans_dependents: ClassVar = True
     selectable_fields: ClassVar = {"status.successful": ("status", "succeeded")}
     absent_fields: ClassVar = {"status.successful": "0"}
+    rules: ClassVar = JOB
     update_rules: ClassVar = JOB_UPDATE
     status_update_rules: ClassVar = JOB_STATUS_UPDATE
     columns: ClassVar = (
@@ -107,15 +102,6 @@ class JobStrategy(Strategy):
         """Drop the field of a feature that is off, unless it was there before."""
         if not self._keeps_scheduling_group:
             drop_scheduling_group(new, OF_TEMPLATE, old)
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check selector and spec; an Indexed job's name with the highest index."""
-        return [
-            *validate_generated_selector(obj),
-            *JOB_SPEC.errors(obj["spec"], path="spec."),
-            *validate_job_selector(obj["spec"]),
-            *validate_host_names(obj),
-        ]
 
     def deletion_warnings(self, options: Deletion) -> Sequence[str]:
         """Warn about a delete request without a propagation policy."""

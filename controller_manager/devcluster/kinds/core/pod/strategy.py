@@ -1,6 +1,5 @@
 """Pod: containers that run together on a node."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -13,7 +12,6 @@ from controller_manager.devcluster.kinds.scheduling_group import (
     OF_POD,
     drop_scheduling_group,
 )
-from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import Cells
@@ -30,7 +28,10 @@ from .ephemeral_containers import (
 from .eviction import eviction
 from .qos import qos_class
 from .resize import replace_resources, validate_resize
-from .update_validation import validate_pod_status_update, validate_pod_update
+from .update_validation import (
+    POD_STATUS_UPDATE,
+    POD_UPDATE,
+)
 
 _LONGEST: Final = 100 * 365 * 86400
 """A hundred years: longer than each wait, and the end is still a valid date."""
@@ -57,6 +58,8 @@ class PodStrategy(Strategy):
     absent_fields: ClassVar = {"spec.hostNetwork": "false"}
     columns: ClassVar = POD_COLUMNS
     rules: ClassVar = nested("spec", [POD_SPEC])
+    update_rules: ClassVar = POD_UPDATE
+    status_update_rules: ClassVar = POD_STATUS_UPDATE
 
     def __init__(self, *, keeps_scheduling_group: bool = False) -> None:
         self._keeps_scheduling_group = keeps_scheduling_group
@@ -93,14 +96,6 @@ class PodStrategy(Strategy):
         _make_grace_positive(new)
         if not self._keeps_scheduling_group:
             drop_scheduling_group(new, OF_POD, old)
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that only the few mutable fields of the spec change."""
-        return validate_pod_update(old, new)
-
-    def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that no container that has ended for good starts again."""
-        return validate_pod_status_update(old, new)
 
     def grace_period(self, obj: JSON, wanted: int | None) -> int:
         """Return the grace period in seconds: 0 unless the pod runs on a node."""

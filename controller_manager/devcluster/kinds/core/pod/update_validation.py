@@ -1,10 +1,11 @@
 """Validation of the changes of a pod (core/validation)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.statuses import Cause, forbidden_field, shown
+from controller_manager.devcluster.validation.text import table
 
 from .gated_pods import validate_narrowing, without_node_choice
 
@@ -18,17 +19,15 @@ _FORBIDDEN: Final = (
 _STATUS_LISTS: Final = ("initContainerStatuses", "containerStatuses")
 
 
-def validate_pod_update(old: JSON, new: JSON) -> Sequence[Cause]:
+def _spec(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
     """Check that only the few mutable fields of the spec change."""
-    causes = _tolerations(old["spec"], new["spec"])
-    causes += _gates(old["spec"], new["spec"])
-    before = _without_mutable_fields(old["spec"])
-    after = _without_mutable_fields(new["spec"])
-    if old["spec"].get("schedulingGates"):
-        causes += validate_narrowing(old["spec"], new["spec"])
+    yield from _gates(spec, path, old)
+    before, after = _without_mutable_fields(old), _without_mutable_fields(spec)
+    if old.get("schedulingGates"):
+        yield from validate_narrowing(old, spec)
         before, after = without_node_choice(before), without_node_choice(after)
     if before == after:
-        return causes
+        return
     changed = [
         name
         for name in sorted(before.keys() | after.keys())
@@ -39,29 +38,23 @@ def validate_pod_update(old: JSON, new: JSON) -> Sequence[Cause]:
         f"{shown(after.get(name))},"
         for name in changed
     )
-    return [*causes, forbidden_field("spec", f"{_FORBIDDEN}{lines}\n")]
+    yield forbidden_field(path[:-1], f"{_FORBIDDEN}{lines}\n")
 
 
-def _tolerations(before: JSON, after: JSON) -> list[Cause]:
-    """Check that an update only adds tolerations or changes their tolerationSeconds."""
-    kept = {_untimed(each) for each in after.get("tolerations", [])}
-    if kept.issuperset(map(_untimed, before.get("tolerations", []))):
-        return []
-    detail = "existing toleration can not be modified except its tolerationSeconds"
-    return [forbidden_field("spec.tolerations", detail)]
+def _drops_toleration(spec: JSON, old: JSON) -> bool:
+    """Tell whether an update does not only add tolerations or change their times."""
+    kept = {_untimed(each) for each in spec.get("tolerations", [])}
+    return not kept.issuperset(map(_untimed, old.get("tolerations", [])))
 
 
-def _gates(before: JSON, after: JSON) -> list[Cause]:
+def _gates(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
     """Check that an update adds no scheduling gates."""
-    known = {each["name"] for each in before.get("schedulingGates", ())}
-    return [
-        forbidden_field(
-            f"spec.schedulingGates[{number}].name",
-            f"only deletion is allowed, but found new scheduling gate '{name}'",
-        )
-        for number, each in enumerate(after.get("schedulingGates", ()))
-        if (name := each["name"]) not in known
-    ]
+    known = {each["name"] for each in old.get("schedulingGates", ())}
+    for number, each in enumerate(spec.get("schedulingGates", ())):
+        if (name := each["name"]) not in known:
+            where = f"{path}schedulingGates[{number}].name"
+            detail = f"only deletion is allowed, but found new scheduling gate '{name}'"
+            yield forbidden_field(where, detail)
 
 
 def _untimed(toleration: JSON) -> frozenset[tuple[str, str]]:
@@ -81,20 +74,15 @@ def _without_mutable_fields(spec: JSON) -> JSON:
     return rest
 
 
-def validate_pod_status_update(old: JSON, new: JSON) -> list[Cause]:
+def _status(pod: JSON, _: str, old: JSON) -> Iterator[Cause]:
     """Check that a container that has ended for good does not start again."""
-    policy = new["spec"].get("restartPolicy", "Always")
-    if policy == "Always":
-        return []
-    return [
-        cause
-        for name in _STATUS_LISTS
-        for cause in _restarted(old, new, name, fails_too=policy == "Never")
-    ]
+    policy = pod["spec"].get("restartPolicy", "Always")
+    for name in _STATUS_LISTS if policy != "Always" else ():
+        yield from _restarted(old, pod, name, fails_too=policy == "Never")
 
 
-def _restarted(old: JSON, new: JSON, name: str, *, fails_too: bool) -> list[Cause]:
-    """Return a cause for each ended container that has another state now.
+def _restarted(old: JSON, new: JSON, name: str, *, fails_too: bool) -> Iterator[Cause]:
+    """Yield a cause for each ended container that has another state now.
 
     `fails_too` says that a container that failed does not start again either.
     """
@@ -102,7 +90,6 @@ def _restarted(old: JSON, new: JSON, name: str, *, fails_too: bool) -> list[Caus
         each["name"]: each.get("state", {})
         for each in new.get("status", {}).get(name, [])
     }
-    causes = []
     sidecars = _restartable(new["spec"]) if name == "initContainerStatuses" else ()
     for number, status in enumerate(old.get("status", {}).get(name, [])):
         ended = status.get("state", {}).get("terminated")
@@ -113,8 +100,7 @@ def _restarted(old: JSON, new: JSON, name: str, *, fails_too: bool) -> list[Caus
             continue
         field = f"status.{name}[{number}].state"
         detail = "may not be transitioned to non-terminated state"
-        causes.append(forbidden_field(field, detail))
-    return causes
+        yield forbidden_field(field, detail)
 
 
 def _restartable(spec: JSON) -> list[str]:
@@ -124,3 +110,16 @@ def _restartable(spec: JSON) -> list[str]:
         for each in spec.get("initContainers", [])
         if each.get("restartPolicy") == "Always"
     ]
+
+
+POD_UPDATE: Final = table(
+    """
+    spec change:
+      self: forbidden at tolerations if drops_toleration
+        "existing toleration can not be modified except its tolerationSeconds"
+      hook spec
+    """,
+    _drops_toleration,
+    _spec,
+)
+POD_STATUS_UPDATE: Final = table("hook status", _status)
