@@ -1,13 +1,11 @@
 """HorizontalPodAutoscaler: scales a workload by metrics."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -16,11 +14,10 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
-from controller_manager.devcluster.validation.field_values import validate_not_negative
 from controller_manager.options.gates import Gate
 
 from .metric_targets import targets_text
-from .validation import validate_autoscaler
+from .validation import AUTOSCALER, AUTOSCALER_STATUS, SCALING_TO_ZERO
 
 _SCALE_TO_ZERO: Final = Gate("HPAScaleToZero", default=False)
 _DEFAULT_UTILIZATION: Final = 80
@@ -37,6 +34,9 @@ _DOWN: Final[JSON] = {"selectPolicy": "Max", "policies": [_MOST_POLICY]}
 class HorizontalPodAutoscalerStrategy(Strategy):
     """Fills in the default metric, and the missing rules of a behavior."""
 
+    new_rules: ClassVar = AUTOSCALER
+    update_rules: ClassVar = AUTOSCALER
+    status_rules: ClassVar = AUTOSCALER_STATUS
     columns: ClassVar = (
         NAME,
         Column("Reference"),
@@ -46,10 +46,6 @@ class HorizontalPodAutoscalerStrategy(Strategy):
         Column("Replicas"),
         AGE,
     )
-
-    def __init__(self, *, scales_to_zero: bool = False) -> None:
-        """Take the feature gate that decides whether autoscalers may scale to zero."""
-        self._lowest = 0 if scales_to_zero else 1
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the minimum, the metric and the behavior."""
@@ -66,21 +62,6 @@ class HorizontalPodAutoscalerStrategy(Strategy):
                 "scaleDown": {**_DOWN, **given.get("scaleDown", {})},
             }
 
-    def validate_new(self, obj: JSON) -> Sequence[Cause]:
-        """Check a new autoscaler."""
-        return validate_autoscaler(obj["spec"], self._lowest)
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check a changed autoscaler; one that scales to zero may go on."""
-        was_zero = old["spec"].get("minReplicas") == 0
-        lowest = 0 if was_zero else self._lowest
-        return validate_autoscaler(new["spec"], lowest, old["spec"])
-
-    def validate_status(self, obj: JSON) -> Sequence[Cause]:
-        """Check that no count is negative."""
-        names = ("currentReplicas", "desiredReplicas")
-        return validate_not_negative(obj.get("status", {}), *names, field="status")
-
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         spec, status = obj["spec"], obj["status"]
@@ -96,9 +77,16 @@ class HorizontalPodAutoscalerStrategy(Strategy):
         ]
 
 
+class _ScalingToZero(HorizontalPodAutoscalerStrategy):
+    """Autoscalers may scale to zero."""
+
+    new_rules: ClassVar = SCALING_TO_ZERO
+    update_rules: ClassVar = SCALING_TO_ZERO
+
+
 KIND: Final = kind_of(
     "autoscaling/v2",
     "horizontalpodautoscalers",
     HorizontalPodAutoscalerStrategy(),
-    gated=((_SCALE_TO_ZERO, HorizontalPodAutoscalerStrategy(scales_to_zero=True)),),
+    gated=((_SCALE_TO_ZERO, _ScalingToZero()),),
 )

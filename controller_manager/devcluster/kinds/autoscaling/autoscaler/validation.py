@@ -1,112 +1,247 @@
-"""Validation of autoscalers (pkg/apis/autoscaling/validation)."""
+"""The rules for autoscalers (pkg/apis/autoscaling/validation)."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    forbidden_field,
-    invalid,
-    not_supported,
-    required,
-    shown,
+from controller_manager.api.quantity import ZERO, parse_quantity
+from controller_manager.devcluster.scheme import statuses
+from controller_manager.devcluster.scheme.statuses import Cause, shown
+from controller_manager.devcluster.validation.rules import Rule
+from controller_manager.devcluster.validation.text import table
+
+_FIELDS: Final = {
+    "Object": "object",
+    "External": "external",
+    "Pods": "pods",
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+}
+"""The field of each type of metric, in the order in which upstream looks at them."""
+
+
+# References
+
+
+def _group_version(version: str, field: str) -> Iterator[Cause]:
+    if version.count("/") > 1:
+        why = f"unexpected GroupVersion string: {version}"
+        yield statuses.invalid(field, shown(version), why)
+
+
+def _in_core_group(reference: JSON, _: JSON) -> bool:
+    return not reference.get("apiVersion", "").rpartition("/")[0]
+
+
+def _needs_group(spec: JSON, old: JSON) -> bool:
+    """Tell whether the target cannot be in the core group.
+
+    There only replication controllers can be scaled, but an update may keep another
+    target without a group.
+    """
+    if old and _in_core_group(old.get("scaleTargetRef", {}), {}):
+        return False
+    return bool(spec.get("scaleTargetRef", {}).get("kind") != "ReplicationController")
+
+
+_REFERENCE: Final = table(
+    """
+    kind: required
+    kind: path-segment
+    name: required
+    name: path-segment
+    apiVersion: group_version
+    """,
+    _group_version,
 )
 
-from .metrics import has_group, validate_metric, validate_reference
 
-_SELECT_POLICIES: Final = ("Disabled", "Max", "Min")
-_POLICY_TYPES: Final = ("Percent", "Pods")
-_LONGEST_WINDOW: Final = 3600
-_LONGEST_PERIOD: Final = 1800
-_POSITIVE: Final = "must be greater than zero"
+# Metrics
 
 
-def validate_autoscaler(
-    spec: JSON, lowest: int, old: JSON | None = None
-) -> list[Cause]:
-    """Check the spec of an autoscaler.
+def _positive(text: str, field: str) -> Iterator[Cause]:
+    if parse_quantity(text) <= ZERO:
+        yield statuses.invalid(field, shown(text), "must be positive")
 
-    `lowest` is the lowest allowed ``minReplicas``, `old` the spec before an update. In
-    the core group only replication controllers can be scaled, but an update may keep
-    another target without a group.
+
+def _only_its_source(metric: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check that a metric has the field of its type, and of no other type."""
+    expected = _FIELDS.get(metric.get("type", ""))
+    given = [name for name in _FIELDS.values() if name in metric]
+    if expected and expected not in given:
+        why = "must populate information for the given metric source"
+        yield statuses.required(f"{path}{expected}", why)
+    if len(given) > 1:
+        for name in given:
+            if name != expected:
+                why = "must populate the given metric source only"
+                yield statuses.forbidden_field(f"{path}{name}", why)
+
+
+_TARGET: Final = table(
     """
-    target, metrics = spec.get("scaleTargetRef", {}), spec.get("metrics", [])
-    causes = _validate_limits(spec, lowest)
-    known = old is not None and not has_group(old.get("scaleTargetRef", {}))
-    needs_group = not known and target.get("kind") != "ReplicationController"
-    where = "spec.scaleTargetRef"
-    causes += validate_reference(target, where, needs_group=needs_group)
-    for number, metric in enumerate(metrics):
-        causes += validate_metric(metric, f"spec.metrics[{number}]")
-    types = {each.get("type") for each in metrics}
-    if spec.get("minReplicas") == 0 and not types & {"Object", "External"}:
-        detail = (
-            "must specify at least one Object or External metric to support scaling "
-            "to zero replicas"
-        )
-        causes.append(forbidden_field("spec.metrics", detail))
-    for direction in ("scaleUp", "scaleDown"):
-        rules = spec.get("behavior", {}).get(direction)
-        if rules is not None:
-            causes += _validate_rules(rules, f"spec.behavior.{direction}")
-    return causes
+    type: required "must specify a metric target type"
+    type: invalid default empty if type is-not Utilization Value AverageValue
+      "must be either Utilization, Value, or AverageValue"
+    value, averageValue: positive
+    averageUtilization: at-least 1 "must be greater than 0"
+    """,
+    _positive,
+)
+_IDENTIFIER: Final = table(
+    """
+    metric always:
+      name: required "must specify a metric name"
+      name: path-segment
+    """
+)
+_RESOURCE: Final = table(
+    """
+    target always:
+      include TARGET
+      averageUtilization: required if lacks averageUtilization averageValue
+        "must set either a target raw value or a target utilization"
+      averageValue: forbidden if has averageUtilization
+        "may not set both a target raw value and a target utilization"
+    """,
+    TARGET=_TARGET,
+)
+_METRIC: Final = table(
+    """
+    type: required "must specify a metric source type"
+    type: enum ContainerResource External Object Pods Resource default empty
+    type: enum ContainerResource External Object Pods Resource default empty
+    object:
+      describedObject always:
+        include REFERENCE
+      include IDENTIFIER
+      target always:
+        include TARGET
+        averageValue: required if lacks value averageValue
+          "must set either a target value or averageValue"
+    when lacks object:
+      external:
+        include IDENTIFIER
+        target always:
+          include TARGET
+          averageValue: required if lacks value averageValue
+            "must set either a target value for metric or a per-pod target"
+          value: forbidden if has averageValue
+            "may not set both a target value for metric and a per-pod target"
+    when lacks object external:
+      pods:
+        include IDENTIFIER
+        target always:
+          include TARGET
+          averageValue: required "must specify a positive target averageValue"
+    when lacks object external pods:
+      resource:
+        name: required "must specify a resource name"
+        include RESOURCE
+    when lacks object external pods resource:
+      containerResource:
+        name: required "must specify a resource name"
+        container: required "must specify a container"
+        container: label
+        include RESOURCE
+    hook only_its_source
+    """,
+    _only_its_source,
+    REFERENCE=_REFERENCE,
+    IDENTIFIER=_IDENTIFIER,
+    TARGET=_TARGET,
+    RESOURCE=_RESOURCE,
+)
 
 
-def _validate_limits(spec: JSON, lowest: int) -> list[Cause]:
-    least, most = spec.get("minReplicas"), spec.get("maxReplicas", 0)
-    causes = []
-    if least is not None and least < lowest:
-        detail = f"must be greater than or equal to {lowest}"
-        causes.append(invalid("spec.minReplicas", shown(least), detail))
-    if most < 1:
-        detail = "must be greater than 0"
-        causes.append(invalid("spec.maxReplicas", shown(most), detail))
-    if least is not None and most < least:
-        detail = "must be greater than or equal to `minReplicas`"
-        causes.append(invalid("spec.maxReplicas", shown(most), detail))
-    return causes
+# Spec
 
 
-def _validate_rules(rules: JSON, field: str) -> list[Cause]:
-    causes = []
-    window, where = (
-        rules.get("stabilizationWindowSeconds"),
-        "stabilizationWindowSeconds",
+def _has_too_few(spec: JSON, _: JSON) -> bool:
+    return bool(spec.get("maxReplicas", 0) < spec.get("minReplicas", 0))
+
+
+def _cannot_wake(spec: JSON, _: JSON) -> bool:
+    """Tell whether no metric exists while there are no pods."""
+    types = {each.get("type") for each in spec.get("metrics", ())}
+    return spec.get("minReplicas") == 0 and not types & {"Object", "External"}
+
+
+def _tolerance(text: str, field: str) -> Iterator[Cause]:
+    if text.startswith("-"):
+        why = "must be greater than or equal to 0"
+        yield statuses.invalid(field, shown(text), why)
+
+
+_SCALING: Final = table(
+    """
+    stabilizationWindowSeconds: not-negative "must be greater than or equal to zero"
+    stabilizationWindowSeconds: at-most 3600
+    selectPolicy: enum Disabled Max Min
+    policies: required "must specify at least one Policy"
+    policies[]:
+      type: enum Percent Pods default empty
+      value, periodSeconds: at-least 1 default 0 "must be greater than zero"
+      periodSeconds: at-most 1800
+    tolerance: tolerance
+    """,
+    _tolerance,
+)
+_SPEC: Final = table(
+    """
+    maxReplicas: at-least 1 default 0 "must be greater than 0"
+    maxReplicas: invalid default 0 if has_too_few
+      "must be greater than or equal to `minReplicas`"
+    scaleTargetRef always:
+      include REFERENCE
+    when needs_group:
+      scaleTargetRef always:
+        apiVersion: invalid default empty if in_core_group
+          "apiVersion must specify API group"
+    metrics[]:
+      include METRIC
+    metrics: forbidden if cannot_wake
+      "must specify at least one Object or External metric to support scaling to zero"
+      "replicas"
+    behavior:
+      scaleUp:
+        include SCALING
+      scaleDown:
+        include SCALING
+    """,
+    _has_too_few,
+    _needs_group,
+    _in_core_group,
+    _cannot_wake,
+    REFERENCE=_REFERENCE,
+    METRIC=_METRIC,
+    SCALING=_SCALING,
+)
+
+
+def _autoscaler(least: int) -> Rule:
+    """Return the rules for new and changed autoscalers with at least so many pods.
+
+    One that scales to zero may go on.
+    """
+    return table(
+        f"""
+        spec change:
+          when outer minReplicas is 0:
+            minReplicas: not-negative
+          else:
+            minReplicas: at-least {least}
+          include SPEC
+        """,
+        SPEC=_SPEC,
     )
-    if window is not None and window < 0:
-        detail = "must be greater than or equal to zero"
-        causes.append(invalid(f"{field}.{where}", shown(window), detail))
-    if window is not None and window > _LONGEST_WINDOW:
-        detail = f"must be less than or equal to {_LONGEST_WINDOW}"
-        causes.append(invalid(f"{field}.{where}", shown(window), detail))
-    select = rules.get("selectPolicy")
-    if select is not None and select not in _SELECT_POLICIES:
-        where = f"{field}.selectPolicy"
-        causes.append(not_supported(where, shown(select), _SELECT_POLICIES))
-    policies = rules.get("policies", [])
-    if not policies:
-        detail = "must specify at least one Policy"
-        causes.append(required(f"{field}.policies", detail))
-    for number, policy in enumerate(policies):
-        causes += _validate_policy(policy, f"{field}.policies[{number}]")
-    if str(rules.get("tolerance", "")).startswith("-"):
-        detail = "must be greater than or equal to 0"
-        where = f"{field}.tolerance"
-        causes.append(invalid(where, shown(rules["tolerance"]), detail))
-    return causes
 
 
-def _validate_policy(policy: JSON, field: str) -> list[Cause]:
-    causes = []
-    kind = policy.get("type", "")
-    if kind not in _POLICY_TYPES:
-        causes.append(not_supported(f"{field}.type", shown(kind), _POLICY_TYPES))
-    value, period = policy.get("value", 0), policy.get("periodSeconds", 0)
-    if value <= 0:
-        causes.append(invalid(f"{field}.value", shown(value), _POSITIVE))
-    if period <= 0:
-        causes.append(invalid(f"{field}.periodSeconds", shown(period), _POSITIVE))
-    if period > _LONGEST_PERIOD:
-        detail = f"must be less than or equal to {_LONGEST_PERIOD}"
-        causes.append(invalid(f"{field}.periodSeconds", shown(period), detail))
-    return causes
+AUTOSCALER: Final = _autoscaler(1)
+SCALING_TO_ZERO: Final = _autoscaler(0)
+AUTOSCALER_STATUS: Final = table(
+    """
+    status:
+      currentReplicas, desiredReplicas: not-negative
+    """
+)
