@@ -1,6 +1,5 @@
 """Bindings of roles: columns, messages and validation that both kinds share."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -17,7 +16,7 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 
-from .validation import GROUP, validate_binding, validate_reference_kept
+from .validation import BINDING_UPDATE, GROUP
 
 _SUBJECTS: Final = ("User", "Group", "ServiceAccount")
 
@@ -25,9 +24,7 @@ _SUBJECTS: Final = ("User", "Group", "ServiceAccount")
 class BindingStrategy(Strategy):
     """The name may be any segment of a path."""
 
-    role_kinds: ClassVar[Sequence[str]] = ("Role", "ClusterRole")
-    """The kinds of roles that a binding may name."""
-
+    update_rules: ClassVar = BINDING_UPDATE
     columns: ClassVar = (
         NAME,
         Column("Role"),
@@ -49,14 +46,6 @@ class BindingStrategy(Strategy):
         for subject in obj.get("subjects") or ():
             if subject.get("kind") in ("User", "Group") and not subject.get("apiGroup"):
                 subject["apiGroup"] = GROUP
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the role that the binding names, and the subjects."""
-        return list(validate_binding(obj, self.role_kinds))
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the role stays the same."""
-        return list(validate_reference_kept(old, new))
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

@@ -5,12 +5,13 @@ from typing import ClassVar, Final
 from controller_manager.devcluster.kinds.built_in import kind_of
 
 from .bindings import BindingStrategy
+from .validation import CLUSTER_ROLE_BINDING
 
 
 class ClusterRoleBindingStrategy(BindingStrategy):
     """It grants cluster roles only."""
 
-    role_kinds: ClassVar = ("ClusterRole",)
+    rules: ClassVar = CLUSTER_ROLE_BINDING
 
 
 KIND: Final = kind_of(
