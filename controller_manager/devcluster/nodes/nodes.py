@@ -34,6 +34,7 @@ from controller_manager.devcluster.kinds.storage.storageclass import KIND as CLA
 from controller_manager.devcluster.kinds.storage.volumeattachment import (
     KIND as ATTACHMENT,
 )
+from controller_manager.devcluster.scheduler.device_claims import claim_key
 from controller_manager.devcluster.scheduler.node_infos import NodeInfos
 from controller_manager.devcluster.scheduler.scheduler import Scheduler
 from controller_manager.devcluster.scheduler.volumes import VolumeBinding
@@ -44,7 +45,6 @@ from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage.storage import Change, Watcher
 
 from .addresses import IPV4, families_of
-from .devices import claim_key
 from .events import Reporter
 from .guide import MEDIA_TYPE, PATH, guide
 from .heartbeats import Heartbeats

@@ -13,12 +13,12 @@ from controller_manager.devcluster.csi.driver import claims_of
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.kinds.core.pod.binding import bind
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
-from controller_manager.devcluster.nodes.devices import TOO_FEW, DeviceAllocation
 from controller_manager.devcluster.nodes.event_notes import normal
 from controller_manager.devcluster.nodes.events import SCHEDULER, Reporter
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.storage.storage import Change, Key
 
+from .device_claims import NOT_ALLOCATED, DeviceClaims
 from .filters import Fit, Misfit
 from .node_infos import NodeInfo, NodeInfos, PodInfo
 from .predicates import OTHER_NODE, NodeFacts, named_nodes, why_not
@@ -211,10 +211,10 @@ class Scheduler:
         self._pods = objects.storage.collection(POD.resource)
         self._namespaces = objects.storage.collection(NAMESPACE.resource)
         self._volumes = volumes
-        self._devices = DeviceAllocation(objects)
+        self._devices = DeviceClaims(objects)
         self._plugins = (
             (volumes, frozenset((ONE_POD,))),
-            (self._devices, frozenset((TOO_FEW,))),
+            (self._devices, frozenset((NOT_ALLOCATED,))),
         )
         self._report = report
         self._failures = FailureHandler(objects, report)
@@ -338,7 +338,7 @@ class Scheduler:
         """Bind a pod to a node, or first ask to bind its claims."""
         pod = fit.pod
         bindings = self._volumes.prepare(pod, node.facts)
-        self._devices.reserve(pod, node.facts)
+        self._devices.reserve(pod)
         if not bindings:
             self._bind(key, pod, fit.info, node.facts.name)
             return
