@@ -1,7 +1,7 @@
 """The duration and the exit code of a container's command.
 
 Only commands whose end follows from their text are known: ``true``, ``false``,
-``sleep``, ``echo``, ``dd`` and the like, and shell scripts of them (`scripts`). Any
+``sleep``, ``echo`` and the like, and shell scripts of them (`scripts`). Any
 other command is unknown, and nothing is guessed.
 """
 
@@ -15,35 +15,21 @@ from msgspec import Struct
 from .annotations import FOREVER
 
 _SUCCEED: Final = frozenset((":", "date", "echo", "hostname", "printf", "true"))
-_POWERS: Final = (("k", 1), ("K", 1), ("M", 2), ("G", 3), ("T", 4))
 _FOR_EVER: Final = 100 * 365 * 86400.0
 """Seconds from which on a duration counts as endless: times end with the year 9999."""
 _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION: Final = re.compile(r"(\d+\.?\d*|\.\d+)([smhd]?)")
 _CODE: Final = re.compile("[0-9]{1,9}")
-_SIZE: Final = re.compile("([0-9]{1,9})([a-zA-Z]{0,3})")
-_SIZES: Final = {
-    "": 1,
-    "c": 1,
-    "w": 2,
-    "b": 512,
-    **{f"{name}{end}": 1024**power for name, power in _POWERS for end in ("", "iB")},
-    **{f"{name}B": 1000**power for name, power in _POWERS},
-}
-_ENDLESS_FILES: Final = frozenset(("/dev/random", "/dev/urandom", "/dev/zero"))
-_BLOCK: Final = "512"
-"""The bytes that ``dd`` copies at once, unless it is told otherwise."""
 
 
 class Write(Struct, frozen=True):
-    """A file that a command writes: the seconds until then, its path, its bytes.
+    """A file that a command writes: the seconds until then, and its path.
 
     The command removes the file unless it `exists` then.
     """
 
     after: float
     path: str
-    size: int
     exists: bool = True
 
 
@@ -86,32 +72,9 @@ def simple_run(words: Sequence[str], last_code: int = 0) -> Run | None:
             | ["tail", "-f" | "-F", "/dev/null"]
         ):
             return Run(FOREVER)
-        case ["dd", *operands]:
-            return _copy(operands)
-        case ["fallocate", "-l", size, path] if (bytes_ := _bytes(size)) is not None:
-            return Run(writes=(Write(0.0, path, bytes_),))
         case [name, *_] if name in _SUCCEED:
             return Run()
     return None
-
-
-def _copy(operands: Sequence[str]) -> Run | None:
-    """Return the run of ``dd`` that writes bytes of an endless file into another."""
-    given = dict(each.partition("=")[::2] for each in operands)
-    block = _bytes(given.get("bs", _BLOCK))
-    count, path = _bytes(given.get("count", "")), given.get("of")
-    if given.get("if") not in _ENDLESS_FILES or block is None or count is None:
-        return None
-    if not path or "seek" in given:
-        return None
-    return Run(writes=(Write(0.0, path, block * count),))
-
-
-def _bytes(text: str) -> int | None:
-    """Return a number with a unit such as ``10M``, `None` if it cannot be read."""
-    match = _SIZE.fullmatch(text)
-    factor = _SIZES.get(match[2]) if match else None
-    return int(match[1]) * factor if match and factor is not None else None
 
 
 def _echoed(words: Sequence[str]) -> list[str]:

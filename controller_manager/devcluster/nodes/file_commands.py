@@ -32,13 +32,15 @@ def run_of_files(words: Sequence[str], around: Surroundings | None) -> Run | Non
     paths = [each for each in rest if not each.startswith("-")]
     match name:
         case "touch" | "mkdir" if paths:
-            return Run(writes=tuple(Write(0.0, each, 0) for each in paths))
+            return Run(writes=tuple(Write(0.0, each) for each in paths))
         case "rm" | "rmdir" if paths:
             return _removed(rest, paths, around)
         case "mv" | "cp" if len(paths) == 2 and around:
             return _moved(name, paths[0], paths[1], around)
         case "cat" | "ls" if paths and around:
             return Run() if all(map(around.exists, paths)) else _FAILED
+        case "dd":
+            return _filled(rest)
         case "[" | "[[" | "test":
             return _test(name, rest, around)
     return None
@@ -48,7 +50,7 @@ def _removed(
     words: Sequence[str], paths: Sequence[str], around: Surroundings | None
 ) -> Run | None:
     forced = any(re.fullmatch("-[a-zA-Z]*f[a-zA-Z]*", each) for each in words)
-    writes = tuple(Write(0.0, each, 0, exists=False) for each in paths)
+    writes = tuple(Write(0.0, each, exists=False) for each in paths)
     if forced:
         return Run(writes=writes)
     if around is None:
@@ -61,10 +63,17 @@ def _moved(name: str, source: str, target: str, around: Surroundings) -> Run:
         return _FAILED
     if target.endswith("/"):
         target += PurePosixPath(source).name
-    made = Write(0.0, target, 0)
+    made = Write(0.0, target)
     if name == "cp":
         return Run(writes=(made,))
-    return Run(writes=(made, Write(0.0, source, 0, exists=False)))
+    return Run(writes=(made, Write(0.0, source, exists=False)))
+
+
+def _filled(operands: Sequence[str]) -> Run | None:
+    """Return the run of ``dd`` that makes a file of so many blocks."""
+    given = dict(each.partition("=")[::2] for each in operands)
+    path, is_endless = given.get("of"), "count" not in given
+    return None if not path or is_endless else Run(writes=(Write(0.0, path),))
 
 
 def _test(name: str, words: list[str], around: Surroundings | None) -> Run | None:

@@ -13,7 +13,6 @@ from controller_manager.devcluster.server.storage.storage import Storage
 
 from .commands import Write
 from .container_runs import ContainerRun
-from .local_storage import place_of
 from .programs import Program
 from .surroundings import Surroundings, variables_of
 
@@ -107,7 +106,7 @@ class Files:
         past = [exists for time, exists in changes.get(inside, ()) if time <= now]
         if past:
             return past[-1]
-        volume, rest = place_of(container.spec, path)
+        volume, rest = _place_of(container.spec, path)
         if volume:
             return rest == "." or not _is_made(pod, volume)
         if rest in _EMPTY or any(
@@ -125,7 +124,7 @@ class Files:
     ) -> tuple[_Place, str]:
         """Return the place of a file, and its path there."""
         uid, spec = pod["metadata"]["uid"], container.spec
-        volume, inside = place_of(spec, path)
+        volume, inside = _place_of(spec, path)
         if not volume:
             return ("pod", uid, f"{spec['name']} {container.restarts}"), inside
         source = _volume(pod, volume)
@@ -140,6 +139,20 @@ class Files:
             if stored is not None:
                 return ("claim", stored.obj["metadata"]["uid"]), inside
         return ("pod", uid, f"volume {volume}"), inside
+
+
+def _place_of(container: JSON, path: str) -> tuple[str, str]:
+    """Return the volume of a path, empty for the container itself, and the rest."""
+    whole = PurePosixPath("/", container.get("workingDir") or "/", path)
+    mounts = {
+        PurePosixPath("/", each["mountPath"]): each
+        for each in container.get("volumeMounts") or ()
+    }
+    for parent in (whole, *whole.parents):
+        if (mount := mounts.get(parent)) is not None:
+            inside = PurePosixPath(mount.get("subPath") or ".")
+            return mount["name"], str(inside / whole.relative_to(parent))
+    return "", str(whole)
 
 
 def _volume(pod: JSON, name: str) -> JSON:

@@ -10,7 +10,6 @@ from controller_manager.api.json_objects import JSON
 from .annotations import FAILING_SANDBOX, AnnotationError, Periods, periods_of
 from .container_runs import ContainerRun, Machine, Moment, Step
 from .event_notes import Note
-from .local_storage import LocalStorage, Overflow, local_storage, overflow_of
 from .machine import pulling
 from .probes import JUST_NOW, Probe, probes_of
 from .programs import Program, Role, program_of
@@ -26,7 +25,6 @@ class PodRun(Struct, frozen=True):
     message of a pod that its kubelet has ended. `no_sandbox` has the periods in which
     the sandbox cannot be created, in seconds after `began`, the time at which the
     kubelet first saw the pod. `notes` has the events about the pod as a whole.
-    `storage` has its limits if it writes files.
     """
 
     full_name: str
@@ -41,12 +39,6 @@ class PodRun(Struct, frozen=True):
     failure: tuple[str, str] | None = None
     is_killed: bool = False
     notes: tuple[Note, ...] = ()
-    storage: LocalStorage | None = None
-
-    @property
-    def overflow(self) -> Overflow | None:
-        """The eviction that the files of the pod lead to, `None` for none."""
-        return overflow_of(self.storage, self.containers)
 
     @property
     def main(self) -> list[ContainerRun]:
@@ -105,8 +97,6 @@ class PodRun(Struct, frozen=True):
         times = [self.deadline, self.kill_at]
         if self.kill_at is None:
             times += [each.next for each in self.containers if self._may_move(each)]
-            overflow = self.overflow
-            times.append(overflow.due if overflow else None)
         else:  # containers that do not run will not start
             times += [
                 each.next for each in self.containers if each.step is Step.RUNNING
@@ -153,7 +143,6 @@ def new_run(
         annotations=pod["metadata"].get("annotations"),
         began=now.seconds,
         no_sandbox=_no_sandbox(pod),
-        storage=local_storage(pod, containers),
     )
     begun = tuple(
         _pulling(each, pulls) if run.turn_of(each) else each for each in containers

@@ -27,8 +27,6 @@ def advanced(run: PodRun, now: Moment, machine: Machine) -> PodRun:
     if is_due(run.deadline, now) and not run.is_over:
         reason, message = DEADLINE_EXCEEDED
         return _failed(run, reason, normal(reason, message), now)
-    if run.kill_at is None and (overflow := run.overflow) and is_due(overflow.due, now):
-        return _failed(run, "Evicted", warning("Evicted", overflow.message), now)
     if _lacks_sandbox(run, now):
         return _without_sandbox(run, now)
     while True:

@@ -11,7 +11,6 @@ from controller_manager.api.json_objects import JSON
 
 from .annotations import FOREVER
 from .container_runs import FIRST_BACKOFF, LONGEST_BACKOFF, ContainerRun, Moment, Step
-from .local_storage import local_storage
 from .pod_runs import PodRun, container_of, full_name, specs_of
 from .probes import ProbeKind
 from .programs import Program
@@ -54,7 +53,6 @@ def adopted_run(
         pod["spec"]["restartPolicy"],
         containers,
         annotations=pod["metadata"].get("annotations"),
-        storage=local_storage(pod, containers),
     )
 
 
@@ -69,10 +67,7 @@ def with_annotations_of(
     for old, (spec, role) in zip(run.containers, specs_of(pod), strict=True):
         new = container_of(pod, spec, role, now.seconds, grace_scale)
         containers.append(_with_fate_of(old, _recalled(new, pod, recall), now))
-    storage = local_storage(pod, containers)
-    return replace(
-        run, containers=tuple(containers), annotations=annotations, storage=storage
-    )
+    return replace(run, containers=tuple(containers), annotations=annotations)
 
 
 def _recalled(container: ContainerRun, pod: JSON, recall: Recall) -> ContainerRun:

@@ -11,10 +11,6 @@ def printing(line: str, code: int = 0) -> Run:
     return Run(0, code, lines=((0, line),))
 
 
-def writing(size: int) -> Run:
-    return Run(writes=(Write(0, "a", size),))
-
-
 @pytest.mark.parametrize(
     ("command", "run"),
     [
@@ -22,13 +18,12 @@ def writing(size: int) -> Run:
         (["/bin/true", "--help"], Run()),
         (["false"], Run(code=1)),
         (
-            ["sh", "-c", "sleep 2; dd if=/dev/zero of=a count=3; fallocate -l 1kB b"],
-            Run(2, writes=(Write(2, "a", 1536), Write(2, "b", 1000))),
+            ["sh", "-c", "sleep 2; dd if=/dev/zero of=a bs=1 count=3"],
+            Run(2, writes=(Write(2, "a"),)),
         ),
-        (["dd", "if=/dev/urandom", "of=a", "bs=2MiB", "count=1"], writing(2**21)),
-        (["dd", "if=/dev/sda", "of=a", "count=1"], None),
-        (["dd", "if=/dev/zero", "of=a", "bs=1X", "count=1"], None),
-        (["fallocate", "-l", "a", "b"], None),
+        (["dd", "if=/dev/zero", "of=a"], None),
+        (["dd", "if=/dev/zero", "count=1"], None),
+        (["fallocate", "-l", "1M", "a"], None),
         (["echo", "hello", "$NAME"], printing("hello $NAME")),
         (["echo", "-n", "a\nb"], Run(lines=((0, "a"), (0, "b")))),
         (["sh", "-c", "sleep 2; echo b"], Run(2, lines=((2, "b"),))),

@@ -243,7 +243,7 @@ async def test_the_files_of_a_pod_that_is_gone_are_forgotten(cluster: Cluster) -
     files = Files(cluster.server.storage)
     run = ContainerRun(spec, Role.MAIN, Program())
     paths = ("/own/a", "/host/a", "/tmp/a")  # noqa: S108 - of a container
-    files.record(pod, run, 0.0, [Write(0.0, each, 0) for each in paths])
+    files.record(pod, run, 0.0, [Write(0.0, each) for each in paths])
     before = [files.around(pod, run, 1.0).exists(each) for each in paths]
     files.forget(pod)
     after = [files.around(pod, run, 1.0).exists(each) for each in paths]

@@ -53,14 +53,7 @@ async def test_a_kubelet_shows_that_a_pod_terminates(cluster: Cluster) -> None:
     ("method", "path", "status", "text"),
     [
         ("GET", f"{PROXY}/healthz", 200, "ok"),
-        ("GET", f"{PROXY}/healthz/syncloop", 200, "ok"),
-        ("GET", f"{PROXY}/healthz/etcd", 404, "404 page not found\n"),
-        (
-            "GET",
-            f"{PROXY}/healthz?verbose",
-            200,
-            "[+]ping ok\n[+]log ok\n[+]syncloop ok\nhealthz check passed\n",
-        ),
+        ("GET", f"{PROXY}/metrics", 404, "404 page not found\n"),
         ("GET", f"{CORE}/nodes/node-0:10250/proxy/healthz", 200, "ok"),
         ("GET", f"{CORE}/nodes/https:node-0:/proxy/healthz", 200, "ok"),
         ("DELETE", f"{PROXY}/pods", 405, "405: Method Not Allowed"),
@@ -119,25 +112,6 @@ async def test_a_kubelet_that_cannot_be_reached_is_named(
             message,
         )
         assert answer.status == status
-
-
-async def test_metrics_of_a_kubelet_count_its_containers(cluster: Cluster) -> None:
-    """Pods of other nodes and pods that have ended do not count as running."""
-    async with cluster.nodes(count=2, start_delay=0):
-        await create_pod(cluster, "p", nodeName="node-0")
-        await create_pod(cluster, "q", nodeName="node-1")
-        ended = [{"name": "c", "image": "i", "command": ["true"]}]
-        await create_pod(
-            cluster, "e", nodeName="node-0", restartPolicy="Never", containers=ended
-        )
-        await asyncio.sleep(1)
-        text = (await call(cluster, "GET", f"{PROXY}/metrics")).body.decode()
-    assert [each for each in text.splitlines() if not each.startswith("#")] == [
-        'kubelet_node_name{node="node-0"} 1.0',
-        "kubelet_running_pods 1.0",
-        'kubelet_running_containers{container_state="exited"} 1.0',
-        'kubelet_running_containers{container_state="running"} 1.0',
-    ]
 
 
 async def test_the_proxy_of_a_node_needs_the_permission_for_it() -> None:
