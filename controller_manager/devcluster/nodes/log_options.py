@@ -2,18 +2,19 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.api.scalars import parse_rfc3339
 from controller_manager.devcluster.scheme.query import is_true
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     bad_request,
-    forbidden_field,
     invalid,
     invalid_object,
 )
+
+_NO_TIME: Final = "sinceTime is not served by the development cluster: use sinceSeconds"
 
 
 class LogOptions(Struct, frozen=True):
@@ -34,20 +35,17 @@ class LogOptions(Struct, frozen=True):
         tail = _number(query, "tailLines", 0, causes)
         seconds = _number(query, "sinceSeconds", 1, causes)
         limit = _number(query, "limitBytes", 1, causes)
-        since = _time(query.get("sinceTime"))
-        if since is not None and seconds is not None:
-            detail = "at most one of `sinceTime` or `sinceSeconds` may be specified"
-            causes.append(forbidden_field("", detail))
         if causes:
             raise invalid_object("", "PodLogOptions", pod, causes)
-        if seconds is not None:
-            since = now - timedelta(seconds=min(seconds, 10**9))
+        if query.get("sinceTime"):
+            raise bad_request(_NO_TIME)
+        age = None if seconds is None else timedelta(seconds=min(seconds, 10**9))
         return cls(
             container=query.get("container", ""),
             follow=is_true(query, "follow"),
             previous=is_true(query, "previous"),
             timestamps=is_true(query, "timestamps"),
-            since=since,
+            since=None if age is None else now - age,
             tail=tail,
             limit=limit,
         )
@@ -69,12 +67,3 @@ def _number(
         detail = "must be greater than " + ("0" if least else "or equal to 0")
         causes.append(invalid(name, str(number), detail))
     return number
-
-
-def _time(text: str | None) -> datetime | None:
-    if not text:
-        return None
-    try:
-        return parse_rfc3339(text)
-    except ValueError:
-        raise bad_request(f"sinceTime: {text[:100]!r} is no time") from None

@@ -42,7 +42,6 @@ def scripted(command: list[str], **more: Any) -> list[JSON]:
         ({"tailLines": 0}, ""),
         ({"tailLines": 9}, "one\ntwo\nthree\n"),
         ({"sinceSeconds": 4}, "two\nthree\n"),
-        ({"sinceTime": "2026-01-01T00:00:04Z"}, "three\n"),
         ({"limitBytes": 5}, "one\nt"),
         (
             {"timestamps": "true", "tailLines": 2},
@@ -82,6 +81,10 @@ async def test_a_log_is_shown_as_it_is_asked_for(
                 'PodLogOptions "p" is invalid: limitBytes: Invalid value: 0: must be '
                 "greater than 0"
             ),
+        ),
+        (
+            {"sinceTime": "2026-01-01T00:00:04Z"},
+            "sinceTime is not served by the development cluster: use sinceSeconds",
         ),
         ({"container": "x"}, "container x is not valid for pod p"),
         (
