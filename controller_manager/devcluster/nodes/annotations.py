@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 
+from .commands import FOREVER
+
 PREFIX: Final = "devcluster/"
 RUN_SECONDS: Final = "devcluster/run-seconds"
 EXIT_CODE: Final = "devcluster/exit-code"
@@ -25,8 +27,6 @@ TERMINATION_SECONDS: Final = "devcluster/termination-seconds"
 PULL_SECONDS: Final = "devcluster/pull-seconds"
 LOGS: Final = "devcluster/logs"
 EXEC: Final = "devcluster/exec"
-
-FOREVER: Final = math.inf
 
 _LONGEST: Final = 100
 """The most characters of a wrong annotation in a message."""

@@ -5,6 +5,7 @@ Only commands whose end follows from their text are known: ``true``, ``false``,
 other command is unknown, and nothing is guessed.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
@@ -12,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from .annotations import FOREVER
+FOREVER: Final = math.inf
 
 _SUCCEED: Final = frozenset((":", "date", "echo", "hostname", "printf", "true"))
 _FOR_EVER: Final = 100 * 365 * 86400.0

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from controller_manager.api.json_objects import JSON
 from controller_manager.options.durations import format_duration
 
-from .annotations import FOREVER, AnnotationError
+from .annotations import AnnotationError
+from .commands import FOREVER
 from .event_notes import Note, normal, warning
 from .probes import JUST_NOW, Outcome, Probe, ProbeKind
 from .programs import OUT_OF_MEMORY, Program, Role

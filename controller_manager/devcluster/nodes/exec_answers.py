@@ -11,8 +11,8 @@ from msgspec import Meta, Struct, field
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.streaming.remote_command import Result
 
-from .annotations import EXEC, FOREVER, AnnotationError, find
-from .commands import Run
+from .annotations import EXEC, AnnotationError, find
+from .commands import FOREVER, Run
 
 _ANY: Final = "*"
 _UNKNOWN_OUTPUT: Final = re.compile(r"\b(?:cat|date|hostname|ls|printf)\b")

@@ -9,7 +9,8 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.options.durations import format_duration
 
-from .annotations import FOREVER, AnnotationError
+from .annotations import AnnotationError
+from .commands import FOREVER
 from .configuration import Configuration
 from .container_commands import image_name, run_of_container
 from .container_runs import ContainerRun, Moment, Refused

@@ -19,11 +19,11 @@ from .annotations import (
     FAILING_LIVENESS,
     FAILING_READINESS,
     FAILING_STARTUP,
-    FOREVER,
     Periods,
     find,
     periods_of,
 )
+from .commands import FOREVER
 from .container_commands import image_name
 
 

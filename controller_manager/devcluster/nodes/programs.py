@@ -18,7 +18,6 @@ from .annotations import (
     EXIT_CODE,
     FAILING_INDEXES,
     FAILING_SANDBOX,
-    FOREVER,
     PULL_SECONDS,
     RUN_SECONDS,
     TERMINATION_SECONDS,
@@ -27,7 +26,7 @@ from .annotations import (
     periods_of,
     seconds_of,
 )
-from .commands import Run, Write
+from .commands import FOREVER, Run, Write
 from .container_commands import command_of, run_of_container
 
 OUT_OF_MEMORY: Final = -1

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
 
-from .annotations import FOREVER
+from .commands import FOREVER
 from .container_runs import FIRST_BACKOFF, LONGEST_BACKOFF, ContainerRun, Moment, Step
 from .pod_runs import PodRun, container_of, full_name, specs_of
 from .probes import ProbeKind

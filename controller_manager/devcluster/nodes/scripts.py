@@ -14,8 +14,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .annotations import FOREVER
-from .commands import Run, simple_run
+from .commands import FOREVER, Run, simple_run
 from .expansion import expanded
 from .file_commands import run_of_files
 from .surroundings import Surroundings

@@ -2,8 +2,7 @@
 
 import pytest
 
-from controller_manager.devcluster.nodes.annotations import FOREVER
-from controller_manager.devcluster.nodes.commands import Run, Write
+from controller_manager.devcluster.nodes.commands import FOREVER, Run, Write
 from controller_manager.devcluster.nodes.scripts import run_of
 
 

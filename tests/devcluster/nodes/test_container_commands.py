@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller_manager.devcluster.nodes.annotations import FOREVER
-from controller_manager.devcluster.nodes.commands import Run
+from controller_manager.devcluster.nodes.commands import FOREVER, Run
 from controller_manager.devcluster.nodes.container_commands import run_of_container
 
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.annotations import FOREVER
-from controller_manager.devcluster.nodes.commands import Run, Write
+from controller_manager.devcluster.nodes.commands import FOREVER, Run, Write
 from controller_manager.devcluster.nodes.container_runs import ContainerRun
 from controller_manager.devcluster.nodes.files import Files
 from controller_manager.devcluster.nodes.programs import Program, Role

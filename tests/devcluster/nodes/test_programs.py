@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.annotations import FOREVER, AnnotationError
+from controller_manager.devcluster.nodes.annotations import AnnotationError
+from controller_manager.devcluster.nodes.commands import FOREVER
 from controller_manager.devcluster.nodes.programs import (
     Program,
     Role,
