@@ -247,7 +247,7 @@ class DevCluster:
                 self._http.port = 0
                 await self._http.start()
         if data is not None:
-            data.write_port(self._http.port)
+            data.port = self._http.port
 
     async def __aexit__(
         self,

@@ -69,7 +69,7 @@ _NOTHING_TO_SERVE: Final = (
 @click.option(
     "--data",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Keep the state in this SQLite file, from which the cluster goes on when it "
+    help="Keep the state in this file, from which the cluster goes on when it "
     "is started again; without it, the state is in memory.",
 )
 @click.option(

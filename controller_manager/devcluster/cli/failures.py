@@ -18,7 +18,7 @@ def needs_extra(error: ImportError) -> NoReturn:
 @contextmanager
 def data_failures(prefix: str = "") -> Iterator[None]:
     """Turn errors of files with state into one line; `prefix` names the flag."""
-    from controller_manager.devcluster.data.data_error import DataError  # noqa: PLC0415
+    from controller_manager.devcluster.data.snapshot import DataError  # noqa: PLC0415
 
     try:
         yield

@@ -1,82 +1,58 @@
-"""The SQLite file in which a cluster keeps its state."""
+"""The file in which a cluster keeps its state: a snapshot that also has the keys."""
 
+import fcntl
 import os
 import secrets
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import msgspec
-from msgspec import Struct
 
-from controller_manager.api.scalars import parse_rfc3339
 from controller_manager.devcluster.keys import ClusterKeys
 from controller_manager.devcluster.server.storage.state import StorageState
-from controller_manager.devcluster.server.storage.storage import Key, Stored
 from controller_manager.serving.certificates import Pair
 
-from .collector import paused_collector
-from .data_error import DataError, NotSavedError
-from .decoding import share_fields
-from .schema import check_form, check_is_database, create_tables, damaged, is_empty
-
-Place = tuple[str, str, str]
-"""Resource, namespace and name of an object."""
+from .snapshot import (
+    ClusterFacts,
+    DataError,
+    Header,
+    decode_header,
+    decode_snapshot,
+    encode_snapshot,
+    read_text,
+    replaced,
+)
 
 RESERVE: Final = 1_000_000
-"""The number of versions that a cluster may use before it writes a new ceiling."""
+"""The versions that are left out after a crash: clients may have seen some of them."""
 
-_PUT: Final = """
-INSERT INTO objects VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
-SET version = excluded.version, object = excluded.object
-"""
-_DELETE: Final = "DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?"
-_FACT: Final = "INSERT OR REPLACE INTO cluster VALUES (?, ?)"
-
-
-class Batch(Struct, frozen=True):
-    """Changes that are written in one transaction; `None` stands for a removal.
-
-    `version` is that of the state with them. No cluster that finds the file later gives
-    out a version up to `ceiling` again, unless the state `is_final`.
-    """
-
-    version: int
-    ceiling: int
-    objects: Mapping[Place, Stored | None]
-    numbers: Mapping[str, int]
-    is_final: bool = False
-    time: datetime | None = None
-    """The time of the cluster's clock, which may be fast; `None` for no change."""
+_SQLITE: Final = b"SQLite format 3\x00"
+"""The beginning of the data files of versions up to 0.3."""
 
 
 class DataFile:
-    """An open data file, which no other process can open.
+    """An open data file, which no other cluster can open.
 
-    One thread at a time writes it. Written changes survive each end of this process,
-    also a crash. A failure of the machine may cost the last seconds, but leaves the
-    state of one moment (journal_mode=WAL, synchronous=NORMAL).
+    Each write replaces the whole file in one step. So the file has the state of one
+    moment, also after a crash of this process or of the machine.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+    def __init__(
+        self, path: Path, lock: int, header: Header, facts: ClusterFacts
+    ) -> None:
+        """Take the descriptor of the file, which has the lock, and its first line."""
         self.path = path
-        self._connection = connection
-        facts = self._facts()
-        try:
-            authority = Pair(facts["authority"], facts["authority-key"])
-            self.keys: Final = ClusterKeys.from_pem(authority, facts["account-key"])
-            self.admin_token: Final = facts["admin-token"].decode()
-            self.port: Final = int(facts.get("port", 0))
-            self.time: Final = _time(facts.get("time"))
-            self._version = int(facts["version"])
-            if facts["is-final"] != b"1":
-                self._version = int(facts["ceiling"])
-            self._numbers = msgspec.json.decode(facts["numbers"], type=dict[str, int])
-        except (KeyError, ValueError) as error:  # msgspec's errors are ValueErrors
-            raise damaged(path, f"the table cluster: {error}") from error
+        self.port = facts.port
+        self.time: Final = facts.time
+        self.admin_token: Final = facts.admin_token
+        self._lock = lock
+        self._facts = facts
+        self._version = int(header.resource_version)
+        if not facts.is_final:
+            self._version += RESERVE
+        authority = Pair(facts.authority.encode(), facts.authority_key.encode())
+        self.keys: Final = ClusterKeys.from_pem(authority, facts.account_key.encode())
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -87,25 +63,23 @@ class DataFile:
         if not path.parent.is_dir():
             msg = f"{path}: there is no directory {path.parent}"
             raise DataError(msg)
-        _make_private(path)
-        check_is_database(path)
-        with _explained(path):
-            connection = sqlite3.connect(
-                path, timeout=0, isolation_level=None, check_same_thread=False
-            )
-            try:
-                _lock(connection)
-                if is_empty(connection):
-                    with _transaction(connection):
-                        create_tables(connection)
-                        _write_keys(connection, ClusterKeys.generate())
-                check_form(connection, path)
-                connection.execute("PRAGMA journal_mode=WAL")
-                connection.execute("PRAGMA synchronous=NORMAL")
-                return cls(path, connection)
-            except BaseException:
-                connection.close()
-                raise
+        lock = _locked(path)
+        try:
+            with os.fdopen(os.dup(lock), "rb") as file:
+                line = file.readline()
+            if line:
+                header = _usable(path, line)
+                return cls(path, lock, header, _facts(path, header))
+            empty = Header("controller-manager devcluster snapshot", 1, "1", 0, {})
+            created = cls(path, lock, empty, _new_facts())
+            created.write(StorageState(1, {}, {}), is_final=True)
+        except ValueError as error:
+            os.close(lock)
+            raise _damaged(path, f"its keys: {error}") from error
+        except BaseException:
+            os.close(lock)
+            raise
+        return created
 
     def state(self) -> StorageState:
         """Return all objects; raises DataError.
@@ -113,49 +87,50 @@ class DataFile:
         After a crash, the version is higher than all versions that clients may have
         seen.
         """
-        objects: dict[str, dict[Key, Stored]] = {}
-        query = "SELECT resource, namespace, name, version, object FROM objects"
-        with _explained(self.path), paused_collector():
-            try:
-                for row in self._connection.execute(f"{query} ORDER BY rowid"):
-                    resource, namespace, name, version, encoded = row
-                    obj = msgspec.json.decode(encoded, type=dict[str, Any])
-                    share_fields(obj)
-                    stored = Stored(obj, version)
-                    objects.setdefault(resource, {})[namespace, name] = stored
-            except ValueError as error:
-                raise damaged(self.path, f"the table objects: {error}") from error
-        return StorageState(self._version, objects, self._numbers)
+        text = read_text(self.path)
+        try:
+            state = decode_snapshot(text)
+        except DataError as error:
+            raise _damaged(self.path, error) from error
+        return msgspec.structs.replace(state, version=self._version)
 
-    def write(self, batch: Batch) -> None:
-        """Write a batch whole, or not at all; raises NotSavedError."""
-        with self._transaction() as connection:
-            _write(connection, batch)
+    def write(
+        self,
+        state: StorageState,
+        time: datetime | None = None,
+        *,
+        is_final: bool = False,
+    ) -> None:
+        """Replace all objects; a cluster that ends says that the state `is_final`.
 
-    def write_port(self, port: int) -> None:
-        """Store the port of the API server; raises NotSavedError."""
-        with self._transaction() as connection:
-            connection.execute(_FACT, ("port", b"%d" % port))
-
-    def replace(self, state: StorageState) -> None:
-        """Replace all objects by those of another state; the keys stay.
-
-        Raises NotSavedError, and then nothing has changed.
+        Raises DataError, and then nothing has changed.
         """
-        places: dict[Place, Stored | None] = {
-            (resource, *key): stored
-            for resource, objects in state.objects.items()
-            for key, stored in objects.items()
-        }
-        version = state.version
-        batch = Batch(version, version, places, state.numbers, is_final=True)
-        with self._transaction() as connection:
-            connection.execute("DELETE FROM objects")
-            _write(connection, batch)
+        facts = msgspec.structs.replace(
+            self._facts,
+            port=self.port,
+            time=time or self._facts.time,
+            is_final=is_final,
+        )
+        lock = -1
+        try:
+            with replaced(self.path) as draft:
+                # The lock of a file ends with its last descriptor.
+                lock = os.dup(draft.fileno())
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                draft.writelines(encode_snapshot(state, facts))
+        except BaseException:
+            if lock >= 0:
+                os.close(lock)
+            raise
+        os.close(self._lock)
+        self._lock, self._facts = lock, facts
+        self._version = state.version if is_final else state.version + RESERVE
 
     def close(self) -> None:
-        """Close the file, so that no other files beside it have changes."""
-        self._connection.close()
+        """Let other clusters open the file."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def __enter__(self) -> Self:
         """Return the open file."""
@@ -165,117 +140,80 @@ class DataFile:
         """Close the file."""
         self.close()
 
-    def _facts(self) -> dict[str, bytes]:
-        with _explained(self.path):
-            return dict(self._connection.execute("SELECT name, value FROM cluster"))
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Commit all changes made while entered, or none; raises NotSavedError."""
-        connection = self._connection
+def _locked(path: Path) -> int:
+    """Open a file, or create it for its owner only, and lock it; raises DataError."""
+    while True:
         try:
-            with _transaction(connection):
-                yield connection
-        except sqlite3.Error as error:
-            msg = f"{self.path}: cannot be written: {error}"
-            raise NotSavedError(msg) from error
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def _make_private(path: Path) -> None:
-    """Create the file if there is none: it has keys, so only its owner may read it."""
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    except OSError as error:
-        msg = f"{path}: cannot be opened: {error.strerror}"
-        raise DataError(msg) from error
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Turn the errors of SQLite into one line about the file."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorcode", None)
-        if code is not None and code & 0xFF in (
-            sqlite3.SQLITE_BUSY,
-            sqlite3.SQLITE_LOCKED,
-        ):
+            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            msg = f"{path}: cannot be opened: {error.strerror}"
+            raise DataError(msg) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(lock)
             msg = (
                 f"{path}: is in use by another development cluster; stop that one, "
                 "or name another file"
             )
             raise DataError(msg) from error
-        if code is not None and code & 0xFF in (
-            sqlite3.SQLITE_CORRUPT,
-            sqlite3.SQLITE_NOTADB,
-        ):
-            raise damaged(path, error) from error
-        msg = f"{path}: cannot be used: {error}"
+        if path.exists() and os.path.samestat(path.stat(), os.fstat(lock)):
+            return lock
+        # The other cluster has replaced the file since it was opened.
+        os.close(lock)
+
+
+def _usable(path: Path, line: bytes) -> Header:
+    """Return the first line of a data file; raises DataError for any other file."""
+    if line.startswith(_SQLITE):
+        msg = (
+            f"{path}: is a data file of version 0.3 or earlier, or a file of another "
+            "program (SQLite), and was left as it is; with controller-manager 0.3, run "
+            f"devcluster snapshot --data {path} FILE, and with this version devcluster "
+            "restore --data NEW-DATA FILE"
+        )
+        raise DataError(msg)
+    try:
+        return decode_header(line)
+    except DataError as error:
+        if error.__cause__ is None:
+            msg = f"{path}: {error}, or name another file"
+        else:
+            msg = (
+                f"{path}: is not a data file of a development cluster; name another "
+                "file"
+            )
         raise DataError(msg) from error
 
 
-def _lock(connection: sqlite3.Connection) -> None:
-    """Lock the file for this process until the connection is closed."""
-    connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-    connection.execute("BEGIN EXCLUSIVE")
-    connection.execute("COMMIT")
+def _facts(path: Path, header: Header) -> ClusterFacts:
+    if isinstance(header.cluster, ClusterFacts):
+        return header.cluster
+    msg = (
+        f"{path}: is a snapshot without keys, not a data file; restore it to one: "
+        f"controller-manager devcluster restore --data NEW-DATA {path}"
+    )
+    raise DataError(msg)
 
 
-def _write_keys(connection: sqlite3.Connection, keys: ClusterKeys) -> None:
-    """Write the facts of a new cluster."""
-    facts: dict[str, bytes] = {
-        "authority": keys.authority.certificate,
-        "authority-key": keys.authority.key,
-        "account-key": keys.account_key_pem(),
-        "admin-token": secrets.token_urlsafe(32).encode(),
-        "version": b"1",
-        "ceiling": b"1",
-        "is-final": b"1",
-        "numbers": b"{}",
-    }
-    connection.executemany(_FACT, facts.items())
+def _new_facts() -> ClusterFacts:
+    """Return the facts of a new cluster."""
+    keys = ClusterKeys.generate()
+    return ClusterFacts(
+        authority=keys.authority.certificate.decode(),
+        authority_key=keys.authority.key.decode(),
+        account_key=keys.account_key_pem().decode(),
+        admin_token=secrets.token_urlsafe(32),
+        is_final=True,
+    )
 
 
-def _write(connection: sqlite3.Connection, batch: Batch) -> None:
-    _write_objects(connection, batch.objects)
-    facts = {
-        "version": b"%d" % batch.version,
-        "ceiling": b"%d" % batch.ceiling,
-        "is-final": b"%d" % batch.is_final,
-        "numbers": msgspec.json.encode(batch.numbers),
-    }
-    if batch.time is not None:
-        facts["time"] = batch.time.isoformat().encode()
-    connection.executemany(_FACT, facts.items())
-
-
-def _time(text: bytes | None) -> datetime | None:
-    return None if text is None else parse_rfc3339(text.decode())
-
-
-def _write_objects(
-    connection: sqlite3.Connection, objects: Mapping[Place, Stored | None]
-) -> None:
-    removed = [place for place, stored in objects.items() if stored is None]
-    connection.executemany(_DELETE, removed)
-    connection.executemany(_PUT, _rows(objects))
-
-
-def _rows(objects: Mapping[Place, Stored | None]) -> Iterable[tuple[Any, ...]]:
-    for place, stored in objects.items():
-        if stored is not None:
-            # Not `stored.encoded`, which would keep the bytes in memory.
-            yield (*place, stored.version, msgspec.json.encode(stored.obj))
+def _damaged(path: Path, why: object) -> DataError:
+    """Return the error for a damaged file."""
+    reason = str(why).replace("\n", " ")
+    msg = (
+        f"{path}: is damaged, and was left as it is: {reason}; restore a snapshot to "
+        "another file, or name another file"
+    )
+    return DataError(msg)

@@ -18,8 +18,7 @@ from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.storage.state import StorageState, state_of
 from controller_manager.devcluster.server.storage.storage import Storage
 
-from .data_error import DataError
-from .snapshot import decode_snapshot, encode_snapshot
+from .snapshot import DataError, decode_snapshot, encode_snapshot
 
 PATH: Final = "/devcluster/snapshot"
 MEDIA_TYPE: Final = "application/x-ndjson"

@@ -8,23 +8,27 @@ The first line says what the file is::
     {"resource":"pods","object":{"kind":"Pod","apiVersion":"v1", ...}}
 
 It has the objects in their stored form, with uids and resource versions, and no keys.
-``numbers`` has the counters of the last used addresses.
+``numbers`` has the counters of the last used addresses. A data file is a snapshot
+whose first line has the keys, too, in the field ``cluster``.
 """
 
+import gc
 import io
+import os
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, Literal
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
 
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.server.fields.field_set import shared
 from controller_manager.devcluster.server.storage.state import StorageState
 from controller_manager.devcluster.server.storage.storage import Key, Stored
 from controller_manager.version import KUBERNETES_VERSION
-
-from .collector import paused_collector
-from .data_error import DataError
-from .decoding import share_fields
 
 VERSION: Final = 1
 """The version of the format of new snapshots; all earlier versions can be read."""
@@ -34,7 +38,29 @@ _CHUNK: Final = 200
 """The number of objects that are encoded at a time."""
 
 
-class _Header(Struct, frozen=True, rename="camel"):
+class DataError(Exception):
+    """A data file or a snapshot cannot be used; the message is one line."""
+
+
+class ClusterFacts(
+    Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True
+):
+    """The facts of a cluster that its data file has besides the objects.
+
+    The cluster that wrote the file had ended only if `is_final`. `time` is that of its
+    clock, which may be fast.
+    """
+
+    authority: str
+    authority_key: str
+    account_key: str
+    admin_token: str
+    port: int = 0
+    time: datetime | None = None
+    is_final: bool = False
+
+
+class Header(Struct, frozen=True, rename="camel"):
     """The first line."""
 
     format: Literal["controller-manager devcluster snapshot"]
@@ -43,6 +69,7 @@ class _Header(Struct, frozen=True, rename="camel"):
     objects: int
     numbers: dict[str, int]
     kubernetes: str = ""
+    cluster: ClusterFacts | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Metadata(Struct, frozen=True, rename="camel"):
@@ -68,22 +95,31 @@ class _Line(Struct, frozen=True):
     object: dict[str, Any]
 
 
-_HEADER: Final = msgspec.json.Decoder(_Header)
+_HEADER: Final = msgspec.json.Decoder(Header)
 _LINE: Final = msgspec.json.Decoder(_Line)
 
 
-def encode_snapshot(state: StorageState) -> Iterator[bytes]:
-    """Yield the text of a snapshot in pieces, sorted by resource and key."""
-    header = _Header(
-        _FORMAT, VERSION, str(state.version), state.count, dict(state.numbers)
+def encode_snapshot(
+    state: StorageState, cluster: ClusterFacts | msgspec.UnsetType = msgspec.UNSET
+) -> Iterator[bytes]:
+    """Yield the text of a snapshot in pieces, sorted by resource and key.
+
+    With `cluster`, the text is that of a data file.
+    """
+    header = Header(
+        _FORMAT,
+        VERSION,
+        str(state.version),
+        state.count,
+        dict(state.numbers),
+        KUBERNETES_VERSION,
+        cluster,
     )
-    encoded = msgspec.json.encode(
-        msgspec.structs.replace(header, kubernetes=KUBERNETES_VERSION)
-    )
-    yield encoded + b"\n"
+    yield msgspec.json.encode(header) + b"\n"
     for resource, objects in sorted(state.objects.items()):
         keys = sorted(objects)
         for start in range(0, len(keys), _CHUNK):
+            # Not `Stored.encoded`, which would keep the bytes in memory.
             yield b"".join(
                 msgspec.json.encode({"resource": resource, "object": objects[key].obj})
                 + b"\n"
@@ -91,14 +127,32 @@ def encode_snapshot(state: StorageState) -> Iterator[bytes]:
             )
 
 
+def decode_header(line: bytes) -> Header:
+    """Return the first line; raises DataError without the name of the file."""
+    try:
+        header = _HEADER.decode(line)
+        int(header.resource_version)
+    except ValueError as error:  # msgspec's errors are ValueErrors
+        msg = "it is not a snapshot of a development cluster"
+        raise DataError(msg) from error
+    if header.version > VERSION:
+        msg = (
+            f"it has version {header.version} of the format, and this version of "
+            f"controller-manager reads versions up to {VERSION}; install a newer one"
+        )
+        raise DataError(msg)
+    return header
+
+
 def decode_snapshot(text: bytes) -> StorageState:
     """Return the state of a snapshot; raises DataError without the name of the file."""
     lines = io.BytesIO(text)
-    header = _header(next(lines, b""))
-    with paused_collector():
+    header = decode_header(next(lines, b""))
+    with _paused_collector():
         objects, count = _objects(lines)
     if count != header.objects:
-        raise _incomplete(count, header.objects)
+        msg = f"it has {count} of {header.objects} objects: a part of it is missing"
+        raise DataError(msg)
     return StorageState(int(header.resource_version), objects, header.numbers)
 
 
@@ -114,7 +168,7 @@ def _objects(
             needed = msgspec.convert(read.object, _Object)
             metadata = needed.metadata
             version = int(metadata.resource_version)
-            share_fields(read.object)
+            _share_fields(read.object)
         except ValueError as error:  # msgspec's errors are ValueErrors
             msg = f"line {number} has no object of a snapshot: {error}"
             raise DataError(msg) from error
@@ -127,34 +181,76 @@ def _objects(
     return objects, count
 
 
-def checked_count(text: bytes) -> int:
-    """Return the number of objects in a snapshot; it only counts lines.
+def _share_fields(obj: JSON) -> None:
+    """Let objects with equal managedFields share one value in memory.
 
-    Raises DataError without the name of the file.
+    A running cluster does the same. They are a third of a small object.
     """
-    header = _header(text[: text.find(b"\n") + 1])
-    count = text.count(b"\n") - 1
-    if count != header.objects:
-        raise _incomplete(count, header.objects)
-    return count
+    for entry in obj.get("metadata", {}).get("managedFields") or ():
+        fields = entry.get("fieldsV1")
+        if isinstance(fields, dict):
+            entry["fieldsV1"] = shared(fields)
 
 
-def _incomplete(count: int, wanted: int) -> DataError:
-    msg = f"it has {count} of {wanted} objects: a part of it is missing"
-    return DataError(msg)
+@contextmanager
+def _paused_collector() -> Iterator[None]:
+    """Collect no garbage while entered.
 
-
-def _header(line: bytes) -> _Header:
+    All decoded objects stay, so there is no garbage. The search for it takes five times
+    as long as the decoding.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
     try:
-        header = _HEADER.decode(line)
-        int(header.resource_version)
-    except ValueError as error:
-        msg = "it is not a snapshot of a development cluster"
+        yield
+    finally:
+        gc.enable()
+
+
+def read_text(file: Path) -> bytes:
+    """Return the content of a file; raises DataError."""
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        msg = f"{file}: cannot be read: {error.strerror}"
         raise DataError(msg) from error
-    if header.version > VERSION:
-        msg = (
-            f"it has version {header.version} of the format, and this version of "
-            f"controller-manager reads versions up to {VERSION}; install a newer one"
-        )
-        raise DataError(msg)
-    return header
+
+
+def read_snapshot(file: Path) -> StorageState:
+    """Return the state that a snapshot has; raises DataError."""
+    text = read_text(file)
+    try:
+        return decode_snapshot(text)
+    except DataError as error:
+        msg = f"{file}: {error}"
+        raise DataError(msg) from error
+
+
+def write_snapshot(file: Path, state: StorageState) -> None:
+    """Write a snapshot that only its owner can read; raises DataError."""
+    with replaced(file) as draft:
+        draft.writelines(encode_snapshot(state))
+
+
+@contextmanager
+def replaced(file: Path) -> Iterator[IO[bytes]]:
+    """Yield a new file that replaces `file` after the last write, in one step.
+
+    Only its owner can read it. Raises DataError, and then an old file stays.
+    """
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as opened:
+                yield opened
+                opened.flush()
+                os.fsync(descriptor)
+            draft.replace(file)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        msg = f"{file}: cannot be written: {error.strerror}"
+        raise DataError(msg) from error

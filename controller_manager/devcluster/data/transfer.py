@@ -1,10 +1,9 @@
 """Takes and restores snapshots: of a running cluster, and of a data file."""
 
-import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import msgspec
 
@@ -15,7 +14,6 @@ from controller_manager.client.rest.transport import Request
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.server.storage.state import (
-    StorageState,
     load,
     restore,
     state_of,
@@ -23,11 +21,9 @@ from controller_manager.devcluster.server.storage.state import (
 from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.version import COMMAND_USER_AGENT
 
-from .collector import paused_collector
-from .data_error import DataError
 from .data_file import DataFile
 from .endpoint import KEEP_WATCHES, MEDIA_TYPE, PATH
-from .snapshot import checked_count, decode_snapshot, encode_snapshot
+from .snapshot import DataError, read_snapshot, read_text, replaced, write_snapshot
 
 _PATIENCE: Final = 600.0
 """Seconds that a large cluster may take."""
@@ -47,12 +43,12 @@ async def snapshot_of_cluster(kubeconfig: Path, file: Path) -> int:
             if answer.status != _OK:
                 body = b"".join([piece async for piece in answer.chunks()])
                 raise _refused(transport, answer.status, body)
-            with _replaced(file) as draft:
+            with replaced(file) as draft:
                 async for piece in answer.chunks():
                     draft.write(piece)
         finally:
             await answer.close()
-    return _checked(file, _text(file))
+    return read_snapshot(file).count
 
 
 def snapshot_of_data(data: Path, file: Path) -> int:
@@ -76,8 +72,8 @@ async def restore_cluster(
 
     Watches end with 410, unless it `keeps_watches`. Raises DataError.
     """
-    text = _text(file)
-    count = _checked(file, text)
+    # A part of a snapshot is told before anything is sent.
+    text, count = read_text(file), read_snapshot(file).count
     headers = {"content-type": MEDIA_TYPE}
     query = (KEEP_WATCHES,) if keeps_watches else ()
     request = Request("PUT", PATH, query, headers, text, _PATIENCE)
@@ -95,65 +91,11 @@ def restore_data(data: Path, file: Path) -> int:
     not changed.
     """
     state, storage = read_snapshot(file), Storage()
-    with DataFile.open(data) as opened, paused_collector():
+    with DataFile.open(data) as opened:
         load(storage, opened.state())
         restore(storage, state, ends_watches=True)
-        opened.replace(state_of(storage))
+        opened.write(state_of(storage), is_final=True)
     return state.count
-
-
-def write_snapshot(file: Path, state: StorageState) -> None:
-    """Write a snapshot that only its owner can read; raises DataError."""
-    with _replaced(file) as draft:
-        draft.writelines(encode_snapshot(state))
-
-
-def read_snapshot(file: Path) -> StorageState:
-    """Return the state that a snapshot has; raises DataError."""
-    text = _text(file)
-    with _named(file):
-        return decode_snapshot(text)
-
-
-def _checked(file: Path, text: bytes) -> int:
-    """Return the number of objects of a snapshot; raises DataError."""
-    with _named(file):
-        return checked_count(text)
-
-
-@contextmanager
-def _named(file: Path) -> Iterator[None]:
-    """Name the file in errors about its text."""
-    try:
-        yield
-    except DataError as error:
-        msg = f"{file}: {error}"
-        raise DataError(msg) from error
-
-
-def _text(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        msg = f"{file}: cannot be read: {error.strerror}"
-        raise DataError(msg) from error
-
-
-@contextmanager
-def _replaced(file: Path) -> Iterator[IO[bytes]]:
-    """Yield a new file that replaces `file` after the last write."""
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as opened:
-                yield opened
-            draft.replace(file)
-        finally:
-            draft.unlink(missing_ok=True)
-    except OSError as error:
-        msg = f"{file}: cannot be written: {error.strerror}"
-        raise DataError(msg) from error
 
 
 @asynccontextmanager

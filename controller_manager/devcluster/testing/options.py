@@ -132,7 +132,7 @@ OPTIONS: Final = (
         "devcluster-data",
         "FILE",
         "in memory",
-        "SQLite file in which the cluster keeps its state, else in memory.",
+        "File in which the cluster keeps its state, else in memory.",
         str,
     ),
     Option(

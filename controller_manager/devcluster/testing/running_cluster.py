@@ -20,8 +20,8 @@ from controller_manager.devcluster.admission.plugins import (
     chosen_plugins,
 )
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
-from controller_manager.devcluster.data.data_error import DataError
 from controller_manager.devcluster.data.data_file import DataFile
+from controller_manager.devcluster.data.snapshot import DataError
 from controller_manager.devcluster.embedded import (
     controllers_in_memory,
     embedded_config,

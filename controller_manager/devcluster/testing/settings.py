@@ -65,7 +65,7 @@ class ClusterSettings(Struct, frozen=True, kw_only=True):
     """The port of the API server; 0 takes a free one."""
 
     data: Path | str | None = None
-    """The SQLite file in which the cluster keeps its state; without one, in memory."""
+    """The file in which the cluster keeps its state; without one, in memory."""
 
     verbosity: int = -1
     """The verbosity of the log on standard error; -1 logs nothing."""

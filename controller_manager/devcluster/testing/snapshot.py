@@ -5,8 +5,11 @@ from typing import Self
 
 from msgspec import Struct
 
-from controller_manager.devcluster.data.data_error import DataError
-from controller_manager.devcluster.data.transfer import read_snapshot, write_snapshot
+from controller_manager.devcluster.data.snapshot import (
+    DataError,
+    read_snapshot,
+    write_snapshot,
+)
 from controller_manager.devcluster.server.storage.state import StorageState
 
 from .cluster_error import ClusterError

@@ -6,11 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from controller_manager.devcluster.data.data_file import DataFile
-from controller_manager.devcluster.data.transfer import (
-    restore_data,
-    snapshot_of_data,
-    write_snapshot,
-)
+from controller_manager.devcluster.data.snapshot import write_snapshot
+from controller_manager.devcluster.data.transfer import restore_data, snapshot_of_data
 from controller_manager.devcluster.server.storage.state import restore, state_of
 from controller_manager.devcluster.server.storage.storage import Storage
 from tests.benchmarks.devcluster.requests import Figures

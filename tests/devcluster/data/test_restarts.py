@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from controller_manager.devcluster.data.data_file import Batch, DataFile
+from controller_manager.devcluster.data.data_file import DataFile
+from controller_manager.devcluster.server.storage.state import StorageState
 from controller_manager.devcluster.testing import (
     ClusterError,
     ClusterSettings,
@@ -235,7 +236,7 @@ def test_the_time_of_a_cluster_continues(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with DataFile.open(data) as file:
         now = datetime.now(UTC) + timedelta(days=1)
-        file.write(Batch(1, 1, {}, {}, is_final=True, time=now))
+        file.write(StorageState(1, {}, {}), now, is_final=True)
     for _ in range(2):
         with DevelopmentCluster(settings(data)) as cluster:
             caller = Caller(cluster.kubeconfig)

@@ -5,18 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from controller_manager.devcluster.data.data_error import DataError
 from controller_manager.devcluster.data.data_file import DataFile
 from controller_manager.devcluster.data.snapshot import (
+    DataError,
     decode_snapshot,
     encode_snapshot,
-)
-from controller_manager.devcluster.data.transfer import (
     read_snapshot,
-    restore_data,
-    snapshot_of_data,
     write_snapshot,
 )
+from controller_manager.devcluster.data.transfer import restore_data, snapshot_of_data
 from controller_manager.devcluster.server.storage.state import StorageState, state_of
 from controller_manager.devcluster.server.storage.storage import Storage
 

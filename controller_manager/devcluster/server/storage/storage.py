@@ -134,11 +134,10 @@ class Versions:
 class Collection:
     """All objects of one resource."""
 
-    def __init__(self, storage: "Storage", resource: str) -> None:
-        """Take the storage, which counts the versions, and the ``plural.group``."""
+    def __init__(self, storage: "Storage") -> None:
+        """Take the storage, which counts the versions."""
         self._storage = storage
         self._versions = storage.versions
-        self._resource = resource
         self._objects: dict[Key, Stored] = {}
         self._ordered: OrderedKeys | None = None
         """The sorted keys, from the first list on."""
@@ -166,7 +165,7 @@ class Collection:
         its versions cannot be compared with those of other resources. Raises ValueError
         if a data file keeps the changes, because the file has one sequence.
         """
-        if self._storage.journal is not None:
+        if self._storage.is_kept:
             msg = "a cluster with a data file has one sequence of versions"
             raise ValueError(msg)
         self._versions = Versions(self.version + ahead)
@@ -226,8 +225,6 @@ class Collection:
             self._compacted = self._history.popleft().version
         for watcher in self._watchers:
             watcher.notify(change)
-        if self._storage.journal is not None:
-            self._storage.journal(self._resource, change)
 
     def snapshot(self, version: int | None = None) -> Mapping[Key, Stored]:
         """Return all objects as of `version` (now, if `None`), by key.
@@ -329,10 +326,6 @@ class Collection:
             watcher.expire()
 
 
-Journal = Callable[[str, Change], None]
-"""Receives each change, with the ``plural.group`` of the resource."""
-
-
 class Storage:
     """Collections that share one sequence of versions, except separated collections."""
 
@@ -341,7 +334,8 @@ class Storage:
         self.versions = Versions(1)
         self.loaded_at = 0
         """The version of the loaded state; earlier changes are unknown."""
-        self.journal: Journal | None = None
+        self.is_kept = False
+        """Tells whether a data file keeps the state."""
         self.trouble = ""
         """The reason why changes cannot be saved at present; empty if they can."""
         self.last_numbers: Counter[str] = Counter()
@@ -350,7 +344,7 @@ class Storage:
     def collection(self, resource: str) -> Collection:
         """Return the objects of a resource, by its ``plural.group``."""
         if resource not in self._collections:
-            self._collections[resource] = Collection(self, resource)
+            self._collections[resource] = Collection(self)
         return self._collections[resource]
 
     def collections(self) -> dict[str, Collection]:
