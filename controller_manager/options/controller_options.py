@@ -1,18 +1,19 @@
 """The options of one controller, declared as a class beside its code.
 
-Each attribute is made by `option` and stands for a flag::
+Each attribute is made by `option` or `concurrency` and stands for a flag::
 
     class DeploymentOptions(ControllerOptions):
-        concurrent_syncs: int = option(concurrency("concurrent-deployment-syncs", ...))
+        concurrent_syncs: int = concurrency("concurrent-deployment-syncs", 5, ...)
 
 Without arguments such a class has the defaults of its flags.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Final, TypeVar, dataclass_transform
 
+from .checks import Check, at_least
 from .durations import parse_duration
-from .flag import Flag, section
+from .flag import Flag, FlagType, section
 from .values import default_value
 
 
@@ -23,12 +24,41 @@ class InvalidConfiguration(Exception):
     """
 
 
-def option(flag: Flag) -> Any:  # noqa: ANN401 - an attribute of the flag's type
-    """Return an attribute that a flag sets; its default is the flag's.
+_ONE_OR_MORE: Final = at_least(1)
+
+
+def option(
+    name: str,
+    type_: FlagType,
+    default: str | None,
+    help_: str,
+    path: str = "",
+    *,
+    section: str = "",
+    check: Check | None = None,
+) -> Any:  # noqa: ANN401 - an attribute of the flag's type
+    """Return an attribute that a `Flag` of these values sets.
 
     A duration becomes a float of seconds, a list a tuple.
     """
-    return flag
+    return Flag(name, type_, default, help_, path, section=section, check=check)
+
+
+def concurrency(
+    name: str,
+    default: int,
+    path: str,
+    what: str,
+    *,
+    section: str = "",
+    check: Check = _ONE_OR_MORE,
+) -> Any:  # noqa: ANN401 - an int
+    """Return an attribute: how many objects a controller syncs at a time."""
+    text = (
+        f"The number of {what} that are allowed to sync concurrently. Larger "
+        "number = more responsive, but more CPU (and network) load."
+    )
+    return option(name, "int32", str(default), text, path, section=section, check=check)
 
 
 @dataclass_transform(frozen_default=True)

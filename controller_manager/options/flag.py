@@ -9,7 +9,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .checks import Check, at_least
+from .checks import Check
 
 FlagType = Literal[
     "bool",
@@ -98,17 +98,4 @@ def section(title: str, *flags: Flag) -> tuple[Flag, ...]:
 def _field_name(flag: str) -> str:
     return "".join(
         _INITIALISMS.get(word, word.capitalize()) for word in flag.split("-")
-    )
-
-
-def concurrency(name: str, default: int, path: str, what: str) -> Flag:
-    """Return the flag for the number of objects that a controller syncs at a time."""
-    return Flag(
-        name,
-        "int32",
-        str(default),
-        f"The number of {what} that are allowed to sync concurrently. Larger "
-        "number = more responsive, but more CPU (and network) load.",
-        path,
-        check=at_least(1),
     )

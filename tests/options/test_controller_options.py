@@ -15,10 +15,10 @@ from controller_manager.options.flag_set import DuplicateFlag, FlagSet
 class Sample(ControllerOptions):
     """One attribute of each kind."""
 
-    count: int = option(Flag("sample-count", "int32", "3", "How many."))
-    period: float = option(Flag("sample-period", "duration", "1m30s", "How often."))
-    names: tuple[str, ...] = option(Flag("sample-names", "strings", "a,b", "Which."))
-    rates: dict[str, str] = option(Flag("sample-rates", "pairs", None, "How fast."))
+    count: int = option("sample-count", "int32", "3", "How many.")
+    period: float = option("sample-period", "duration", "1m30s", "How often.")
+    names: tuple[str, ...] = option("sample-names", "strings", "a,b", "Which.")
+    rates: dict[str, str] = option("sample-rates", "pairs", None, "How fast.")
 
 
 def test_without_arguments_options_have_the_defaults_of_their_flags() -> None:
@@ -67,11 +67,14 @@ def test_a_default_must_be_a_value_of_the_flags_type(
     type_: FlagType, default: str | None
 ) -> None:
     """The error names the flag to the author of the controller."""
-    flag = Flag("sample-bad", type_, default, "Bad.")
     with pytest.raises(
         ValueError, match=r"^--sample-bad: .* is no default of the type"
     ):
-        type("Bad", (ControllerOptions,), {"bad": option(flag)})
+        type(
+            "Bad",
+            (ControllerOptions,),
+            {"bad": option("sample-bad", type_, default, "Bad.")},
+        )
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from typing import Final
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES
 from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import Flag
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
@@ -23,13 +22,11 @@ class SharedConfigOptions(ControllerOptions):
     """Where the config map is that is copied."""
 
     source_namespace: str = option(
-        Flag(
-            "shared-config-namespace",
-            "string",
-            "kube-system",
-            "The namespace whose config map shared-config is copied into all others.",
-            check=_namespace,
-        )
+        "shared-config-namespace",
+        "string",
+        "kube-system",
+        "The namespace whose config map shared-config is copied into all others.",
+        check=_namespace,
     )
 
 

@@ -6,8 +6,7 @@ from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, DAEMON_SETS
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.control.gates import COMPARISON_OPERATORS
 from controller_manager.informers.reads import Reads
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import concurrency
+from controller_manager.options.controller_options import ControllerOptions, concurrency
 from controller_manager.options.gates import ATOMIC_FIFO, Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
@@ -21,13 +20,11 @@ READS_OWN_WRITES: Final = Gate(
 class DaemonSetOptions(ControllerOptions):
     """The number of daemon sets that are synced at the same time."""
 
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-daemonset-syncs",
-            2,
-            "DaemonSetController.ConcurrentDaemonSetSyncs",
-            "daemon sets",
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-daemonset-syncs",
+        2,
+        "DaemonSetController.ConcurrentDaemonSetSyncs",
+        "daemon sets",
     )
 
 

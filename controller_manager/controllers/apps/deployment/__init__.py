@@ -4,8 +4,7 @@ from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.control.gates import TERMINATING_REPLICAS
 from controller_manager.informers.reads import Reads
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import concurrency
+from controller_manager.options.controller_options import ControllerOptions, concurrency
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
@@ -13,13 +12,11 @@ from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 class DeploymentOptions(ControllerOptions):
     """The number of deployments that are synced at the same time."""
 
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-deployment-syncs",
-            5,
-            "DeploymentController.ConcurrentDeploymentSyncs",
-            "deployments",
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-deployment-syncs",
+        5,
+        "DeploymentController.ConcurrentDeploymentSyncs",
+        "deployments",
     )
 
 

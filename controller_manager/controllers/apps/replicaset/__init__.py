@@ -10,8 +10,7 @@ from controller_manager.control.gates import (
     TERMINATING_REPLICAS,
 )
 from controller_manager.control.replicas import METRICS, READS
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import concurrency
+from controller_manager.options.controller_options import ControllerOptions, concurrency
 from controller_manager.options.gates import ATOMIC_FIFO, Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
@@ -25,13 +24,11 @@ READS_OWN_WRITES: Final = Gate(
 class ReplicaSetOptions(ControllerOptions):
     """The number of replica sets that are synced at the same time."""
 
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-replicaset-syncs",
-            5,
-            "ReplicaSetController.ConcurrentRSSyncs",
-            "replica sets",
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-replicaset-syncs",
+        5,
+        "ReplicaSetController.ConcurrentRSSyncs",
+        "replica sets",
     )
 
 

@@ -3,8 +3,7 @@
 from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS
 from controller_manager.control.gates import LOGARITHMIC_SCALE_DOWN, POD_DELETION_COST
 from controller_manager.control.replicas import METRICS, READS
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import concurrency
+from controller_manager.options.controller_options import ControllerOptions, concurrency
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
@@ -12,13 +11,11 @@ from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 class ReplicationControllerOptions(ControllerOptions):
     """The number of replication controllers that are synced at the same time."""
 
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-rc-syncs",
-            5,
-            "ReplicationController.ConcurrentRCSyncs",
-            "replication controllers",
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-rc-syncs",
+        5,
+        "ReplicationController.ConcurrentRCSyncs",
+        "replication controllers",
     )
 
 

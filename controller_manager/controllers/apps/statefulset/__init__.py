@@ -6,8 +6,11 @@ from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, STATEFUL_SETS
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.informers.reads import Reads
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import Flag, concurrency
+from controller_manager.options.controller_options import (
+    ControllerOptions,
+    concurrency,
+    option,
+)
 from controller_manager.options.gates import ATOMIC_FIFO, Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
@@ -43,16 +46,14 @@ _STUCK_HELP = (
 class StatefulSetOptions(ControllerOptions):
     """The number of syncs at the same time, and whether stuck pods are replaced."""
 
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-statefulset-syncs",
-            5,
-            "StatefulSetController.ConcurrentStatefulSetSyncs",
-            "stateful sets",
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-statefulset-syncs",
+        5,
+        "StatefulSetController.ConcurrentStatefulSetSyncs",
+        "stateful sets",
     )
     replaces_stuck_pods: bool = option(
-        Flag("statefulset-replace-stuck-pods", "bool", "true", _STUCK_HELP)
+        "statefulset-replace-stuck-pods", "bool", "true", _STUCK_HELP
     )
 
 

@@ -6,8 +6,11 @@ from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.control.gates import POD_LEVEL_RESIZE, POD_LEVEL_RESOURCES
 from controller_manager.informers.reads import Reads
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import Flag, concurrency
+from controller_manager.options.controller_options import (
+    ControllerOptions,
+    concurrency,
+    option,
+)
 from controller_manager.options.gates import Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, Permission, allow
@@ -16,58 +19,46 @@ from controller_manager.runtime.permissions import RECORD_EVENTS, Permission, al
 class AutoscalerOptions(ControllerOptions):
     """The period of syncs, and the limits for metrics; times are in seconds."""
 
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-horizontal-pod-autoscaler-syncs",
-            5,
-            "HPAController.ConcurrentHorizontalPodAutoscalerSyncs",
-            "horizontal pod autoscalers",
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-horizontal-pod-autoscaler-syncs",
+        5,
+        "HPAController.ConcurrentHorizontalPodAutoscalerSyncs",
+        "horizontal pod autoscalers",
     )
     cpu_initialization_period: float = option(
-        Flag(
-            "horizontal-pod-autoscaler-cpu-initialization-period",
-            "duration",
-            "5m0s",
-            "The time after a pod's start for which CPU samples may be skipped.",
-            "HPAController.HorizontalPodAutoscalerCPUInitializationPeriod",
-        )
+        "horizontal-pod-autoscaler-cpu-initialization-period",
+        "duration",
+        "5m0s",
+        "The time after a pod's start for which CPU samples may be skipped.",
+        "HPAController.HorizontalPodAutoscalerCPUInitializationPeriod",
     )
     downscale_stabilization: float = option(
-        Flag(
-            "horizontal-pod-autoscaler-downscale-stabilization",
-            "duration",
-            "5m0s",
-            "The time over which the highest recommendation counts.",
-            "HPAController.HorizontalPodAutoscalerDownscaleStabilizationWindow",
-        )
+        "horizontal-pod-autoscaler-downscale-stabilization",
+        "duration",
+        "5m0s",
+        "The time over which the highest recommendation counts.",
+        "HPAController.HorizontalPodAutoscalerDownscaleStabilizationWindow",
     )
     initial_readiness_delay: float = option(
-        Flag(
-            "horizontal-pod-autoscaler-initial-readiness-delay",
-            "duration",
-            "30s",
-            "The time after a pod's start for which readiness is its first one.",
-            "HPAController.HorizontalPodAutoscalerInitialReadinessDelay",
-        )
+        "horizontal-pod-autoscaler-initial-readiness-delay",
+        "duration",
+        "30s",
+        "The time after a pod's start for which readiness is its first one.",
+        "HPAController.HorizontalPodAutoscalerInitialReadinessDelay",
     )
     sync_period: float = option(
-        Flag(
-            "horizontal-pod-autoscaler-sync-period",
-            "duration",
-            "15s",
-            "The period for syncing the number of pods.",
-            "HPAController.HorizontalPodAutoscalerSyncPeriod",
-        )
+        "horizontal-pod-autoscaler-sync-period",
+        "duration",
+        "15s",
+        "The period for syncing the number of pods.",
+        "HPAController.HorizontalPodAutoscalerSyncPeriod",
     )
     tolerance: float = option(
-        Flag(
-            "horizontal-pod-autoscaler-tolerance",
-            "float",
-            "0.1",
-            "The change in the ratio of metrics from which on to scale.",
-            "HPAController.HorizontalPodAutoscalerTolerance",
-        )
+        "horizontal-pod-autoscaler-tolerance",
+        "float",
+        "0.1",
+        "The change in the ratio of metrics from which on to scale.",
+        "HPAController.HorizontalPodAutoscalerTolerance",
     )
 
 

@@ -2,8 +2,7 @@
 
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
 from controller_manager.api.core.v1 import PODS
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import concurrency
+from controller_manager.options.controller_options import ControllerOptions, concurrency
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
@@ -11,13 +10,11 @@ from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 class CronJobOptions(ControllerOptions):
     """The number of cron jobs that are synced at a time."""
 
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-cron-job-syncs",
-            5,
-            "CronJobController.ConcurrentCronJobSyncs",
-            "cron jobs",
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-cron-job-syncs",
+        5,
+        "CronJobController.ConcurrentCronJobSyncs",
+        "cron jobs",
     )
 
 

@@ -11,8 +11,7 @@ from controller_manager.api.core.v1 import (
 )
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, WORKLOADS
 from controller_manager.informers.reads import Reads
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import concurrency
+from controller_manager.options.controller_options import ControllerOptions, concurrency
 from controller_manager.options.gates import ATOMIC_FIFO, Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
@@ -21,10 +20,8 @@ from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 class JobOptions(ControllerOptions):
     """The number of jobs that are synced at a time."""
 
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-job-syncs", 5, "JobController.ConcurrentJobSyncs", "jobs"
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-job-syncs", 5, "JobController.ConcurrentJobSyncs", "jobs"
     )
 
 

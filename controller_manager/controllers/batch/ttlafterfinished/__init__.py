@@ -1,8 +1,7 @@
 """ttl-after-finished-controller: deletes jobs some time after they have finished."""
 
 from controller_manager.api.batch.v1 import JOBS
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import concurrency
+from controller_manager.options.controller_options import ControllerOptions, concurrency
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
@@ -10,13 +9,11 @@ from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 class TTLAfterFinishedOptions(ControllerOptions):
     """The number of finished objects that are synced at a time."""
 
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-ttl-after-finished-syncs",
-            5,
-            "TTLAfterFinishedController.ConcurrentTTLSyncs",
-            "finished objects",
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-ttl-after-finished-syncs",
+        5,
+        "TTLAfterFinishedController.ConcurrentTTLSyncs",
+        "finished objects",
     )
 
 

@@ -1,7 +1,7 @@
 """The flags of the signing controller (csrsigningcontroller.go of app/options)."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -12,7 +12,6 @@ from controller_manager.api.certificates.v1 import (
     LEGACY_UNKNOWN,
 )
 from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import Flag
 
 _Signer = tuple[str, str, str]
 """A signer, its part of the flags' names, and its part of the configuration."""
@@ -43,9 +42,9 @@ class AuthorityFiles(Struct, frozen=True):
     flag: str = "cluster-signing"
 
 
-def _certificate(signer: _Signer) -> Flag:
+def _certificate(signer: _Signer) -> Any:  # noqa: ANN401 - an attribute of the flag's type
     name, flag, field = signer
-    return Flag(
+    return option(
         f"cluster-signing-{flag}-cert-file",
         "string",
         None,
@@ -54,9 +53,9 @@ def _certificate(signer: _Signer) -> Flag:
     )
 
 
-def _key(signer: _Signer) -> Flag:
+def _key(signer: _Signer) -> Any:  # noqa: ANN401 - an attribute of the flag's type
     name, flag, field = signer
-    return Flag(
+    return option(
         f"cluster-signing-{flag}-key-file",
         "string",
         None,
@@ -69,40 +68,34 @@ class SigningOptions(ControllerOptions):
     """The authorities, and the longest validity in seconds."""
 
     cert_file: str = option(
-        Flag(
-            "cluster-signing-cert-file",
-            "string",
-            None,
-            "The authority that signs all certificates.",
-            "CSRSigningController.ClusterSigningCertFile",
-        )
+        "cluster-signing-cert-file",
+        "string",
+        None,
+        "The authority that signs all certificates.",
+        "CSRSigningController.ClusterSigningCertFile",
     )
     duration: float = option(
-        Flag(
-            "cluster-signing-duration",
-            "duration",
-            "8760h0m0s",
-            "The longest validity of signed certificates.",
-            "CSRSigningController.ClusterSigningDuration",
-        )
+        "cluster-signing-duration",
+        "duration",
+        "8760h0m0s",
+        "The longest validity of signed certificates.",
+        "CSRSigningController.ClusterSigningDuration",
     )
     key_file: str = option(
-        Flag(
-            "cluster-signing-key-file",
-            "string",
-            None,
-            "The key of the authority that signs all certificates.",
-            "CSRSigningController.ClusterSigningKeyFile",
-        )
+        "cluster-signing-key-file",
+        "string",
+        None,
+        "The key of the authority that signs all certificates.",
+        "CSRSigningController.ClusterSigningKeyFile",
     )
-    client_cert_file: str = option(_certificate(_CLIENT))
-    client_key_file: str = option(_key(_CLIENT))
-    kubelet_client_cert_file: str = option(_certificate(_KUBELET_CLIENT))
-    kubelet_client_key_file: str = option(_key(_KUBELET_CLIENT))
-    kubelet_serving_cert_file: str = option(_certificate(_KUBELET_SERVING))
-    kubelet_serving_key_file: str = option(_key(_KUBELET_SERVING))
-    legacy_unknown_cert_file: str = option(_certificate(_LEGACY))
-    legacy_unknown_key_file: str = option(_key(_LEGACY))
+    client_cert_file: str = _certificate(_CLIENT)
+    client_key_file: str = _key(_CLIENT)
+    kubelet_client_cert_file: str = _certificate(_KUBELET_CLIENT)
+    kubelet_client_key_file: str = _key(_KUBELET_CLIENT)
+    kubelet_serving_cert_file: str = _certificate(_KUBELET_SERVING)
+    kubelet_serving_key_file: str = _key(_KUBELET_SERVING)
+    legacy_unknown_cert_file: str = _certificate(_LEGACY)
+    legacy_unknown_key_file: str = _key(_LEGACY)
 
     def authorities(self) -> Mapping[str, AuthorityFiles]:
         """Return the files of each signer that has files, by the signer's name.

@@ -1,8 +1,11 @@
 """garbage-collector-controller: deletes objects whose owners are all gone."""
 
 from controller_manager.options.config import Config
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import Flag, concurrency
+from controller_manager.options.controller_options import (
+    ControllerOptions,
+    concurrency,
+    option,
+)
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow_everywhere
 
@@ -11,21 +14,17 @@ class GarbageCollectorOptions(ControllerOptions):
     """The switch of the garbage collector, and the number of workers of each queue."""
 
     enabled: bool = option(
-        Flag(
-            "enable-garbage-collector",
-            "bool",
-            "true",
-            "Enable the garbage collector; must agree with the API server's flag.",
-            "GarbageCollectorController.EnableGarbageCollector",
-        )
+        "enable-garbage-collector",
+        "bool",
+        "true",
+        "Enable the garbage collector; must agree with the API server's flag.",
+        "GarbageCollectorController.EnableGarbageCollector",
     )
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-gc-syncs",
-            20,
-            "GarbageCollectorController.ConcurrentGCSyncs",
-            "garbage collector workers",
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-gc-syncs",
+        20,
+        "GarbageCollectorController.ConcurrentGCSyncs",
+        "garbage collector workers",
     )
 
 

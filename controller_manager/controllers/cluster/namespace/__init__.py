@@ -2,8 +2,11 @@
 
 from controller_manager.api.core.v1 import NAMESPACES
 from controller_manager.options.checks import not_negative
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import Flag, concurrency
+from controller_manager.options.controller_options import (
+    ControllerOptions,
+    concurrency,
+    option,
+)
 from controller_manager.options.gates import Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow, allow_everywhere
@@ -15,23 +18,19 @@ class NamespaceOptions(ControllerOptions):
     `sync_period` is in seconds.
     """
 
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-namespace-syncs",
-            10,
-            "NamespaceController.ConcurrentNamespaceSyncs",
-            "namespaces",
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-namespace-syncs",
+        10,
+        "NamespaceController.ConcurrentNamespaceSyncs",
+        "namespaces",
     )
     sync_period: float = option(
-        Flag(
-            "namespace-sync-period",
-            "duration",
-            "5m0s",
-            "The period for syncing the life cycle of namespaces.",
-            "NamespaceController.NamespaceSyncPeriod",
-            check=not_negative,
-        )
+        "namespace-sync-period",
+        "duration",
+        "5m0s",
+        "The period for syncing the life cycle of namespaces.",
+        "NamespaceController.NamespaceSyncPeriod",
+        check=not_negative,
     )
 
 

@@ -16,8 +16,11 @@ from controller_manager.control.gates import (
 )
 from controller_manager.informers.reads import Reads
 from controller_manager.options.checks import not_negative
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import Flag, concurrency
+from controller_manager.options.controller_options import (
+    ControllerOptions,
+    concurrency,
+    option,
+)
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import (
     RECORD_EVENTS,
@@ -29,23 +32,19 @@ from controller_manager.runtime.permissions import (
 class ResourceQuotaOptions(ControllerOptions):
     """The number of workers, and the period of the recount of all quotas."""
 
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-resource-quota-syncs",
-            5,
-            "ResourceQuotaController.ConcurrentResourceQuotaSyncs",
-            "resource quotas",
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-resource-quota-syncs",
+        5,
+        "ResourceQuotaController.ConcurrentResourceQuotaSyncs",
+        "resource quotas",
     )
     sync_period: float = option(
-        Flag(
-            "resource-quota-sync-period",
-            "duration",
-            "5m0s",
-            "The period for syncing the usage of quotas.",
-            "ResourceQuotaController.ResourceQuotaSyncPeriod",
-            check=not_negative,
-        )
+        "resource-quota-sync-period",
+        "duration",
+        "5m0s",
+        "The period for syncing the usage of quotas.",
+        "ResourceQuotaController.ResourceQuotaSyncPeriod",
+        check=not_negative,
     )
 
 

@@ -4,8 +4,7 @@ from controller_manager.api.admissionregistration.v1 import (
     VALIDATING_ADMISSION_POLICIES,
 )
 from controller_manager.informers.reads import Reads
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import concurrency
+from controller_manager.options.controller_options import ControllerOptions, concurrency
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
@@ -13,13 +12,11 @@ from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 class PolicyStatusOptions(ControllerOptions):
     """The number of workers."""
 
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-validating-admission-policy-status-syncs",
-            5,
-            "ValidatingAdmissionPolicyStatusController.ConcurrentPolicySyncs",
-            "admission policies",
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-validating-admission-policy-status-syncs",
+        5,
+        "ValidatingAdmissionPolicyStatusController.ConcurrentPolicySyncs",
+        "admission policies",
     )
 
 

@@ -6,7 +6,6 @@ from controller_manager.api.core.secrets import SECRETS
 from controller_manager.api.core.v1 import CONFIG_MAPS, PODS, SERVICE_ACCOUNTS
 from controller_manager.options.controller_options import ControllerOptions, option
 from controller_manager.options.durations import parse_duration
-from controller_manager.options.flag import Flag
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow
 
@@ -19,15 +18,13 @@ class LegacyTokenCleanerOptions(ControllerOptions):
     """The period in seconds for which a token must be unused."""
 
     clean_up_period: float = option(
-        Flag(
-            "legacy-service-account-token-clean-up-period",
-            "duration",
-            "8760h0m0s",
-            "The time since the last use after which a legacy token is marked as "
-            "invalid, and after as long again deleted.",
-            "LegacySATokenCleaner.CleanUpPeriod",
-            check=_positive,
-        )
+        "legacy-service-account-token-clean-up-period",
+        "duration",
+        "8760h0m0s",
+        "The time since the last use after which a legacy token is marked as "
+        "invalid, and after as long again deleted.",
+        "LegacySATokenCleaner.CleanUpPeriod",
+        check=_positive,
     )
 
 

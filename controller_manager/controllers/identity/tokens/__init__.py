@@ -2,13 +2,14 @@
 
 from typing import Final
 
-from msgspec.structs import replace
-
 from controller_manager.api.core.secrets import SECRETS
 from controller_manager.api.core.v1 import SERVICE_ACCOUNTS
 from controller_manager.options.config import Config
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import Flag, concurrency
+from controller_manager.options.controller_options import (
+    ControllerOptions,
+    concurrency,
+    option,
+)
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow
 
@@ -19,27 +20,21 @@ _SECTION: Final = "Serviceaccount-controller"
 class TokensOptions(ControllerOptions):
     """The number of workers, and the key that signs tokens."""
 
-    concurrent_syncs: int = option(
-        replace(
-            concurrency(
-                "concurrent-serviceaccount-token-syncs",
-                5,
-                "SAController.ConcurrentSATokenSyncs",
-                "service account tokens",
-            ),
-            section=_SECTION,
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-serviceaccount-token-syncs",
+        5,
+        "SAController.ConcurrentSATokenSyncs",
+        "service account tokens",
+        section=_SECTION,
     )
     private_key_file: str = option(
-        Flag(
-            "service-account-private-key-file",
-            "string",
-            None,
-            "A file with the private RSA or ECDSA key, as PEM, that signs the tokens "
-            "of service accounts.",
-            "SAController.ServiceAccountKeyFile",
-            section=_SECTION,
-        )
+        "service-account-private-key-file",
+        "string",
+        None,
+        "A file with the private RSA or ECDSA key, as PEM, that signs the tokens "
+        "of service accounts.",
+        "SAController.ServiceAccountKeyFile",
+        section=_SECTION,
     )
 
 

@@ -3,8 +3,11 @@
 from controller_manager.api.core.services import ENDPOINTS, SERVICES
 from controller_manager.api.core.v1 import PODS
 from controller_manager.informers.reads import Reads
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import Flag, concurrency
+from controller_manager.options.controller_options import (
+    ControllerOptions,
+    concurrency,
+    option,
+)
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
@@ -12,23 +15,19 @@ from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 class EndpointsOptions(ControllerOptions):
     """The number of concurrent syncs, and the time for which changes are collected."""
 
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-endpoint-syncs",
-            5,
-            "EndpointController.ConcurrentEndpointSyncs",
-            "endpoints",
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-endpoint-syncs",
+        5,
+        "EndpointController.ConcurrentEndpointSyncs",
+        "endpoints",
     )
     batch_period: float = option(
-        Flag(
-            "endpoint-updates-batch-period",
-            "duration",
-            "0s",
-            "The time for which changes of pods are collected before endpoints are "
-            "updated.",
-            "EndpointController.EndpointUpdatesBatchPeriod",
-        )
+        "endpoint-updates-batch-period",
+        "duration",
+        "0s",
+        "The time for which changes of pods are collected before endpoints are "
+        "updated.",
+        "EndpointController.EndpointUpdatesBatchPeriod",
     )
 
 

@@ -11,8 +11,7 @@ from controller_manager.api.dynamicresources.v1 import (
 from controller_manager.api.dynamicresources.v1beta2 import DEVICE_TAINT_RULES
 from controller_manager.control.gates import OBSERVED_GENERATION
 from controller_manager.informers.reads import Reads
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import concurrency
+from controller_manager.options.controller_options import ControllerOptions, concurrency
 from controller_manager.options.gates import Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
@@ -29,13 +28,11 @@ TAINT_RULES: Final = Gate(
 class DeviceTaintEvictionOptions(ControllerOptions):
     """The number of concurrent syncs of pods and rules."""
 
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-device-taint-eviction-syncs",
-            8,
-            "DeviceTaintEvictionController.ConcurrentSyncs",
-            "operations",
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-device-taint-eviction-syncs",
+        8,
+        "DeviceTaintEvictionController.ConcurrentSyncs",
+        "operations",
     )
 
 

@@ -4,7 +4,6 @@ from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.control.gates import OBSERVED_GENERATION
 from controller_manager.informers.reads import Reads
 from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import Flag
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import allow
 
@@ -13,14 +12,12 @@ class PodGCOptions(ControllerOptions):
     """The number of terminated pods that are kept; 0 or less keeps all of them."""
 
     terminated_pod_threshold: int = option(
-        Flag(
-            "terminated-pod-gc-threshold",
-            "int32",
-            "12500",
-            "The number of terminated pods above which the oldest are deleted; 0 or "
-            "less deletes none.",
-            "PodGCController.TerminatedPodGCThreshold",
-        )
+        "terminated-pod-gc-threshold",
+        "int32",
+        "12500",
+        "The number of terminated pods above which the oldest are deleted; 0 or "
+        "less deletes none.",
+        "PodGCController.TerminatedPodGCThreshold",
     )
 
 

@@ -9,8 +9,7 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
 from controller_manager.informers.reads import Reads
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import concurrency
+from controller_manager.options.controller_options import ControllerOptions, concurrency
 from controller_manager.options.gates import Gate
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
@@ -31,13 +30,11 @@ GRANULAR_AUTHORIZATION: Final = Gate("DRAResourceClaimGranularStatusAuthorizatio
 class ResourceClaimOptions(ControllerOptions):
     """The number of concurrent syncs of pods and claims."""
 
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-resourceclaim-syncs",
-            50,
-            "ResourceClaimController.ConcurrentSyncs",
-            "resource claims",
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-resourceclaim-syncs",
+        50,
+        "ResourceClaimController.ConcurrentSyncs",
+        "resource claims",
     )
 
 

@@ -7,7 +7,6 @@ from controller_manager.api.storage.v1 import ATTACHMENTS, CSI_DRIVERS, CSI_NODE
 from controller_manager.informers.reads import Reads
 from controller_manager.options.checks import at_least_a_second
 from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import Flag
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
@@ -16,33 +15,27 @@ class AttachDetachOptions(ControllerOptions):
     """The flags about lost attachments and about detaching by force."""
 
     reconcile_sync_period: float = option(
-        Flag(
-            "attach-detach-reconcile-sync-period",
-            "duration",
-            "1m0s",
-            "Time until a volume that a node lists as attached, and whose attachment "
-            "is lost, is attached again.",
-            "AttachDetachController.ReconcilerSyncLoopPeriod",
-            check=at_least_a_second,
-        )
+        "attach-detach-reconcile-sync-period",
+        "duration",
+        "1m0s",
+        "Time until a volume that a node lists as attached, and whose attachment "
+        "is lost, is attached again.",
+        "AttachDetachController.ReconcilerSyncLoopPeriod",
+        check=at_least_a_second,
     )
     disable_reconcile_sync: bool = option(
-        Flag(
-            "disable-attach-detach-reconcile-sync",
-            "bool",
-            "false",
-            "Do not attach volumes again whose attachments are lost.",
-            "AttachDetachController.DisableAttachDetachReconcilerSync",
-        )
+        "disable-attach-detach-reconcile-sync",
+        "bool",
+        "false",
+        "Do not attach volumes again whose attachments are lost.",
+        "AttachDetachController.DisableAttachDetachReconcilerSync",
     )
     disable_force_detach: bool = option(
-        Flag(
-            "disable-force-detach-on-timeout",
-            "bool",
-            "false",
-            "Do not detach by force volumes that could not be unmounted in time.",
-            "AttachDetachController.disableForceDetachOnTimeout",
-        )
+        "disable-force-detach-on-timeout",
+        "bool",
+        "false",
+        "Do not detach by force volumes that could not be unmounted in time.",
+        "AttachDetachController.disableForceDetachOnTimeout",
     )
 
 

@@ -3,8 +3,7 @@
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.informers.reads import Reads
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import concurrency
+from controller_manager.options.controller_options import ControllerOptions, concurrency
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 
@@ -12,13 +11,11 @@ from controller_manager.runtime.permissions import RECORD_EVENTS, allow
 class EphemeralVolumeOptions(ControllerOptions):
     """The number of pods that are synced at a time."""
 
-    concurrent_syncs: int = option(
-        concurrency(
-            "concurrent-ephemeralvolume-syncs",
-            5,
-            "EphemeralVolumeController.ConcurrentEphemeralVolumeSyncs",
-            "ephemeral volumes",
-        )
+    concurrent_syncs: int = concurrency(
+        "concurrent-ephemeralvolume-syncs",
+        5,
+        "EphemeralVolumeController.ConcurrentEphemeralVolumeSyncs",
+        "ephemeral volumes",
     )
 
 

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import Flag, FlagType
+from controller_manager.options.flag import FlagType
 
 _VOLUMES: Final = "PersistentVolumeBinderController.VolumeConfiguration"
 _RECYCLER: Final = f"{_VOLUMES}.PersistentVolumeRecyclerConfiguration"
@@ -13,39 +13,32 @@ def _recycler_option(
     name: str, kind: FlagType, default: str | None, text: str, field: str
 ) -> Any:  # noqa: ANN401 - an attribute of the flag's type
     text = f"{text} Volumes are not recycled, so it has no effect."
-    return option(Flag(name, kind, default, text, f"{_RECYCLER}.{field}"))
+    return option(name, kind, default, text, f"{_RECYCLER}.{field}")
 
 
 class VolumeBinderOptions(ControllerOptions):
     """The flags about provisioning, recycling and the sync period."""
 
     provisions: bool = option(
-        Flag(
-            "enable-dynamic-provisioning",
-            "bool",
-            "true",
-            "Ask provisioners for volumes.",
-            f"{_VOLUMES}.EnableDynamicProvisioning",
-        )
+        "enable-dynamic-provisioning",
+        "bool",
+        "true",
+        "Ask provisioners for volumes.",
+        f"{_VOLUMES}.EnableDynamicProvisioning",
     )
     provisions_host_path: bool = option(
-        Flag(
-            "enable-hostpath-provisioner",
-            "bool",
-            "false",
-            "Provision volumes on the host. It has no effect: use an external "
-            "provisioner.",
-            f"{_VOLUMES}.EnableHostPathProvisioning",
-        )
+        "enable-hostpath-provisioner",
+        "bool",
+        "false",
+        "Provision volumes on the host. It has no effect: use an external provisioner.",
+        f"{_VOLUMES}.EnableHostPathProvisioning",
     )
     flex_volume_directory: str = option(
-        Flag(
-            "flex-volume-plugin-dir",
-            "string",
-            "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/",
-            "The directory of flex volume plugins.",
-            f"{_VOLUMES}.FlexVolumePluginDir",
-        )
+        "flex-volume-plugin-dir",
+        "string",
+        "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/",
+        "The directory of flex volume plugins.",
+        f"{_VOLUMES}.FlexVolumePluginDir",
     )
     increment_nfs: int = _recycler_option(
         "pv-recycler-increment-timeout-nfs",
@@ -90,12 +83,10 @@ class VolumeBinderOptions(ControllerOptions):
         "IncrementTimeoutHostPath",
     )
     sync_period: float = option(
-        Flag(
-            "pvclaimbinder-sync-period",
-            "duration",
-            "15s",
-            "Time between two syncs of a claim that waits, or of a volume that cannot "
-            "be reclaimed.",
-            "PersistentVolumeBinderController.PVClaimBinderSyncPeriod",
-        )
+        "pvclaimbinder-sync-period",
+        "duration",
+        "15s",
+        "Time between two syncs of a claim that waits, or of a volume that cannot "
+        "be reclaimed.",
+        "PersistentVolumeBinderController.PVClaimBinderSyncPeriod",
     )
