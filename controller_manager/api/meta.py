@@ -264,13 +264,11 @@ def is_controlled_by(obj: KubeObject, owner: KubeObject) -> bool:
     return reference is not None and reference.uid == owner.metadata.uid
 
 
-def controller_reference(
-    owner: KubeObject, api_version: str, kind: str
-) -> OwnerReference:
+def controller_reference(owner: KubeObject, resource: "AnyResource") -> OwnerReference:
     """Return a reference that makes `owner` the manager (NewControllerRef)."""
     return OwnerReference(
-        api_version=api_version,
-        kind=kind,
+        api_version=resource.api_version,
+        kind=resource.kind,
         name=owner.metadata.name,
         uid=owner.metadata.uid,
         controller=True,

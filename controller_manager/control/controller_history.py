@@ -9,6 +9,7 @@ getPatch of stateful_set_utils.go and of daemon/update.go.
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -32,7 +33,6 @@ from controller_manager.api.meta import (
 )
 from controller_manager.api.selectors import Selector
 from controller_manager.client.events.recorder import WARNING
-from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import (
     AlreadyExists,
     APIError,
@@ -256,8 +256,7 @@ class History(Generic[OwnerT]):
         labels: Mapping[str, str],
     ) -> ControllerRevision:
         """Return a revision of `owner` with its annotations; it is not stored."""
-        resource = self._owners
-        reference = controller_reference(owner, resource.api_version, resource.kind)
+        reference = controller_reference(owner, self._owners)
         return ControllerRevision(
             metadata=ObjectMeta(
                 name=revision_name(owner.metadata.name, hash_text),
@@ -395,14 +394,8 @@ class History(Generic[OwnerT]):
 
     async def delete(self, revision: ControllerRevision) -> None:
         """Delete exactly this revision; a revision that is gone already is no error."""
-        metadata = revision.metadata
-        options = DeleteOptions(uid=metadata.uid)
-        try:
-            await self._client.delete(
-                CONTROLLER_REVISIONS, metadata.namespace, metadata.name, options
-            )
-        except NotFound:
-            return
+        with suppress(NotFound):
+            await self._client.delete_exactly(CONTROLLER_REVISIONS, revision)
 
 
 def _content_of(revision: ControllerRevision) -> str:

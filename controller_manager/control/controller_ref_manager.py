@@ -14,7 +14,7 @@ from controller_manager.api.meta import (
     labels_of,
 )
 from controller_manager.api.selectors import Selector
-from controller_manager.client.rest.client import Client, PatchType
+from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import Invalid, NotFound, gravest
 from controller_manager.runtime.outcome import SyncError
 
@@ -121,8 +121,7 @@ class Claimer(Generic[OwnerT, DependentT]):
 
     async def adopt(self, owner: OwnerT, obj: DependentT) -> DependentT | None:
         """Make `owner` the controller of `obj`; `None` if the object is gone."""
-        resource = self._owner_resource
-        reference = controller_reference(owner, resource.api_version, resource.kind)
+        reference = controller_reference(owner, self._owner_resource)
         changes: dict[str, Any] = {"ownerReferences": [msgspec.to_builtins(reference)]}
         if self._finalizer and self._needs_finalizer(owner, obj):
             changes["finalizers"] = [self._finalizer]
@@ -145,14 +144,8 @@ class Claimer(Generic[OwnerT, DependentT]):
             return
 
     async def _patch(self, obj: DependentT, changes: dict[str, Any]) -> DependentT:
-        metadata = {**changes, "uid": obj.metadata.uid}
-        return await self._client.patch(
-            self._dependents,
-            obj.metadata.namespace,
-            obj.metadata.name,
-            {"metadata": metadata},
-            PatchType.STRATEGIC,
-        )
+        patch = {"metadata": changes}
+        return await self._client.patch_exactly(self._dependents, obj, patch)
 
     async def recheck(self, owner: OwnerT) -> None:
         """Raise AdoptionRefused if the owner is gone or is being deleted, by a read."""

@@ -22,7 +22,7 @@ from controller_manager.api.meta import (
     metadata_of,
 )
 from controller_manager.client.events.recorder import NORMAL, WARNING, EventRecorder
-from controller_manager.client.rest.client import Client, DeleteOptions
+from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import (
     APIError,
     NotFound,
@@ -142,17 +142,16 @@ class PodControl:
 
     async def delete(self, owner: KubeObject, pod: Pod) -> None:
         """Delete the pod with this uid; raises NotFound if it is gone already."""
-        name = pod.metadata.name
-        options = DeleteOptions(uid=pod.metadata.uid)
         try:
-            await self._client.delete(PODS, owner.metadata.namespace, name, options)
+            await self._client.delete_exactly(PODS, pod)
         except NotFound:
             raise
         except (APIError, TransportError) as error:
             message = f"Error deleting: {error}"
             self._record(owner, WARNING, "FailedDelete", message)
             raise
-        self._record(owner, NORMAL, "SuccessfulDelete", f"Deleted pod: {name}")
+        message = f"Deleted pod: {pod.metadata.name}"
+        self._record(owner, NORMAL, "SuccessfulDelete", message)
 
     def _record(self, owner: KubeObject, kind: str, reason: str, message: str) -> None:
         self._recorder.event(self._owner_resource, owner, kind, reason, message)

@@ -8,7 +8,6 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting, true_condition
 from controller_manager.api.scalars import format_time
-from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import NotFound, is_about
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
@@ -52,21 +51,18 @@ class PodEvictor:
         `is_same` gets the pod as it is stored, once it is marked. Raises SyncError if
         it returns False, and Conflict if another pod has the name now.
         """
-        metadata = pod.metadata
-        where = (metadata.namespace, metadata.name)
         try:
             if not self._has_marked(pod) and not is_same(await self._mark(pod)):
                 msg = "the pod has changed"
                 raise SyncError(msg)
-            await self._client.delete(PODS, *where, DeleteOptions(uid=metadata.uid))
+            await self._client.delete_exactly(PODS, pod)
         except NotFound as error:
-            if not is_about(error, metadata.name):
+            if not is_about(error, pod.metadata.name):
                 raise
             return False
         return True
 
     async def _mark(self, pod: Pod) -> Pod:
-        metadata = pod.metadata
         condition: dict[str, Any] = {
             "type": _TYPE,
             "status": "True",
@@ -76,13 +72,10 @@ class PodEvictor:
         if true_condition(pod.status.conditions, _TYPE) is None:
             # Otherwise it is true for another reason, and its time stays.
             condition["lastTransitionTime"] = format_time(self._clock.now())
-        if self._observes_generation and metadata.generation:
-            condition["observedGeneration"] = metadata.generation
-        conditions = {"conditions": [condition]}
-        patch = {"metadata": {"uid": metadata.uid}, "status": conditions}
-        return await self._client.patch(
-            PODS, metadata.namespace, metadata.name, patch, subresource="status"
-        )
+        if self._observes_generation and pod.metadata.generation:
+            condition["observedGeneration"] = pod.metadata.generation
+        patch = {"status": {"conditions": [condition]}}
+        return await self._client.patch_exactly(PODS, pod, patch, subresource="status")
 
 
 class EvictionMetrics:

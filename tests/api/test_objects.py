@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller_manager.api.apps.v1 import Deployment, ReplicaSet
+from controller_manager.api.apps.v1 import REPLICASETS, Deployment, ReplicaSet
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.meta import (
     ObjectMeta,
@@ -112,7 +112,7 @@ def test_the_controller_is_the_owner_that_says_so() -> None:
     reference = controller_of(owner)
     assert reference is not None
     assert (reference.kind, reference.uid) == ("Deployment", "d")
-    made = controller_reference(owner, "apps/v1", "ReplicaSet")
+    made = controller_reference(owner, REPLICASETS)
     assert msgspec.to_builtins(made) == {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",

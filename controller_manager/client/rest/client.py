@@ -399,6 +399,27 @@ class Client:
         answer = await self._rest.write("PATCH", path, body, headers=headers)
         return self._stored(resource, answer)
 
+    async def patch_exactly(
+        self,
+        resource: Resource[ObjectT],
+        obj: KubeObject,
+        patch: Mapping[str, Any],
+        patch_type: PatchType = PatchType.STRATEGIC,
+        subresource: str = "",
+        *,
+        same_version: bool = False,
+    ) -> ObjectT:
+        """Patch this object, and none of its name; raise Conflict if it is another.
+
+        With `same_version`, raises Conflict also if the object has changed.
+        """
+        known, same = obj.metadata, {"uid": obj.metadata.uid}
+        if same_version:
+            same["resourceVersion"] = known.resource_version
+        patch = {**patch, "metadata": {**patch.get("metadata", {}), **same}}
+        where = (resource, known.namespace, known.name)
+        return await self.patch(*where, patch, patch_type, subresource)
+
     async def apply(
         self,
         resource: Resource[ObjectT],
@@ -473,6 +494,25 @@ class Client:
         path = object_path(resource, namespace, name)
         body = (options or DeleteOptions()).encode()
         await self._rest.write("DELETE", path, body)
+
+    async def delete_exactly(
+        self,
+        resource: AnyResource,
+        obj: KubeObject,
+        options: DeleteOptions | None = None,
+        *,
+        same_version: bool = False,
+    ) -> None:
+        """Delete this object, and none of its name; raise Conflict if it is another.
+
+        With `same_version`, raises Conflict also if the object has changed.
+        """
+        known = obj.metadata
+        version = known.resource_version if same_version else ""
+        exact = msgspec.structs.replace(
+            options or DeleteOptions(), uid=known.uid, resource_version=version
+        )
+        await self.delete(resource, known.namespace, known.name, exact)
 
     async def delete_collection(
         self,

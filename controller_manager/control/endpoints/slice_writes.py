@@ -16,7 +16,7 @@ from controller_manager.api.discovery.v1 import (
     EndpointSlice,
 )
 from controller_manager.client.rest import errors
-from controller_manager.client.rest.client import Client, DeleteOptions
+from controller_manager.client.rest.client import Client
 from controller_manager.informers.store import Lister
 from controller_manager.observability.exposition import PlainCounter
 
@@ -176,14 +176,11 @@ class SliceWriter:
 
         Raises SliceWriteError if that fails.
         """
-        metadata, name = existing.metadata, existing.metadata.name
+        name = existing.metadata.name
         # The watch event may come before the response.
         self._tracker.deleted(existing)
-        options = DeleteOptions(uid=metadata.uid)
         try:
-            await self._client.delete(
-                ENDPOINT_SLICES, metadata.namespace, name, options
-            )
+            await self._client.delete_exactly(ENDPOINT_SLICES, existing)
         except errors.RequestError as error:
             # A conflict does not mean that it is gone: another slice may have the name
             # now, but a webhook may return a conflict, too.

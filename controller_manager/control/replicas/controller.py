@@ -304,8 +304,7 @@ class ReplicasReconciler(PodOwnerReconciler[OwnerT]):
 
     async def _create(self, key: str, owner: OwnerT, count: int) -> Exception | None:
         self.logger.v(2).info("Too few replicas", creating=count)
-        api_version, kind = self.resource.api_version, self.resource.kind
-        reference = controller_reference(owner, api_version, kind)
+        reference = controller_reference(owner, self.resource)
         body = pod_from_template(owner.spec.template, owner, reference)
 
         async def create() -> None:

@@ -259,8 +259,7 @@ class DaemonSetReconciler(PodOwnerReconciler[DaemonSet]):
             return created, None
         daemon_set = placed.daemon_set
         templates = PodTemplates(daemon_set, placed.revision_hash)
-        api_version, kind = DAEMON_SETS.api_version, DAEMON_SETS.kind
-        reference = controller_reference(daemon_set, api_version, kind)
+        reference = controller_reference(daemon_set, DAEMON_SETS)
         waiting = iter(nodes)
 
         async def create() -> None:

@@ -1,6 +1,7 @@
 """The revisions of a daemon set (constructHistory and cleanupHistory)."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -133,17 +134,11 @@ class RevisionKeeper:
             await self._history.delete(each)
 
     async def _relabel(self, pod: Pod, label: str | None) -> None:
-        metadata = {"labels": {POD_REVISION_LABEL: label}, "uid": pod.metadata.uid}
-        try:
-            await self._client.patch(
-                metadata_of(PODS),
-                pod.metadata.namespace,
-                pod.metadata.name,
-                {"metadata": metadata},
-                PatchType.MERGE,
+        patch = {"metadata": {"labels": {POD_REVISION_LABEL: label}}}
+        with suppress(NotFound):  # a pod that is gone needs no label
+            await self._client.patch_exactly(
+                metadata_of(PODS), pod, patch, PatchType.MERGE
             )
-        except NotFound:
-            return  # a pod that is gone needs no label
 
     async def _create(
         self, daemon_set: DaemonSet, compiled: CompiledTemplate, number: int

@@ -24,7 +24,7 @@ from controller_manager.api.meta import annotations_of, is_deleting, key_of
 from controller_manager.api.selectors import compile_selector
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest import errors
-from controller_manager.client.rest.client import DeleteOptions, PatchType
+from controller_manager.client.rest.client import PatchType
 from controller_manager.control.controller_ref_manager import Claimer
 from controller_manager.control.creation_delays import Mutation, Mutations
 from controller_manager.control.expectations import live
@@ -508,13 +508,12 @@ class DeploymentReconciler(Reconciler[Deployment]):
         )
 
     async def _delete(self, replica_set: ReplicaSet) -> None:
-        metadata = replica_set.metadata
-        self.logger.v(4).info("Deleting old replica set", replica_set=metadata.name)
-        version = metadata.resource_version
-        options = DeleteOptions(uid=metadata.uid, resource_version=version)
-        where = metadata.namespace, metadata.name
+        name = replica_set.metadata.name
+        self.logger.v(4).info("Deleting old replica set", replica_set=name)
         with suppress(errors.NotFound):
-            await self.client.delete(REPLICASETS, *where, options)
+            await self.client.delete_exactly(
+                REPLICASETS, replica_set, same_version=True
+            )
 
     def _scaled(
         self, deployment: Deployment, replica_set: ReplicaSet, before: int, after: int

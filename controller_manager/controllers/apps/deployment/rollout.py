@@ -199,7 +199,7 @@ def new_replica_set(
     digest = template_hash(template, deployment.status.collision_count)
     labels = {**(template.metadata.labels or {}), POD_TEMPLATE_HASH: digest}
     selector = deployment.spec.selector or LabelSelector()
-    owner = controller_reference(deployment, DEPLOYMENTS.api_version, DEPLOYMENTS.kind)
+    owner = controller_reference(deployment, DEPLOYMENTS)
     stem = deployment.metadata.name[: _MAX_NAME_LENGTH - len(digest) - 1]
     match_labels = {**(selector.match_labels or {}), POD_TEMPLATE_HASH: digest}
     metadata = replace(template.metadata, labels=labels)

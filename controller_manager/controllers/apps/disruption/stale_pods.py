@@ -97,21 +97,11 @@ class StalePodDisruptions:
         return DONE
 
     async def _reset(self, pod: Pod) -> None:
-        metadata = pod.metadata
-        patch = {
-            "metadata": {
-                "uid": metadata.uid,
-                "resourceVersion": metadata.resource_version,
-            },
-            "status": {"conditions": [self._reset_condition(pod)]},
-        }
+        patch = {"status": {"conditions": [self._reset_condition(pod)]}}
+        what = (metadata_of(PODS), pod, patch)
         try:
-            await self._client.patch(
-                metadata_of(PODS),
-                metadata.namespace,
-                metadata.name,
-                patch,
-                subresource="status",
+            await self._client.patch_exactly(
+                *what, subresource="status", same_version=True
             )
         except NotFound:
             return

@@ -289,15 +289,14 @@ def _owners_of_new(template: KubeObject, stateful_set: StatefulSet) -> Reference
 def _owners(stateful_set: StatefulSet, pod: Pod) -> References:
     is_wanted = ordinal_of(stateful_set, pod) in ordinals(stateful_set)
     if _deletes_scaled(stateful_set) and not is_wanted:
-        return (controller_reference(pod, PODS.api_version, PODS.kind),)
+        return (controller_reference(pod, PODS),)
     return _owners_while_wanted(stateful_set)
 
 
 def _owners_while_wanted(stateful_set: StatefulSet) -> References:
     if not _deletes_deleted(stateful_set):
         return ()
-    api_version, kind = STATEFUL_SETS.api_version, STATEFUL_SETS.kind
-    return (controller_reference(stateful_set, api_version, kind),)
+    return (controller_reference(stateful_set, STATEFUL_SETS),)
 
 
 def _deletes_scaled(stateful_set: StatefulSet) -> bool:

@@ -23,7 +23,7 @@ from controller_manager.api.meta import (
 )
 from controller_manager.client.events.recorder import NORMAL, WARNING, EventRecorder
 from controller_manager.client.rest import errors
-from controller_manager.client.rest.client import Client, DeleteOptions, PatchType
+from controller_manager.client.rest.client import Client
 from controller_manager.control.controller_history import POD_REVISION_LABEL
 from controller_manager.control.expectations import live
 from controller_manager.runtime.outcome import SyncError
@@ -154,12 +154,8 @@ class StatefulPodControl:
             await self.correct_owners(pod, claims)
             if work.restores_identity:
                 labels = identity.identity_labels(metadata.name, work.slot.ordinal)
-                await self._client.patch(
-                    metadata_of(PODS),
-                    metadata.namespace,
-                    metadata.name,
-                    {"metadata": {"uid": metadata.uid, "labels": labels}},
-                    PatchType.STRATEGIC,
+                await self._client.patch_exactly(
+                    metadata_of(PODS), pod, {"metadata": {"labels": labels}}
                 )
         except (errors.APIError, errors.TransportError, ClaimProblem) as error:
             self._pod_event("Update", metadata.name, error)
@@ -179,8 +175,7 @@ class StatefulPodControl:
         metadata, key = pod.metadata, key_of(self._set)
         self._deletions.sent(key, pod)
         try:
-            options = DeleteOptions(uid=metadata.uid)
-            await self._client.delete(PODS, metadata.namespace, metadata.name, options)
+            await self._client.delete_exactly(PODS, pod)
         except (errors.APIError, errors.TransportError) as error:
             if isinstance(error, errors.NotFound) and errors.is_about(
                 error, metadata.name
@@ -317,8 +312,6 @@ def pod_body(
     """Return the request body of the pod with an ordinal (newStatefulSetPod)."""
     name = identity.pod_name(stateful_set, ordinal)
     made_from, owner = template.metadata, stateful_set.metadata
-    api_version, kind = STATEFUL_SETS.api_version, STATEFUL_SETS.kind
-    reference = controller_reference(stateful_set, api_version, kind)
     metadata: JSON = {
         "name": name,
         "generateName": f"{owner.name}-",
@@ -328,7 +321,7 @@ def pod_body(
             **identity.identity_labels(name, ordinal),
             POD_REVISION_LABEL: revision,
         },
-        "ownerReferences": [reference],
+        "ownerReferences": [controller_reference(stateful_set, STATEFUL_SETS)],
     }
     if made_from.annotations:
         metadata["annotations"] = made_from.annotations

@@ -41,7 +41,7 @@ def job_body(cron_job: CronJob, scheduled: datetime) -> bytes:
     template = cron_job.spec.job_template
     zone = load_zone(cron_job.spec.time_zone or "")
     local = scheduled.astimezone(zone).isoformat().replace("+00:00", "Z")
-    owner = controller_reference(cron_job, CRON_JOBS.api_version, CRON_JOBS.kind)
+    owner = controller_reference(cron_job, CRON_JOBS)
     metadata: dict[str, Any] = {
         "name": job_name(cron_job, scheduled),
         "namespace": cron_job.metadata.namespace,

@@ -128,7 +128,7 @@ def workload_body(job: Job) -> JSON:
         "metadata": {
             "name": workload_name(name, job.metadata.uid),
             "namespace": job.metadata.namespace,
-            "ownerReferences": [_reference_to(job)],
+            "ownerReferences": [controller_reference(job, JOBS)],
         },
         "spec": {
             "controllerRef": {"apiGroup": JOBS.group, "kind": JOBS.kind, "name": name},
@@ -155,17 +155,13 @@ def pod_group_body(job: Job, workload: Workload) -> JSON:
         "metadata": {
             "name": pod_group_name(origin, template.name),
             "namespace": job.metadata.namespace,
-            "ownerReferences": [_reference_to(job), owner],
+            "ownerReferences": [controller_reference(job, JOBS), owner],
         },
         "spec": {
             "podGroupTemplateRef": {"workload": reference},
             "schedulingPolicy": template.scheduling_policy,
         },
     }
-
-
-def _reference_to(job: Job) -> OwnerReference:
-    return controller_reference(job, JOBS.api_version, JOBS.kind)
 
 
 def workload_name(job: str, uid: str) -> str:

@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 from weakref import WeakValueDictionary
 
 from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import controller_of, is_deleting, key_of, metadata_of
 from controller_manager.api.selectors import SelectorError, compile_selector
-from controller_manager.client.rest.client import Client, PatchType
+from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import Conflict, NotFound, is_about
 from controller_manager.control.expectations import live
 from controller_manager.informers.changes import DependsOn
@@ -53,23 +53,13 @@ async def remove_finalizer(
     The uid is a precondition. With `unless_changed`, raises Conflict if the pod differs
     from the cached one.
     """
-    metadata = pod.metadata
-    changes: dict[str, Any] = {
-        "$deleteFromPrimitiveList/finalizers": [FINALIZER],
-        "uid": metadata.uid,
-    }
-    if unless_changed:
-        changes["resourceVersion"] = metadata.resource_version
+    patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
     try:
-        await client.patch(
-            metadata_of(PODS),
-            metadata.namespace,
-            metadata.name,
-            {"metadata": changes},
-            PatchType.STRATEGIC,
+        await client.patch_exactly(
+            metadata_of(PODS), pod, patch, same_version=unless_changed
         )
     except NotFound as error:
-        if not is_about(error, metadata.name):
+        if not is_about(error, pod.metadata.name):
             raise
 
 

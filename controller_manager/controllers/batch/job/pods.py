@@ -482,7 +482,7 @@ _VARIABLE: Final = {
 def pod_bodies(tally: Tally, plan: PodPlan, group: str = "") -> Iterator[bytes]:
     """Yield the bodies of the pods to create; pods of a gang name their `group`."""
     job = tally.job
-    reference = controller_reference(job, JOBS.api_version, JOBS.kind)
+    reference = controller_reference(job, JOBS)
     template = _tracked(job.spec.template)
     if not plan.indexes:
         body = pod_from_template(template, job, reference)

@@ -77,11 +77,9 @@ class TTLAfterFinishedReconciler(Reconciler[Job]):
             return DONE
         if (early := self._too_early(fresh)) is not None:
             return early
-        options = DeleteOptions(
-            propagation_policy=PropagationPolicy.FOREGROUND, uid=fresh.metadata.uid
-        )
+        options = DeleteOptions(propagation_policy=PropagationPolicy.FOREGROUND)
         try:
-            await self.client.delete(JOBS, namespace, name, options)
+            await self.client.delete_exactly(JOBS, fresh, options)
         except NotFound:
             return DONE
         if (due := expires_at(fresh)) is not None:

@@ -12,7 +12,6 @@ from cryptography import x509
 from controller_manager.api.certificates import v1
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.scalars import parse_time
-from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.certificates.pem import blocks
 from controller_manager.runtime.outcome import DONE, Done, Outcome
@@ -80,11 +79,8 @@ class CleaningReconciler(Reconciler[v1.CertificateSigningRequest]):
         if left > 0:
             return Done(left)
         # The version is a precondition: a user may have just approved the request.
-        options = DeleteOptions(
-            uid=request.metadata.uid, resource_version=request.metadata.resource_version
-        )
         with suppress(NotFound):
-            await self.client.delete(
-                v1.SIGNING_REQUESTS, "", request.metadata.name, options
+            await self.client.delete_exactly(
+                v1.SIGNING_REQUESTS, request, same_version=True
             )
         return DONE

@@ -13,7 +13,6 @@ from controller_manager.api.certificates.v1beta1 import (
     ClusterTrustBundleSpec,
 )
 from controller_manager.api.meta import ObjectMeta, is_deleting
-from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.publishing import PublisherMetrics
 from controller_manager.runtime.context import ControllerContext
@@ -98,10 +97,8 @@ class TrustBundleReconciler(Reconciler[ClusterTrustBundle]):
         )
 
     async def _delete(self, bundle: ClusterTrustBundle) -> None:
-        options = DeleteOptions(uid=bundle.metadata.uid)
         with suppress(NotFound):
-            name = bundle.metadata.name
-            await self.client.delete(SERVING_TRUST_BUNDLES, "", name, options)
+            await self.client.delete_exactly(SERVING_TRUST_BUNDLES, bundle)
 
     async def _count(self, write: Awaitable[object]) -> None:
         with self._metrics.observed(self.clock):

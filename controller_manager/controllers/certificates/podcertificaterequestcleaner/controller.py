@@ -7,7 +7,6 @@ from typing import Final
 from controller_manager.api.certificates.v1beta1 import POD_CERTIFICATE_REQUEST_METADATA
 from controller_manager.api.meta import PartialObject, is_deleting
 from controller_manager.api.scalars import parse_time
-from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.runtime.outcome import DONE, Done, Outcome
 from controller_manager.runtime.reconciler import Reconciler
@@ -25,18 +24,13 @@ class PodCertificateRequestReconciler(Reconciler[PartialObject]):
 
     async def reconcile(self, request: PartialObject) -> Outcome:
         """Delete the request if it is old enough, else requeue it for that time."""
-        metadata = request.metadata
-        if is_deleting(request) or not metadata.creation_timestamp:
+        created = request.metadata.creation_timestamp
+        if is_deleting(request) or not created:
             return DONE
-        due = parse_time(metadata.creation_timestamp) + _AGE
+        due = parse_time(created) + _AGE
         left = (due - self.context.server_clock.now()).total_seconds()
         if left > 0:
             return Done(left)
         with suppress(NotFound):
-            await self.client.delete(
-                POD_CERTIFICATE_REQUEST_METADATA,
-                metadata.namespace,
-                metadata.name,
-                DeleteOptions(uid=metadata.uid),
-            )
+            await self.client.delete_exactly(POD_CERTIFICATE_REQUEST_METADATA, request)
         return DONE

@@ -24,7 +24,6 @@ from controller_manager.api.meta import (
     with_condition,
 )
 from controller_manager.api.scalars import format_time
-from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import InvalidName, NotFound, is_about
 from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
@@ -137,13 +136,11 @@ class StorageVersionReconciler(Reconciler[StorageVersion]):
             changed = replace(version, status=status)
             await self.client.update_for_metadata(STORAGE_VERSIONS, changed, "status")
             return DONE
-        metadata = version.metadata
         # An API server may have added itself meanwhile.
-        options = DeleteOptions(
-            uid=metadata.uid, resource_version=metadata.resource_version
-        )
         with suppress(NotFound):
-            await self.client.delete(STORAGE_VERSIONS, "", metadata.name, options)
+            await self.client.delete_exactly(
+                STORAGE_VERSIONS, version, same_version=True
+            )
         return DONE
 
     def _is_seen(self, server: str) -> bool:

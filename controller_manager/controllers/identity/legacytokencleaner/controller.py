@@ -34,7 +34,7 @@ from controller_manager.api.meta import (
 )
 from controller_manager.api.scalars import parse_day, parse_time
 from controller_manager.client.rest import errors
-from controller_manager.client.rest.client import DeleteOptions, PatchType
+from controller_manager.client.rest.client import PatchType
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller
 from controller_manager.runtime.outcome import Done, Outcome, SyncError
@@ -218,22 +218,14 @@ class LegacyTokenCleaner:
 
     async def _invalidate(self, secret: Secret) -> None:
         today = self._clock.now().astimezone(UTC).date().isoformat()
-        metadata = secret.metadata
         self._logger.info(
             "Mark the auto-generated service account token as invalid",
             invalidSince=today,
             secret=key_of(secret),
         )
-        changed = {
-            "labels": {INVALID_SINCE: today},
-            "uid": metadata.uid,
-            "resourceVersion": metadata.resource_version,
-        }
-        await self._client.patch(
-            metadata_of(SECRETS),
-            *(metadata.namespace, metadata.name),
-            {"metadata": changed},
-            PatchType.MERGE,
+        patch = {"metadata": {"labels": {INVALID_SINCE: today}}}
+        await self._client.patch_exactly(
+            metadata_of(SECRETS), secret, patch, PatchType.MERGE, same_version=True
         )
 
     async def _delete(self, secret: Secret) -> None:
@@ -246,7 +238,4 @@ class LegacyTokenCleaner:
             lastUsed=labels.get(LAST_USED, ""),
             invalidSince=labels.get(INVALID_SINCE, ""),
         )
-        options = DeleteOptions(
-            uid=metadata.uid, resource_version=metadata.resource_version
-        )
-        await self._client.delete(SECRETS, metadata.namespace, metadata.name, options)
+        await self._client.delete_exactly(SECRETS, secret, same_version=True)

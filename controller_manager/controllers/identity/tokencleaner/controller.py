@@ -1,8 +1,9 @@
 """Deletes expired bootstrap tokens, each at its time (tokencleaner.go)."""
 
+from contextlib import suppress
+
 from controller_manager.api.core import secrets
 from controller_manager.api.meta import is_deleting, key_of
-from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import Conflict, NotFound
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Outcome
@@ -29,16 +30,8 @@ class TokenCleanerReconciler(Reconciler[secrets.Secret]):
             return DONE
         if left:
             return Done(left.total_seconds())
-        metadata = secret.metadata
         self.logger.v(3).info("Deleting expired secret", secret=key_of(secret))
-        options = DeleteOptions(
-            uid=metadata.uid, resource_version=metadata.resource_version
-        )
-        try:
-            await self.client.delete(
-                secrets.SECRETS, metadata.namespace, metadata.name, options
-            )
-        except (NotFound, Conflict):
-            # It was deleted, or its change causes the next sync.
-            return DONE
+        # It may be deleted already, and its change causes the next sync.
+        with suppress(NotFound, Conflict):
+            await self.client.delete_exactly(secrets.SECRETS, secret, same_version=True)
         return DONE

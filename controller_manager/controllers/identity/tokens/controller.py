@@ -22,7 +22,6 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from controller_manager.api.core.secrets import SECRETS, SERVICE_ACCOUNT_TOKEN, Secret
 from controller_manager.api.core.v1 import SERVICE_ACCOUNTS, ServiceAccount
 from controller_manager.api.meta import KubeObject, is_deleting, key_of
-from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import Conflict, InvalidName, NotFound
 from controller_manager.control.key_id import key_id
 from controller_manager.runtime.context import ControllerContext
@@ -213,14 +212,10 @@ class TokensReconciler(Reconciler[Secret]):
             await self.client.update(SECRETS, changed)
 
     async def _delete(self, secret: Secret) -> None:
-        metadata = secret.metadata
         self.logger.v(4).info(
             "Service account does not exist, deleting token", secret=key_of(secret)
         )
-        options = DeleteOptions(
-            uid=metadata.uid, resource_version=metadata.resource_version
-        )
-        await self.client.delete(SECRETS, metadata.namespace, metadata.name, options)
+        await self.client.delete_exactly(SECRETS, secret, same_version=True)
 
     def deleted(self, obj: Secret) -> None:
         """Enqueue the removal of a deleted secret from the list of its account."""

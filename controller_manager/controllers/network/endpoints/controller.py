@@ -17,7 +17,6 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import annotations_of, key_of, split_key
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest import errors
-from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.control.endpoints.pods import (
     POD_INDEXES,
     SERVICE_INDEXES,
@@ -151,9 +150,8 @@ class EndpointsReconciler(Reconciler[Service]):
         found = await live(self.client, ENDPOINTS, namespace, name)
         if found is None or await live(self.client, SERVICES, namespace, name):
             return DONE
-        options = DeleteOptions(uid=found.metadata.uid)
         try:
-            await self.client.delete(ENDPOINTS, namespace, name, options)
+            await self.client.delete_exactly(ENDPOINTS, found)
         except errors.NotFound as error:
             if not errors.is_about(error, name):
                 raise

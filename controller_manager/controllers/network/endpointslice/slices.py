@@ -133,7 +133,7 @@ def slice_labels(service: Service) -> dict[str, str]:
 
 def template_of(service: Service, address_type: str) -> SliceTemplate:
     """Return the template of the slices of a service that have no ports yet."""
-    owner = controller_reference(service, SERVICES.api_version, SERVICES.kind)
+    owner = controller_reference(service, SERVICES)
     namespace, labels = service.metadata.namespace, slice_labels(service)
     return SliceTemplate(namespace, owner, labels, address_type, ())
 

@@ -214,10 +214,9 @@ def _template(endpoints: core.Endpoints) -> SliceTemplate:
         for name, value in annotations_of(endpoints.metadata).items()
         if name not in _NOT_COPIED
     }
-    kind = core.ENDPOINTS
     return SliceTemplate(
         namespace=endpoints.metadata.namespace,
-        owner=controller_reference(endpoints, kind.api_version, kind.kind),
+        owner=controller_reference(endpoints, core.ENDPOINTS),
         labels={**labels_of(endpoints), **own},
         address_type="",
         ports=(),

@@ -178,11 +178,10 @@ class ServiceCIDRReconciler(Reconciler[v1.ServiceCIDR]):
     async def _patch_finalizers(
         self, service_cidr: v1.ServiceCIDR, field: str, done: str
     ) -> None:
-        metadata = service_cidr.metadata
-        body = {"metadata": {field: [FINALIZER], "uid": metadata.uid}}
+        patch = {"metadata": {field: [FINALIZER]}}
         with suppress(NotFound):
             resource = metadata_of(v1.SERVICE_CIDRS)
-            await self.client.patch(resource, "", metadata.name, body)
+            await self.client.patch_exactly(resource, service_cidr, patch)
         self.logger.v(4).info(done, ServiceCIDR=key_of(service_cidr))
 
     async def _report_ready(self, service_cidr: v1.ServiceCIDR) -> None:

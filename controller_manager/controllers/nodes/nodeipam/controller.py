@@ -166,12 +166,9 @@ class NodeIPAMReconciler(Reconciler[Node]):
         """Write the ranges into the node; after a failure they stay reserved for it."""
         metadata = node.metadata
         texts = [str(each) for each in assigned.ranges]
-        patch = {
-            "metadata": {"uid": metadata.uid},
-            "spec": {"podCIDR": texts[0], "podCIDRs": texts},
-        }
+        patch = {"spec": {"podCIDR": texts[0], "podCIDRs": texts}}
         try:
-            await self.client.patch(metadata_of(NODES), "", metadata.name, patch)
+            await self.client.patch_exactly(metadata_of(NODES), node, patch)
         except (errors.NotFound, errors.Conflict, errors.Invalid) as error:
             # The node is gone or another one, or another client gave it a range.
             live = await self._read(metadata.name)

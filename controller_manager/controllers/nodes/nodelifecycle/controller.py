@@ -445,16 +445,14 @@ class PodMarker:
         return DONE
 
     async def _mark(self, pod: Pod) -> None:
-        uid, version = pod.metadata.uid, pod.metadata.resource_version
         now = format_time(self._clock.now())
         condition = {"type": "Ready", "status": _FALSE, "lastTransitionTime": now}
-        patch = {
-            "metadata": {"uid": uid, "resourceVersion": version},
-            "status": {"conditions": [condition]},
-        }
-        where = (metadata_of(PODS), pod.metadata.namespace, pod.metadata.name)
+        patch = {"status": {"conditions": [condition]}}
+        what = (metadata_of(PODS), pod, patch)
         try:
-            await self._client.patch(*where, patch, subresource="status")
+            await self._client.patch_exactly(
+                *what, subresource="status", same_version=True
+            )
         except NotFound:
             return
         self._recorder.event(PODS, pod, WARNING, "NodeNotReady", "Node is not ready")

@@ -173,13 +173,10 @@ class NodeWriter:
         self, node: Node, patch: Mapping[str, Any], subresource: str = ""
     ) -> Node:
         """Patch a node as it is cached; return it as stored, or raise Conflict."""
-        name = node.metadata.name
-        version = {"resourceVersion": node.metadata.resource_version}
-        metadata = {**patch.get("metadata", {}), "uid": node.metadata.uid, **version}
-        stored = await self._client.patch(
-            NODES, "", name, {**patch, "metadata": metadata}, subresource=subresource
+        stored = await self._client.patch_exactly(
+            NODES, node, patch, subresource=subresource, same_version=True
         )
-        self._written[name] = self._version(stored)
+        self._written[node.metadata.name] = self._version(stored)
         return stored
 
     async def set_taints(self, node: Node, taints: Sequence[Taint]) -> None:

@@ -210,18 +210,18 @@ class PodGarbageCollector:
 
         Without the mark, the status of a pod without a kubelet would stay Running.
         """
-        metadata = pod.metadata
-        self._metrics.deletions.labels(metadata.namespace, why).inc()
+        labels = (pod.metadata.namespace, why)
+        self._metrics.deletions.labels(*labels).inc()
         self._logger.v(2).info("Deleting a pod", pod=key_of(pod), why=why)
         try:
             if not is_terminal(pod):
                 await self._mark_failed(pod, condition)
-            options = DeleteOptions(grace_period_seconds=0, uid=metadata.uid)
-            await self._client.delete(PODS, metadata.namespace, metadata.name, options)
+            options = DeleteOptions(grace_period_seconds=0)
+            await self._client.delete_exactly(PODS, pod, options)
         except (errors.NotFound, errors.Conflict):
             return None  # the pod is gone, or another pod has its name now
         except (errors.APIError, errors.TransportError, errors.ProtocolError) as error:
-            self._metrics.errors.labels(metadata.namespace, why).inc()
+            self._metrics.errors.labels(*labels).inc()
             problem = SyncError(f"{key_of(pod)}: {error}")
             problem.__cause__ = error
             return problem
@@ -236,6 +236,6 @@ class PodGarbageCollector:
             if true_condition(pod.status.conditions, "DisruptionTarget") is None:
                 stamped["lastTransitionTime"] = format_time(self._clock.now())
             status["conditions"] = [stamped]
-        where = (metadata_of(PODS), pod.metadata.namespace, pod.metadata.name)
-        patch = {"metadata": {"uid": pod.metadata.uid}, "status": status}
-        await self._client.patch(*where, patch, subresource="status")
+        await self._client.patch_exactly(
+            metadata_of(PODS), pod, {"status": status}, subresource="status"
+        )

@@ -68,8 +68,7 @@ class TTLReconciler(Reconciler[Node]):
         annotations = node.metadata.annotations
         if annotations is not None and annotations.ttl == wanted:
             return DONE
-        metadata = {"annotations": {NODE_TTL: wanted}, "uid": node.metadata.uid}
-        where = (metadata_of(NODES), "", node.metadata.name)
+        patch = {"metadata": {"annotations": {NODE_TTL: wanted}}}
         with suppress(NotFound):
-            await self.client.patch(*where, {"metadata": metadata})
+            await self.client.patch_exactly(metadata_of(NODES), node, patch)
         return DONE

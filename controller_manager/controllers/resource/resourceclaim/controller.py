@@ -14,7 +14,6 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.meta import AnyResource, controller_of, is_deleting, key_of
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
-from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.control.expectations import live
 from controller_manager.control.recent_set import RecentSet
@@ -399,9 +398,7 @@ class ResourceClaimController:
             if loss.drops_finalizer:
                 await self._drop_finalizer(changed)
             if len(gone) == len(reserved) and await self._is_superfluous(claim):
-                where = (claim.metadata.namespace, claim.metadata.name)
-                options = DeleteOptions(uid=claim.metadata.uid)
-                await self._client.delete(RESOURCE_CLAIMS, *where, options)
+                await self._client.delete_exactly(RESOURCE_CLAIMS, claim)
                 self._logger.v(5).info("Deleted unused generated claim", claim=key)
         return DONE
 

@@ -105,15 +105,9 @@ async def patch_claim(
 
     Schedulers reserve claims at the same time.
     """
-    metadata = claim.metadata
-    same = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
-    return await client.patch(
-        RESOURCE_CLAIMS,
-        metadata.namespace,
-        metadata.name,
-        {**patch, "metadata": {**same, **patch.get("metadata", {})}},
-        PatchType.MERGE,
-        subresource,
+    how = (PatchType.MERGE, subresource)
+    return await client.patch_exactly(
+        RESOURCE_CLAIMS, claim, patch, *how, same_version=True
     )
 
 

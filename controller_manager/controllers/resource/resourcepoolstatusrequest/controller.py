@@ -20,7 +20,6 @@ from controller_manager.api.dynamicresources.v1alpha3 import (
 from controller_manager.api.meta import Condition, is_deleting, key_of
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.client.rest import errors
-from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.informers.store import Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome
@@ -129,12 +128,8 @@ class PoolStatusReconciler(Reconciler[ResourcePoolStatusRequest]):
             return Failed(error, requeue_after)
         if requeue_after > 0:
             return Done(requeue_after)
-        metadata = request.metadata
-        options = DeleteOptions(
-            uid=metadata.uid, resource_version=metadata.resource_version
-        )
         with suppress(errors.NotFound):
-            await self.client.delete(self.resource, "", metadata.name, options)
+            await self.client.delete_exactly(self.resource, request, same_version=True)
         return DONE
 
     async def _answer(self, request: ResourcePoolStatusRequest) -> bool:

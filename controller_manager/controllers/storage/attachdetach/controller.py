@@ -264,13 +264,9 @@ class AttachDetachReconciler(Reconciler[Node]):
             is_attached = key not in plan.lost
             await self._check_attachment(view.volumes[key], is_attached=is_attached)
         # The whole list is written: the list of an old cache would restore old entries.
-        known = view.node.metadata
-        patch = {
-            "metadata": {"uid": known.uid, "resourceVersion": known.resource_version},
-            "status": {"volumesAttached": entries or None},
-        }
-        node = await self.client.patch(
-            NODES, "", view.name, patch, subresource="status"
+        patch = {"status": {"volumesAttached": entries or None}}
+        node = await self.client.patch_exactly(
+            NODES, view.node, patch, subresource="status", same_version=True
         )
         for key in plan.added:
             self._report_attached(view, view.volumes[key])

@@ -55,7 +55,7 @@ def seen(revisions: list[ControllerRevision]) -> dict[str, tuple[int, str | None
 
 
 def controlled_by(daemon_set: DaemonSet) -> OwnerReference:
-    return controller_reference(daemon_set, "apps/v1", "DaemonSet")
+    return controller_reference(daemon_set, DAEMON_SETS)
 
 
 async def test_a_name_that_other_data_has_is_counted_as_a_collision(

@@ -233,7 +233,7 @@ def owned(cluster: Cluster) -> Cluster:
 
 
 def reference_to(resource: Any, owner: Any) -> OwnerReference:
-    return controller_reference(owner, resource.api_version, resource.kind)
+    return controller_reference(owner, resource)
 
 
 def _belonging(obj: Any, owner: OwnerReference, **labels: str) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from controller_manager.api.batch.v1 import (
+    CRON_JOBS,
     CronJob,
     CronJobSpec,
     CronJobStatus,
@@ -96,7 +97,7 @@ def job(
             uid=name,
             resource_version="7",
             annotations=annotations,
-            owner_references=(controller_reference(cron_job(), "batch/v1", "CronJob"),),
+            owner_references=(controller_reference(cron_job(), CRON_JOBS),),
             deletion_timestamp=at(0) if deleting else None,
         ),
         status=status,
