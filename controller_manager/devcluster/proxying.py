@@ -48,17 +48,9 @@ async def proxied(
     besides those of the request. Redirects get `prefix`, the path of the proxy. Raises
     Refusal 503 if the program does not answer.
     """
-    sent = CIMultiDict(
-        (k, v) for k, v in request.headers.items() if k not in _NOT_PASSED
-    )
+    sent = CIMultiDict(_passed(request.headers))
     sent.extend([("x-forwarded-uri", request.path), *headers])
-    session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(ssl=context, force_close=True),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(total=None),
-        auto_decompress=False,
-        trust_env=False,
-    )
+    session = _new_session(context)
     try:
         answer = await session.request(
             request.method,
@@ -74,17 +66,30 @@ async def proxied(
     except BaseException:
         await session.close()
         raise
-    found = {
-        name.lower(): value
-        for name, value in answer.headers.items()
-        if name.lower() not in _NOT_PASSED
-    }
+    found = _passed(answer.headers)
     if found.get("location", "").startswith("/"):
         found["location"] = prefix + found["location"]
     if request.method == "HEAD":
         await session.close()
         return Response(answer.status, found)
     return _Proxied(session, answer, found)
+
+
+def _passed(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers that are passed on, by lower-case name."""
+    lower = {name.lower(): value for name, value in headers.items()}
+    return {name: value for name, value in lower.items() if name not in _NOT_PASSED}
+
+
+def _new_session(context: ssl.SSLContext) -> aiohttp.ClientSession:
+    """Return a session for one request, which changes nothing in its answer."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(ssl=context, force_close=True),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None),
+        auto_decompress=False,
+        trust_env=False,
+    )
 
 
 def unreachable(why: str) -> Refusal:

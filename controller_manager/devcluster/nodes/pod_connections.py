@@ -14,14 +14,8 @@ from yarl import URL
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.forwards import (
-    HOW,
-    Address,
-    ForwardError,
-    has_forward,
-    pod_forward,
-    service_forward,
-)
+from controller_manager.devcluster import forwards
+from controller_manager.devcluster.forwards import HOW, Address
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
@@ -120,7 +114,7 @@ class PodConnections:
     def _forwarding(self, pod: JSON, request: Request) -> Upgrade:
         """Return the forwarding of ports; raises Refusal if no port has a program."""
         name = pod["metadata"]["name"]
-        if not has_forward(self._storage, pod):
+        if not forwards.has_forward(self._storage, pod):
             raise _nothing_runs(f'no port of pod "{name}" can be forwarded; {HOW}')
         over_spdy = (port_forward.STREAMS,)
         over_websockets = (port_forward.TUNNEL, port_forward.CHANNELS)
@@ -133,8 +127,8 @@ class PodConnections:
     def _address(self, pod: JSON, port: int) -> Address:
         """Return the address of the program behind a port; raises PortError."""
         try:
-            found = pod_forward(self._storage, pod, port)
-        except ForwardError as error:
+            found = forwards.pod_forward(self._storage, pod, port)
+        except forwards.ForwardError as error:
             raise port_forward.PortError(str(error)) from None
         if found is None:
             msg = f"nothing listens on port {port}; {HOW}"
@@ -148,7 +142,7 @@ class PodConnections:
         obj = self._objects.find(target.kind, target.namespace, name).obj
         try:
             address = self._proxy_address(target, obj, port)
-        except ForwardError as error:
+        except forwards.ForwardError as error:
             raise bad_request(str(error)) from None
         if address is None:
             where = (
@@ -176,9 +170,9 @@ class PodConnections:
 
     def _proxy_address(self, target: Target, obj: JSON, port: str) -> Address | None:
         if target.kind.resource == SERVICE.resource:
-            return service_forward(self._storage, obj, port)
+            return forwards.service_forward(self._storage, obj, port)
         number = int(port) if port.isdigit() else _first_port(obj)
-        return pod_forward(self._storage, obj, number)
+        return forwards.pod_forward(self._storage, obj, number)
 
 
 def _nothing_runs(words: str) -> Refusal:

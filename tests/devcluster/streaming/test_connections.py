@@ -6,7 +6,7 @@ import ssl
 import struct
 import zlib
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -130,7 +130,14 @@ async def socket_of(
         ) as socket,
     ):
         assert socket.protocol == protocol
+        connection = socket._response.connection
+        assert connection is not None
+        transport = connection.transport
         yield socket
+        # The end of TLS would come after the test, whose loop is closed then.
+        assert transport is not None
+        transport.abort()
+        await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("protocol", ["v5.channel.k8s.io", "v4.channel.k8s.io"])
@@ -330,7 +337,9 @@ async def _raw(cluster: DevelopmentCluster, path: str, frames: bytes) -> bytes:
     async with asyncio.timeout(10):
         while b'"/y"' not in answer:
             answer += await reader.read(1000)
-    writer.close()
+    writer.transport.abort()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
     return answer
 
 

@@ -1,7 +1,6 @@
 """GET: one object, a list, a watch."""
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -251,14 +250,13 @@ class Reader:
         from_now = number == 0 or sends_initial
         collection = self._collection(target)
         since = collection.version
-        select = partial(self.select, _asked(target), selection)
         try:
             watcher = collection.watch(since if from_now else number)
         except TooOldError as error:
             body = frame.error(expired(str(error)).status())
             return Response(200, {"content-type": frame.content_type}, body)
         try:
-            initial = await settled(select) if sends_initial else []
+            initial = await self._initial(target, selection) if sends_initial else []
         except BaseException:
             watcher.close()
             raise
@@ -277,17 +275,21 @@ class Reader:
                 frame=frame,
             ),
             watcher,
-            [stored for _, stored in initial],
+            initial,
             since,
             ends_initial=sends_initial and bookmarks,
             version=lambda: collection.version,
             clock=self._clock,
         )
 
-
-def _asked(target: Target) -> Target:
-    """Return a target whose conversions keep their answers."""
-    return replace(target, kind=target.kind.within(ReadAnswers()))
+    async def _initial(self, target: Target, selection: Selection) -> list[Stored]:
+        """Return the selected objects of this moment; raises Refusal."""
+        kind = target.kind
+        if kind.converter is None:
+            return [stored for _, stored in self.select(target, selection)]
+        found = self._collection(target).selected(target.namespace, lambda _: True)
+        shown = await _converted(kind, found, None)
+        return [stored for _, stored in shown if selection.matches(stored.obj)]
 
 
 async def _converted(
