@@ -24,7 +24,7 @@ from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.bootstrap import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_RANGE
-from controller_manager.devcluster.nodes.nodes import Nodes
+from controller_manager.devcluster.kubelet.nodes import Nodes
 from controller_manager.devcluster.server.http.object_bodies import check_object
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.storage.storage import HISTORY, Storage

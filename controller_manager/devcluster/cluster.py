@@ -18,6 +18,7 @@ import yaml
 from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.clock import Clock
+from controller_manager.devcluster.kubelet.nodes import Nodes
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.registry import Registry
@@ -37,7 +38,6 @@ from .keys import ClusterKeys
 from .kinds.core.service.ranges import DEFAULT_RANGE
 from .kubernetes_service import add_kubernetes_service
 from .manifests import Manifest, apply_manifests
-from .nodes.nodes import Nodes
 from .server.security.authentication import User
 from .server.storage.state import load
 from .server.storage.storage import Storage

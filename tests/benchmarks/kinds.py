@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.annotations import RUN_SECONDS
+from controller_manager.devcluster.kubelet.programs import RUN_SECONDS
 from tests.benchmarks.server import NAMESPACE
 
 

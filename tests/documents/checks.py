@@ -91,7 +91,14 @@ OTHERS = frozenset(
         "--tag",  # docker
         "--insecure",  # curl
         "--silent",
-        "--tail",
+        "--tail",  # kubectl
+        "--since",
+        "--since-time",
+        "--timestamps",
+        "--limit-bytes",
+        "--field-selector",
+        "--subresource",
+        "--type",
         "--build-arg",  # docker
         "--generate-hashes",  # uv
         "--python-version",

@@ -11,7 +11,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.apiserver import APIServer
-from controller_manager.devcluster.nodes.nodes import Nodes
+from controller_manager.devcluster.kubelet.nodes import Nodes
 from controller_manager.devcluster.server.http.object_bodies import check_object
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.kind import Kind

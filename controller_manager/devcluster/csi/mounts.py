@@ -10,10 +10,12 @@ from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.storage.csidriver import KIND as DRIVER
-from controller_manager.devcluster.nodes.configuration import Configuration, sources_of
-from controller_manager.devcluster.nodes.event_notes import warning
-from controller_manager.devcluster.nodes.events import Reporter
-from controller_manager.devcluster.nodes.node_status import is_stopped
+from controller_manager.devcluster.kubelet.configuration import (
+    Configuration,
+    sources_of,
+)
+from controller_manager.devcluster.kubelet.events import Reporter, warning
+from controller_manager.devcluster.kubelet.node_status import is_stopped
 from controller_manager.devcluster.server.storage.storage import Key
 
 from .driver import (

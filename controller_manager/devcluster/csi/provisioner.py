@@ -9,7 +9,7 @@ from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND 
 from controller_manager.devcluster.kinds.storage.volumeattributesclass import (
     KIND as ATTRIBUTES_CLASS,
 )
-from controller_manager.devcluster.nodes.events import Reporter
+from controller_manager.devcluster.kubelet.events import Reporter
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.storage.storage import Change, Key
 

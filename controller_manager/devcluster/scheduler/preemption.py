@@ -15,8 +15,7 @@ from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.policy.poddisruptionbudget import (
     KIND as BUDGET,
 )
-from controller_manager.devcluster.nodes.event_notes import normal
-from controller_manager.devcluster.nodes.events import Reporter
+from controller_manager.devcluster.kubelet.events import Reporter, normal
 from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion

@@ -13,8 +13,7 @@ from controller_manager.devcluster.csi.driver import claims_of
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.kinds.core.pod.binding import bind
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
-from controller_manager.devcluster.nodes.event_notes import normal
-from controller_manager.devcluster.nodes.events import SCHEDULER, Reporter
+from controller_manager.devcluster.kubelet.events import SCHEDULER, Reporter, normal
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.storage.storage import Change, Key
 

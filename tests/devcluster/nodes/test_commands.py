@@ -2,8 +2,8 @@
 
 import pytest
 
-from controller_manager.devcluster.nodes.commands import FOREVER, Run, Write
-from controller_manager.devcluster.nodes.scripts import run_of
+from controller_manager.devcluster.kubelet.commands import FOREVER, Run, Write
+from controller_manager.devcluster.kubelet.shell import run_of
 
 
 def printing(line: str, code: int = 0) -> Run:

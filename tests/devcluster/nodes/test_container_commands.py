@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from controller_manager.devcluster.nodes.commands import FOREVER, Run
-from controller_manager.devcluster.nodes.container_commands import run_of_container
+from controller_manager.devcluster.kubelet.commands import FOREVER, Run
+from controller_manager.devcluster.kubelet.programs import run_of_container
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ import pytest
 
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.kinds.core.event import KIND as EVENT
-from controller_manager.devcluster.nodes.event_notes import normal
-from controller_manager.devcluster.nodes.events import Reporter
+from controller_manager.devcluster.kubelet.events import Reporter, normal
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.admission import Chain
 from controller_manager.devcluster.server.storage.storage import Storage

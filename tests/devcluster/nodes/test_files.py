@@ -6,12 +6,16 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.commands import FOREVER, Run, Write
-from controller_manager.devcluster.nodes.container_runs import ContainerRun
-from controller_manager.devcluster.nodes.files import Files
-from controller_manager.devcluster.nodes.programs import Program, Role
-from controller_manager.devcluster.nodes.scripts import run_of
-from controller_manager.devcluster.nodes.surroundings import Surroundings
+from controller_manager.devcluster.kubelet.commands import (
+    FOREVER,
+    Run,
+    Surroundings,
+    Write,
+)
+from controller_manager.devcluster.kubelet.containers import ContainerRun
+from controller_manager.devcluster.kubelet.machine import Files
+from controller_manager.devcluster.kubelet.programs import Program, Role
+from controller_manager.devcluster.kubelet.shell import run_of
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import (
     CLAIMS,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_manager.devcluster.nodes.images import full_name, why_invalid
+from controller_manager.devcluster.kubelet.machine import full_name, why_invalid
 
 DIGEST = f"sha256:{'a' * 64}"
 INVALID = "invalid reference format"

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.kubelet import Kubelet
-from controller_manager.devcluster.nodes.nodes import Nodes
+from controller_manager.devcluster.kubelet.kubelet import Kubelet
+from controller_manager.devcluster.kubelet.nodes import Nodes
 from tests.clusters import Cluster
 from tests.devcluster.nodes.objects import (
     PODS,

@@ -11,7 +11,7 @@ from controller_manager.api.core.v1 import EVENTS, NODES, PODS
 from controller_manager.api.meta import labels_of
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.client.rest.errors import NotFound
-from controller_manager.devcluster.nodes.node_status import node_status
+from controller_manager.devcluster.kubelet.node_status import node_status
 from controller_manager.version import KUBERNETES_VERSION
 from tests.clusters import Cluster
 from tests.devcluster.requests import call, create_pod

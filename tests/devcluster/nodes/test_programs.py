@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.nodes.annotations import AnnotationError
-from controller_manager.devcluster.nodes.commands import FOREVER
-from controller_manager.devcluster.nodes.programs import (
+from controller_manager.devcluster.kubelet.commands import FOREVER
+from controller_manager.devcluster.kubelet.programs import (
+    AnnotationError,
     Program,
     Role,
     program_of,

@@ -11,7 +11,7 @@ from controller_manager.controllers.storage.attachdetach.volumes import (
     attachment_name,
     csi_name,
 )
-from controller_manager.devcluster.nodes.node_status import STOPPED
+from controller_manager.devcluster.kubelet.node_status import STOPPED
 from tests.simulation.workload import Workload
 from tests.simulation.world import NAMESPACE
 

@@ -1,15 +1,22 @@
-"""Connections to the containers of pods: exec, attach, port-forward and the proxies.
+"""The servers of kubelets: exec, port-forward, proxies, pods, health, and the guide.
 
 No container runs. Programs on this machine stand for their ports, and annotations for
 the commands in them; without an annotation, the refusal says what to do.
 
-Upstream: LogLocation and its like in pkg/registry/core/pod/strategy.go, and
-validateContainerLogStatus in pkg/kubelet/kubelet_pods.go.
+Upstream: pkg/kubelet/server; LogLocation and its like in
+pkg/registry/core/pod/strategy.go; ResourceLocation in
+pkg/registry/core/node/strategy.go.
 """
 
+import re
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from importlib import resources
+from typing import Annotated, Final
 
+import msgspec
+import yaml
+from msgspec import Meta, Struct, field
 from yarl import URL
 
 from controller_manager.api.json_objects import JSON
@@ -20,21 +27,166 @@ from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICE
-from controller_manager.devcluster.proxying import proxied, unverified
+from controller_manager.devcluster.proxying import proxied, unreachable, unverified
 from controller_manager.devcluster.scheme.statuses import Refusal, bad_request
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.http.request_info import Target
+from controller_manager.devcluster.server.http.responses import (
+    TEXT_HEADERS,
+    json_response,
+    no_such_path,
+)
 from controller_manager.devcluster.server.http.upgrades import Upgrade, negotiated
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.streaming import port_forward, remote_command
+from controller_manager.devcluster.streaming.remote_command import Result
 
-from .annotations import EXEC, AnnotationError
-from .exec_answers import Execute, exec_answer, executed
-from .guide import PATH as GUIDE
-from .node_proxy import parts_of_name
+from .commands import FOREVER, Run
 from .node_status import addresses_of, is_stopped
+from .programs import EXEC, AnnotationError, find
 
-_KUBELET_PORT: Final = 10250
+# The path ``/devcluster/guide``: what the nodes do, and the annotations of pods.
+
+GUIDE: Final = "/devcluster/guide"
+GUIDE_TYPE: Final = "text/markdown; charset=utf-8"
+
+_SECTION: Final = "\n## Simulated nodes\n"
+_NEXT: Final = "\n## "
+
+
+def guide() -> bytes:
+    """Return the section about simulated nodes, in Markdown."""
+    file = resources.files(__package__ or "") / "guide.md"
+    _, heading, rest = file.read_text(encoding="utf-8").partition(_SECTION)
+    return f"{(heading + rest.partition(_NEXT)[0]).strip()}\n".encode()
+
+
+# The outcome of ``kubectl exec``: canned by an annotation, or of a simple command.
+
+_ANY: Final = "*"
+_UNKNOWN_OUTPUT: Final = re.compile(r"\b(?:cat|date|hostname|ls|printf)\b")
+"""Commands that would print what no container here has."""
+_EXPECTED: Final = (
+    "a YAML list of answers with command, and stdout, stderr or exitCode, such as "
+    '"[{command: date, stdout: today}]"'
+)
+
+
+Execute = Callable[[JSON, str, Sequence[str]], Run | None]
+"""Runs a command in a container of a pod; `None` for an unknown command."""
+
+
+class _Answer(Struct, frozen=True, forbid_unknown_fields=True):
+    """The answer to a command: its words with blanks between, or "*" for any."""
+
+    command: str | list[str]
+    stdout: str = ""
+    stderr: str = ""
+    code: Annotated[int, Meta(ge=0, le=255)] = field(name="exitCode", default=0)
+
+    def fits(self, words: Sequence[str]) -> bool:
+        """Tell whether the answer is for a command."""
+        if isinstance(self.command, str):
+            return self.command in (_ANY, " ".join(words))
+        return self.command == [*words]
+
+
+def exec_answer(pod: JSON, container: str, command: Sequence[str]) -> Result | None:
+    """Return the answer to a command in a container, `None` if there is none.
+
+    Raises AnnotationError.
+    """
+    found = find(pod, EXEC, container)
+    if found is None:
+        return None
+    key, text = found
+    try:
+        answers = msgspec.convert(yaml.safe_load(text), list[_Answer])
+    except msgspec.ValidationError as error:
+        raise AnnotationError.of(key, text, f"{_EXPECTED} ({error})") from None
+    except (yaml.YAMLError, RecursionError):
+        raise AnnotationError.of(key, text, _EXPECTED) from None
+    answer = next((each for each in answers if each.fits(command)), None)
+    if answer is None:
+        return None
+    stdout = ((0.0, answer.stdout.encode()),) if answer.stdout else ()
+    return Result(command, stdout, answer.stderr.encode(), answer.code)
+
+
+def executed(
+    execute: Execute, pod: JSON, container: str, command: Sequence[str]
+) -> Result | None:
+    """Run a simple command in a container; `None` if it cannot be run here."""
+    if not command or _UNKNOWN_OUTPUT.search(" ".join(command)):
+        return None
+    run = execute(pod, container, command)
+    if run is None or run.seconds == FOREVER:
+        return None
+    lines = tuple((after, f"{line}\n".encode()) for after, line in run.lines)
+    return Result(command, lines, code=run.code, seconds=run.seconds)
+
+
+# The subresource ``proxy`` of nodes, and the endpoints of the kubelets behind it.
+
+_HEALTHY: Final = Response(200, TEXT_HEADERS, b"ok")
+_ONLY_GET: Final = Response(405, TEXT_HEADERS, b"405: Method Not Allowed")
+_KUBELET_PORT: Final = "10250"
+
+
+class NodeProxy:
+    """Answers requests to the kubelets of the nodes."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._pods = objects.storage.collection(POD.resource)
+
+    async def answer(self, target: Target, request: Request) -> Response:
+        """Return the answer of a node's kubelet; raises Refusal."""
+        prefix = f"/api/v1/nodes/{target.name}/proxy"
+        path = request.path.removeprefix(prefix)
+        _, name, port = parts_of_name(target.name, "node")
+        port = port or _KUBELET_PORT
+        node = self._objects.find(NODE, "", name).obj
+        if not path and request.method in ("GET", "HEAD"):
+            return Response(301, {"location": f"{request.path}/"})
+        if port != _KUBELET_PORT or is_stopped(node):
+            address = next(iter(addresses_of(node)), name)
+            raise unreachable(f"dial tcp {address}:{port}: connect: connection refused")
+        return self._of_kubelet(name, path.rstrip("/"), request.method)
+
+    def _of_kubelet(self, node: str, path: str, method: str) -> Response:
+        if path == "/healthz":
+            return _HEALTHY
+        if path != "/pods":
+            return no_such_path()
+        if method != "GET":
+            return _ONLY_GET
+        items = [
+            {k: v for k, v in each.obj.items() if k not in ("kind", "apiVersion")}
+            for each in self._pods
+            if each.obj["spec"].get("nodeName") == node
+        ]
+        pods = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}
+        return json_response(200, pods)
+
+
+def parts_of_name(text: str, what: str) -> tuple[str, str, str]:
+    """Return scheme, name and port of ``NAME``, ``NAME:PORT`` or ``SCHEME:NAME:PORT``.
+
+    Scheme and port may be empty. Raises Refusal, which names `what` is proxied.
+    """
+    match text.split(":"):
+        case [name] if name:
+            return "", name, ""
+        case [name, port] if name:
+            return "", name, port
+        case ["" | "http" | "https" as scheme, name, port] if name:
+            return scheme, name, port
+    raise bad_request(f'invalid {what} request "{text}"')
+
+
+# Connections to the containers of pods: exec, attach, port-forward and the proxies.
+
 _NOTHING_RUNS: Final = "the development cluster runs no containers"
 CONNECTIONS: Final = (
     (POD.resource, "exec"),
@@ -145,11 +297,8 @@ class PodConnections:
         except forwards.ForwardError as error:
             raise bad_request(str(error)) from None
         if address is None:
-            where = (
-                "behind service"
-                if target.kind.resource == SERVICE.resource
-                else "in pod"
-            )
+            is_service = target.kind.resource == SERVICE.resource
+            where = "behind service" if is_service else "in pod"
             raise _nothing_runs(f'nothing listens {where} "{name}"; {HOW}')
         prefix = (
             f"/api/v1/namespaces/{target.namespace}/{target.kind.plural}/"

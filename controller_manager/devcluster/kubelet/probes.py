@@ -14,17 +14,17 @@ from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
 
-from .addresses import pod_address
-from .annotations import (
+from .commands import FOREVER
+from .node_status import pod_address
+from .programs import (
     FAILING_LIVENESS,
     FAILING_READINESS,
     FAILING_STARTUP,
     Periods,
     find,
+    image_name,
     periods_of,
 )
-from .commands import FOREVER
-from .container_commands import image_name
 
 
 class ProbeKind(StrEnum):

@@ -1,12 +1,10 @@
-"""Events of the scheduler, of kubelets and of the driver of volumes.
-
-They are counted and limited as those of client-go's recorders: see
-`client.events.correlator`.
-"""
+"""The events that a kubelet reports about a container."""
 
 from datetime import datetime
 from itertools import islice
 from typing import Final
+
+from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_micro_time, format_time
@@ -15,7 +13,28 @@ from controller_manager.devcluster.kinds.core.event import KIND as EVENT
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.server.registry.objects import Objects
 
-from .event_notes import Note, normal, warning
+# The events that a kubelet reports about a container.
+
+
+class Note(Struct, frozen=True):
+    """The type, the reason and the message of an event."""
+
+    kind: str
+    reason: str
+    message: str
+
+
+def normal(reason: str, message: str) -> Note:
+    """Return a note of the type Normal."""
+    return Note("Normal", reason, message)
+
+
+def warning(reason: str, message: str) -> Note:
+    """Return a note of the type Warning."""
+    return Note("Warning", reason, message)
+
+
+# Events of the scheduler, of kubelets and of the driver of volumes.
 
 SCHEDULER: Final = "default-scheduler"
 KUBELET: Final = "kubelet"

@@ -9,11 +9,10 @@ from msgspec.structs import replace
 from controller_manager.api.json_objects import JSON
 from controller_manager.options.durations import format_duration
 
-from .annotations import AnnotationError
 from .commands import FOREVER
-from .event_notes import Note, normal, warning
+from .events import Note, normal, warning
 from .probes import JUST_NOW, Outcome, Probe, ProbeKind
-from .programs import OUT_OF_MEMORY, Program, Role
+from .programs import OUT_OF_MEMORY, AnnotationError, Program, Role
 
 KILLED: Final = 137
 """The exit code of a container that SIGKILL has ended: 128 + 9."""

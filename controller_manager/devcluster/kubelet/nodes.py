@@ -44,18 +44,13 @@ from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage.storage import Change, Watcher
 
-from .addresses import IPV4, families_of
 from .events import Reporter
-from .guide import MEDIA_TYPE, PATH, guide
-from .heartbeats import Heartbeats
 from .kubelet import Kubelet
+from .lifecycle import Evictions, PodFit
 from .logs import PodLogs
-from .node_proxy import NodeProxy
-from .node_status import CAPACITY, PRESSURE, is_stopped
-from .pod_connections import CONNECTIONS, PodConnections
-from .pod_fit import PodFit
-from .pod_states import is_over
-from .pressure import Evictions
+from .node_status import CAPACITY, IPV4, PRESSURE, Heartbeats, families_of, is_stopped
+from .pod_status import is_over
+from .server import CONNECTIONS, GUIDE, GUIDE_TYPE, NodeProxy, PodConnections, guide
 
 _EVENT_LIFETIME: Final = timedelta(hours=1)
 _HOUSEKEEPING: Final = 60.0
@@ -125,7 +120,7 @@ class Nodes:
         From now on the API server asks the nodes for logs, passes requests on, and
         serves the guide to the nodes.
         """
-        self._server.serve(PATH, Document(MEDIA_TYPE, guide))
+        self._server.serve(GUIDE, Document(GUIDE_TYPE, guide))
         connections = PodConnections(
             self._server, self._kubelet.execute if self._count else None
         )

@@ -1,17 +1,104 @@
-"""The status that a kubelet reports of a pod (pkg/kubelet/status/generate.go)."""
+"""The status of a pod and of its containers (pkg/kubelet/kubelet_pods.go)."""
 
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Final
 
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.scalars import parse_time
+from controller_manager.devcluster.kubelet import programs
 
-from .addresses import IPV4, pod_address
-from .container_runs import ContainerRun, Moment, Step
-from .container_status import container_status, ephemeral_status
-from .pod_runs import PodRun
-from .programs import Role
+from .containers import ContainerRun, Moment, Step
+from .machine import image_id
+from .node_status import IPV4, pod_address
+from .pods import PodRun
+from .programs import Role, lines_of
+
+# The containerStatus that a kubelet reports (pkg/kubelet/kubelet_pods.go).
+
+_FALLBACK: Final = "FallbackToLogsOnError"
+_LAST_LINES: Final = 80
+_LAST_BYTES: Final = 2048
+"""The most bytes of a log in the message of a failed container."""
+
+
+def container_status(pod: JSON, run: ContainerRun, *, initializing: bool) -> JSON:
+    """Return the status of a container; a new one may wait for init containers."""
+    spec = run.spec
+    waiting = {"reason": "PodInitializing" if initializing else "ContainerCreating"}
+    has_run = run.step is not Step.NEW and ("waiting" not in run.state or run.last)
+    status: JSON = {
+        "name": spec["name"],
+        "image": spec["image"],
+        "imageID": image_id(spec["image"]) if has_run else "",
+        "ready": run.is_ready,
+        "started": run.is_started,
+        "restartCount": run.restarts,
+        "state": _identified(pod, run, run.state, 0) or {"waiting": waiting},
+        "lastState": _identified(pod, run, run.last, 1),
+    }
+    if has_run:
+        is_new = "waiting" not in run.state
+        status["containerID"] = _container_id(pod, run, 0 if is_new else 1)
+    if run.step is Step.RUNNING:
+        status |= _in_use(spec)
+    if mounts := spec.get("volumeMounts"):
+        status["volumeMounts"] = [_mount(each) for each in mounts]
+    return status
+
+
+def ephemeral_status(pod: JSON, run: ContainerRun) -> JSON:
+    """Return the status of an ephemeral container, which is never ready."""
+    status = container_status(pod, run, initializing=False)
+    return {**status, "ready": False, "started": False}
+
+
+def _container_id(pod: JSON, run: ContainerRun, runs_ago: int) -> str:
+    number = run.restarts - runs_ago
+    text = f"{pod['metadata']['uid']} {run.spec['name']} {number}"
+    return f"containerd://{sha256(text.encode()).hexdigest()}"
+
+
+def _identified(pod: JSON, run: ContainerRun, state: JSON, runs_ago: int) -> JSON:
+    """Return a state with the id of the container that has ended."""
+    ended = state.get("terminated")
+    if ended is None or "containerID" in ended:
+        return state
+    told = {"containerID": _container_id(pod, run, runs_ago)}
+    if message := _last_words(pod, run.spec, ended):
+        told["message"] = message
+    return {"terminated": {**ended, **told}}
+
+
+def _last_words(pod: JSON, spec: JSON, ended: JSON) -> str:
+    """Return the end of the log of a container that has failed, if it asks for it."""
+    if spec.get("terminationMessagePolicy") != _FALLBACK or not ended["exitCode"]:
+        return ""
+    began, end = parse_time(ended["startedAt"]), parse_time(ended["finishedAt"])
+    seconds = (end - began).total_seconds()
+    lines = [each.text for each in lines_of(pod, spec) if each.after <= seconds]
+    return "".join(f"{each}\n" for each in lines[-_LAST_LINES:])[-_LAST_BYTES:]
+
+
+def _in_use(spec: JSON) -> JSON:
+    """Return the resources of a container that runs."""
+    resources = spec.get("resources") or {}
+    found: JSON = {"resources": resources}
+    if requests := resources.get("requests"):
+        found["allocatedResources"] = requests
+    return found
+
+
+def _mount(mount: JSON) -> JSON:
+    found = {"mountPath": mount["mountPath"], "name": mount["name"]}
+    if mount.get("readOnly"):
+        found |= {"readOnly": True, "recursiveReadOnly": "Disabled"}
+    return found
+
+
+# The status that a kubelet reports of a pod (pkg/kubelet/status/generate.go).
 
 _OVER: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 """The reason why a pod of a phase is not ready."""
@@ -173,3 +260,69 @@ def _serving(run: PodRun) -> Iterator[ContainerRun]:
 
 def _listed(names: list[str]) -> str:
     return f"[{' '.join(names)}]"
+
+
+# Tests of a pod's status: new, running, ended.
+
+_NOT_BEGUN: Final = ("ContainerCreating", "PodInitializing")
+"""The reasons of a container that has not started yet."""
+
+
+def is_over(pod: JSON) -> bool:
+    """Tell whether no container of a pod will run again."""
+    return pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
+
+
+def has_begun(pod: JSON) -> bool:
+    """Tell whether a container of a pod has run, or cannot start."""
+    return bool(pod["spec"].get("nodeName")) and not has_not_begun(pod)
+
+
+def has_not_begun(pod: JSON) -> bool:
+    """Tell whether no container of a pod has started yet."""
+    status = pod.get("status", {})
+    return all(
+        each.get("state", {}).get("waiting", {}).get("reason") in _NOT_BEGUN
+        and not each.get("lastState")
+        for name in ("initContainerStatuses", "containerStatuses")
+        for each in status.get(name, ())
+    )
+
+
+def needs_attention(pod: JSON) -> bool:
+    """Tell whether a pod without a next step may need a change of its status."""
+    spec = pod["spec"]
+    return bool(
+        spec.get("activeDeadlineSeconds") is not None
+        or spec.get("readinessGates")
+        or programs.has_any(pod)
+        or shows_older_generation(pod)
+        or list(_images(pod)) != list(_images_of_status(pod))
+    )
+
+
+def shows_older_generation(pod: JSON) -> bool:
+    """Tell whether a kubelet reported the pod's status before its spec changed."""
+    observed = pod["status"].get("observedGeneration")
+    return observed is not None and observed != pod["metadata"].get("generation", 1)
+
+
+def _images(pod: JSON) -> Iterator[str]:
+    for name in ("initContainers", "containers"):
+        yield from (each["image"] for each in pod["spec"].get(name, ()))
+
+
+def _images_of_status(pod: JSON) -> Iterator[str]:
+    for name in ("initContainerStatuses", "containerStatuses"):
+        yield from (each.get("image", "") for each in pod["status"].get(name, ()))
+
+
+def gates_differ(pod: JSON, run: PodRun) -> bool:
+    """Tell whether the readiness gates of a pod change its readiness."""
+    if not pod["spec"].get("readinessGates"):
+        return False
+    conditions = pod.get("status", {}).get("conditions", ())
+    shown = any(
+        each["type"] == "Ready" and each["status"] == "True" for each in conditions
+    )
+    return is_ready(pod, run) != shown

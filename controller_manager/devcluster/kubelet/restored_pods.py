@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from controller_manager.api.json_objects import JSON
 
 from .commands import FOREVER
-from .container_runs import FIRST_BACKOFF, LONGEST_BACKOFF, ContainerRun, Moment, Step
-from .pod_runs import PodRun, container_of, full_name, specs_of
+from .containers import FIRST_BACKOFF, LONGEST_BACKOFF, ContainerRun, Moment, Step
+from .pods import PodRun, container_of, full_name, specs_of
 from .probes import ProbeKind
 from .programs import Program
 

@@ -13,43 +13,44 @@ from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.devcluster.csi.mounts import Mounts, Sources
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
+from controller_manager.devcluster.kubelet import programs
 from controller_manager.devcluster.scheme.statuses import bad_request
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.storage.storage import Change, Key, Stored
 
-from . import annotations
 from .commands import Run
 from .configuration import Configuration
-from .container_runs import Moment, Step
-from .event_notes import warning
-from .events import Reporter
-from .files import Files
-from .machine import NodeMachine
+from .containers import Moment, Step
+from .events import Reporter, warning
+from .lifecycle import PodFit, Rejection
+from .machine import Files, NodeMachine
 from .node_status import addresses_of, is_stopped
-from .pod_fit import PodFit, Rejection
-from .pod_runs import (
-    PodRun,
-    new_run,
-    reported,
-    with_images_of,
-    with_new_containers,
-    with_probes_due,
-    with_resources_of,
-)
-from .pod_states import (
+from .pod_status import (
+    Place,
     gates_differ,
     has_begun,
     has_not_begun,
     is_over,
     needs_attention,
+    pod_status,
     shows_older_generation,
 )
-from .pod_status import Place, pod_status
-from .pod_steps import advanced, killed, stopping
+from .pods import (
+    PodRun,
+    advanced,
+    killed,
+    new_run,
+    reported,
+    stopping,
+    with_images_of,
+    with_new_containers,
+    with_probes_due,
+    with_resources_of,
+)
 from .programs import Role, pull_seconds
 from .restored_pods import adopted_run, with_annotations_of
-from .scripts import run_of
+from .shell import run_of
 
 _FIELDS: Final = {
     Role.INIT: "initContainers",
@@ -408,7 +409,7 @@ class Kubelet:
         """Return the seconds until the images of a pod are on its node."""
         try:
             return pull_seconds(pod, self._start_delay)
-        except annotations.AnnotationError:
+        except programs.AnnotationError:
             return self._start_delay  # the containers report it
 
     def _adopted(self, pod: JSON, now: Moment) -> PodRun:

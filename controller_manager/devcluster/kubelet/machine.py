@@ -1,0 +1,413 @@
+"""What a container needs of its node: its image, its variables, its files.
+
+Upstream: startContainer in pkg/kubelet/kuberuntime, which pulls the image first and
+makes the configuration of the container then; pkg/kubelet/images; pkg/util/parsers; the
+names of github.com/distribution/reference.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import PurePosixPath
+from typing import Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
+from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.options.durations import format_duration
+
+from .commands import FOREVER, Surroundings, Write, variables_of
+from .configuration import Configuration
+from .containers import ContainerRun, Moment, Refused
+from .events import Note, normal, warning
+from .probes import JUST_NOW, WEB_ROOTS, Outcome, Probe
+from .programs import AnnotationError, Program, image_name, run_of_container
+from .shell import run_of
+
+# The images of containers: their names, and how pulling them fails.
+
+_BROKEN: Final = "broken"
+"""Images whose name begins with this can never be pulled."""
+
+_NO_REGISTRY: Final = re.compile(r"(?:invalid\.[^/]*|[^/]+\.invalid(?::\d+)?)/")
+"""The beginning of images whose registry nobody can have (RFC 2606)."""
+
+_MAX_NAME: Final = 255
+_KEPT: Final = 1024
+"""The images whose facts are kept: the pods of a cluster share few of them."""
+
+_HOST: Final = (
+    r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:]+\])(?::\d+)?"
+)
+_PART: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_NAME: Final = re.compile(
+    rf"(?:(?P<host>{_HOST})/)?(?P<path>{_PART}(?:/{_PART})*)"
+    r"(?::(?P<tag>[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}))?"
+    r"(?:@(?P<digest>[a-zA-Z][a-zA-Z0-9]*(?:[-_+.][a-zA-Z][a-zA-Z0-9]*)*:[0-9a-fA-F]{32,}))?"
+)
+
+
+@lru_cache(_KEPT)
+def why_invalid(image: str) -> str:
+    """Return why a text is no name of an image, empty if it is one."""
+    if len(image) > _MAX_NAME * 4:
+        return "repository name must not be more than 255 characters"
+    if _NAME.fullmatch(image):
+        return ""
+    if _NAME.fullmatch(image.lower()):
+        path = image.partition(":")[0]
+        full = path if "/" in path else f"library/{path}"
+        return f"invalid reference format: repository name ({full}) must be lowercase"
+    return "invalid reference format"
+
+
+def invalid_name_message(image: str) -> str:
+    """Return the kubelet's message about the name of an image, "" if it is valid."""
+    why = why_invalid(image)
+    if not why:
+        return ""
+    return (
+        f'Failed to apply default image tag "{image}": couldn\'t parse image name '
+        f'"{image}": {why}'
+    )
+
+
+def is_broken(container: JSON) -> bool:
+    """Tell whether the image of a container cannot be pulled.
+
+    A node has no registry of its own. So an image such as ``localhost/app`` is never
+    pulled, and is there only if it need not be pulled.
+    """
+    image = container["image"]
+    if image.rpartition("/")[2].startswith(_BROKEN) or _NO_REGISTRY.match(image):
+        return True
+    return image.startswith("localhost/") and pull_policy(container) == "Always"
+
+
+def pull_error(image: str) -> str:
+    """Return containerd's message about an image that no registry has."""
+    full = full_name(image)
+    return (
+        "rpc error: code = NotFound desc = failed to pull and unpack image "
+        f'"{full}": failed to resolve image: {full}: not found'
+    )
+
+
+def full_name(image: str) -> str:
+    """Return the name of an image with its registry and its tag."""
+    first, slash, _ = image.partition("/")
+    has_host = bool(slash) and ("." in first or ":" in first or first == "localhost")
+    if not has_host:
+        image = f"docker.io/{image}" if slash else f"docker.io/library/{image}"
+    is_tagged = "@" in image or ":" in image.rpartition("/")[2]
+    return image if is_tagged else f"{image}:latest"
+
+
+@lru_cache(_KEPT)
+def image_id(image: str) -> str:
+    """Return the imageID of an image: its name with a digest."""
+    full = full_name(image)
+    if "@" in full:
+        return full
+    name = full.rpartition(":")[0]
+    return f"{name}@sha256:{sha256(full.encode()).hexdigest()}"
+
+
+@lru_cache(_KEPT)
+def size_of(image: str) -> int:
+    """Return an invented size of an image, in bytes."""
+    return 1_000_000 + int(sha256(image.encode()).hexdigest()[:6], 16) * 4
+
+
+def pull_policy(container: JSON) -> str:
+    """Return the policy that the API server has filled in."""
+    return str(container.get("imagePullPolicy", "IfNotPresent"))
+
+
+# The files that commands make, in containers and in volumes.
+
+_Place = tuple[str, ...]
+"""A part of a disk: what it belongs to, and the name there."""
+
+_OF_IMAGES: Final = (
+    *("/app", "/bin", "/dev", "/etc", "/home", "/lib", "/opt", "/proc", "/root"),
+    *("/sbin", "/sys", "/usr", "/var"),
+)
+"""Directories with files of images: all files exist there, until they are removed."""
+
+_EMPTY: Final = ("/", "/data", "/mnt", "/run", "/srv", "/tmp")  # noqa: S108 - of a container
+"""Directories that images have without files that a command asks for."""
+
+_MADE: Final = ("emptyDir", "ephemeral", "hostPath", "persistentVolumeClaim")
+"""The volumes in which there are only files that commands make."""
+
+_MOST_PLACES: Final = 10_000
+"""The places that are remembered; the files of the oldest are forgotten then."""
+
+
+class Files:
+    """The files of all nodes."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._claims = storage.collection(CLAIM.resource)
+        self._changes: dict[_Place, dict[str, list[tuple[float, bool]]]] = {}
+        self._programs: dict[tuple[str, str], Program] = {}
+
+    def around(self, pod: JSON, container: ContainerRun, now: float) -> Surroundings:
+        """Return the variables and files of a container at a time."""
+        variables = variables_of(pod, container.spec, container.restarts)
+
+        def exists(path: str) -> bool:
+            return self._exists(pod, container, path, now)
+
+        return Surroundings(variables, exists)
+
+    def record(
+        self, pod: JSON, container: ContainerRun, began: float, writes: Iterable[Write]
+    ) -> None:
+        """Remember the files that a command of a container makes and removes."""
+        for each in writes:
+            place, path = self._place(pod, container, each.path)
+            while place not in self._changes and len(self._changes) >= _MOST_PLACES:
+                del self._changes[next(iter(self._changes))]
+            changes = self._changes.setdefault(place, {}).setdefault(path, [])
+            changes.append((began + each.after, each.exists))
+            changes.sort()
+
+    def next_change(self, pod: JSON, container: ContainerRun, now: float) -> float:
+        """Return the time of the next change of a container's files, else infinity."""
+        places = {
+            self._place(pod, container, each["mountPath"])[0]
+            for each in container.spec.get("volumeMounts") or ()
+        }
+        places.add(self._place(pod, container, "/")[0])
+        times = (
+            time
+            for place in places
+            for changes in self._changes.get(place, {}).values()
+            for time, _ in changes
+            if time > now
+        )
+        return min(times, default=float("inf"))
+
+    def start(self, pod: JSON, container: str, program: Program) -> None:
+        """Remember the program that a container has found at its start."""
+        self._programs[pod["metadata"]["uid"], container] = program
+
+    def program(self, pod: JSON, container: str) -> Program | None:
+        """Return the program that a container found at its start, `None` for none."""
+        return self._programs.get((pod["metadata"]["uid"], container))
+
+    def forget(self, pod: JSON) -> None:
+        """Forget the containers and the volumes that end with a pod."""
+        uid = pod["metadata"]["uid"]
+        if not self._changes and not self._programs:
+            return
+        for place in [each for each in self._changes if each[:2] == ("pod", uid)]:
+            del self._changes[place]
+        for key in [each for each in self._programs if each[0] == uid]:
+            del self._programs[key]
+
+    def _exists(
+        self, pod: JSON, container: ContainerRun, path: str, now: float
+    ) -> bool:
+        place, inside = self._place(pod, container, path)
+        changes = self._changes.get(place, {})
+        past = [exists for time, exists in changes.get(inside, ()) if time <= now]
+        if past:
+            return past[-1]
+        volume, rest = _place_of(container.spec, path)
+        if volume:
+            return rest == "." or not _is_made(pod, volume)
+        if rest in _EMPTY or any(
+            rest == each or rest.startswith(f"{each}/") for each in _OF_IMAGES
+        ):
+            return True
+        inner = f"{inside.rstrip('/')}/"
+        return any(
+            name.startswith(inner) and any(exists for _, exists in times)
+            for name, times in changes.items()
+        )
+
+    def _place(
+        self, pod: JSON, container: ContainerRun, path: str
+    ) -> tuple[_Place, str]:
+        """Return the place of a file, and its path there."""
+        uid, spec = pod["metadata"]["uid"], container.spec
+        volume, inside = _place_of(spec, path)
+        if not volume:
+            return ("pod", uid, f"{spec['name']} {container.restarts}"), inside
+        source = _volume(pod, volume)
+        if "hostPath" in source:
+            whole = PurePosixPath("/", source["hostPath"]["path"], inside)
+            return ("node", pod["spec"].get("nodeName", "")), str(whole)
+        claim = source.get("persistentVolumeClaim", {}).get("claimName", "")
+        if "ephemeral" in source:
+            claim = f"{pod['metadata']['name']}-{volume}"
+        if claim:
+            stored = self._claims.get((pod["metadata"]["namespace"], claim))
+            if stored is not None:
+                return ("claim", stored.obj["metadata"]["uid"]), inside
+        return ("pod", uid, f"volume {volume}"), inside
+
+
+def _place_of(container: JSON, path: str) -> tuple[str, str]:
+    """Return the volume of a path, empty for the container itself, and the rest."""
+    whole = PurePosixPath("/", container.get("workingDir") or "/", path)
+    mounts = {
+        PurePosixPath("/", each["mountPath"]): each
+        for each in container.get("volumeMounts") or ()
+    }
+    for parent in (whole, *whole.parents):
+        if (mount := mounts.get(parent)) is not None:
+            inside = PurePosixPath(mount.get("subPath") or ".")
+            return mount["name"], str(inside / whole.relative_to(parent))
+    return "", str(whole)
+
+
+def _volume(pod: JSON, name: str) -> JSON:
+    for each in pod["spec"].get("volumes") or ():
+        if each["name"] == name:
+            return dict(each)
+    return {}
+
+
+def _is_made(pod: JSON, volume: str) -> bool:
+    """Tell whether only commands make the files of a volume."""
+    return any(each in _MADE for each in _volume(pod, volume))
+
+
+# The needs of a container before its start: its image and its variables.
+
+_SHOWN_ERROR: Final = 1.0
+"""Seconds in which a container shows ``ErrImagePull``, before the kubelet's backoff."""
+
+
+class NodeMachine:
+    """The node of one pod, for the start of its containers."""
+
+    def __init__(
+        self,
+        pod: JSON,
+        images: set[str],
+        configuration: Configuration,
+        files: Files,
+        delay: float,
+    ) -> None:
+        """Take the images that are on the node, and the seconds that a pull takes."""
+        self._pod = pod
+        self._images = images
+        self._configuration = configuration
+        self._files = files
+        self._delay = delay
+
+    def pulls(self, container: JSON) -> bool:
+        """Tell whether a kubelet pulls the image of a container."""
+        image, policy = container["image"], pull_policy(container)
+        if invalid_name_message(image) or policy == "Never":
+            return False
+        return policy == "Always" or image not in self._images
+
+    def obtain(self, container: ContainerRun, now: Moment) -> Refused | list[Note]:
+        """Return the events before a container starts, or the reason why it cannot."""
+        refused = self._without_image(container, now)
+        if refused is not None:
+            return refused
+        notes = self._pulled(container)
+        self._images.add(container.spec["image"])
+        if isinstance(container.program, AnnotationError):
+            why = str(container.program)
+        else:
+            why = self._configuration.problem_of_container(self._pod, container.spec)
+        if not why:
+            return notes
+        notes.append(warning("Failed", f"Error: {why}"))
+        return Refused("CreateContainerConfigError", why, tuple(notes))
+
+    def program(self, container: ContainerRun, now: Moment) -> Program:
+        """Return the program of a container that starts now, and make its files."""
+        program = container.program
+        assert isinstance(program, Program)  # noqa: S101 - obtain has checked it
+        if program.depends:
+            around = self._files.around(self._pod, container, now.seconds)
+            program = program.started(run_of_container(container.spec, around))
+            self._files.start(self._pod, container.spec["name"], program)
+        if program.writes:
+            self._files.record(self._pod, container, now.seconds, program.writes)
+        return program
+
+    def outcome(self, container: ContainerRun, probe: Probe, now: Moment) -> Outcome:
+        """Return the result of a probe, by the files of a container.
+
+        An unknown program may have made any files, so its probes pass.
+        """
+        program = container.program
+        command, files = list(probe.command), self._files
+        if probe.page:
+            page = f"{probe.page}index.html" if probe.page[-1] == "/" else probe.page
+            command = ["cat", WEB_ROOTS[image_name(container.spec)] + page]
+        if not command or not isinstance(program, Program) or not program.makes_files:
+            return Outcome()
+        run = run_of(command, files.around(self._pod, container, now.seconds))
+        if run is None:
+            return Outcome()
+        changes = files.next_change(self._pod, container, now.seconds)
+        output = "HTTP probe failed with statuscode: 404" if probe.page else ""
+        if not output and run.code and command[0] == "cat":
+            output = f"cat: can't open '{command[-1]}': No such file or directory"
+        return Outcome(run.code == 0, output, None if changes == FOREVER else changes)
+
+    def _without_image(self, container: ContainerRun, now: Moment) -> Refused | None:
+        image = container.spec["image"]
+        if message := invalid_name_message(image):
+            notes = warning("InspectFailed", message)
+            return _refused("InvalidImageName", message, None, notes)
+        if not is_broken(container.spec):
+            return None
+        if pull_policy(container.spec) == "Never":
+            message = (
+                f'Container image "{image}" is not present with pull policy of Never'
+            )
+            notes = warning("ErrImageNeverPull", message)
+            return _refused("ErrImageNeverPull", message, None, notes)
+        return _broken(container, image, now)
+
+    def _pulled(self, container: ContainerRun) -> list[Note]:
+        image = container.spec["image"]
+        if not (container.is_pulling or self.pulls(container.spec)):
+            message = (
+                f'Container image "{image}" already present on machine and can be '
+                "accessed by the pod"
+            )
+            return [normal("Pulled", message)]
+        took = format_duration(self._delay)
+        message = (
+            f'Successfully pulled image "{image}" in {took} ({took} including '
+            f"waiting). Image size: {size_of(image)} bytes."
+        )
+        begun = [] if container.is_pulling else [pulling(image)]
+        return [*begun, normal("Pulled", message)]
+
+
+def pulling(image: str) -> Note:
+    """Return the event for the begin of an image pull."""
+    return normal("Pulling", f'Pulling image "{image}"')
+
+
+def _broken(container: ContainerRun, image: str, now: Moment) -> Refused:
+    """Return the reason why a container waits for an image that cannot be pulled."""
+    error, failed = pull_error(image), container.pull_failed_at
+    left = 0.0 if failed is None else failed + container.pull_backoff - now.seconds
+    if left > JUST_NOW:
+        text = f'Back-off pulling image "{image}"'
+        message = f"{text}: ErrImagePull: {error}"
+        return _refused("ImagePullBackOff", message, left, normal("BackOff", text))
+    begun = [] if container.is_pulling else [pulling(image)]
+    failure = warning("Failed", f'Failed to pull image "{image}": {error}')
+    return _refused("ErrImagePull", error, _SHOWN_ERROR, *begun, failure)
+
+
+def _refused(reason: str, message: str, again: float | None, *notes: Note) -> Refused:
+    failed = warning("Failed", f"Error: {reason}")
+    return Refused(reason, message, (*notes, failed), again)
