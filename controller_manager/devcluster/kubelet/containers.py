@@ -186,10 +186,8 @@ class ContainerRun(Struct, frozen=True):
             )
         if self.step is Step.RUNNING:
             name = self.spec["name"]
-            message = f"Container {name} definition changed, will be restarted"
-            ended = new.noted(normal("Killing", message)).ended(now, KILLED)
-            more = self.restarts + 1
-            return replace(ended, last=ended.state, restarts=more).started(now, machine)
+            why = f"Container {name} definition changed, will be restarted"
+            return new.killed_and_started(now, why, machine)
         return new
 
     def resized(
@@ -209,10 +207,19 @@ class ContainerRun(Struct, frozen=True):
         }
         if not restarting & _different(in_use or {}, wanted):
             return new
-        note = f"Container {spec['name']} resize requires restart"
-        ended = new.noted(normal("Killing", note)).ended(now, KILLED)
-        more = self.restarts + 1
-        return replace(ended, last=ended.state, restarts=more).started(now, machine)
+        why = f"Container {spec['name']} resize requires restart"
+        return new.killed_and_started(now, why, machine)
+
+    def killed_and_started(
+        self, now: Moment, why: str, machine: Machine
+    ) -> "ContainerRun":
+        """Return a container that runs after it was killed and started again."""
+        ended = self.noted(normal("Killing", why)).ended(now, KILLED)
+        return replace(ended, last=ended.state).started_again(now, machine)
+
+    def started_again(self, now: Moment, machine: Machine) -> "ContainerRun":
+        """Return the container after one more start."""
+        return replace(self, restarts=self.restarts + 1).started(now, machine)
 
     def probed(self, now: Moment, machine: Machine) -> "ContainerRun":
         """Return the container after the probes that are due now."""
@@ -298,7 +305,7 @@ class ContainerRun(Struct, frozen=True):
         following = min(delay * 2, LONGEST_BACKOFF) or FIRST_BACKOFF
         ended = replace(self, last=self.state, backoff=following)
         if not delay:
-            return replace(ended, restarts=self.restarts + 1).started(now, machine)
+            return ended.started_again(now, machine)
         name = self.spec["name"]
         message = (
             f"back-off {format_duration(delay)} restarting failed "

@@ -24,6 +24,7 @@ from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.storage.storage import Key
 
+from .pods import statuses_of
 from .programs import Line, lines_of
 from .server import check_node, chosen_container
 
@@ -87,11 +88,6 @@ def _number(
 # The logs of containers, made from annotations and commands.
 
 _HEADERS: Final = {"content-type": "text/plain"}
-_STATUSES: Final = (
-    "containerStatuses",
-    "initContainerStatuses",
-    "ephemeralContainerStatuses",
-)
 _IMAGES: Final = {
     "ErrImagePull": "image can't be pulled",
     "ImagePullBackOff": "trying and failing to pull image",
@@ -242,16 +238,13 @@ class _Follower:
 
     def _status(self) -> JSON:
         stored = self._pods.get(self._key)
-        found = _status_of(stored.obj, self._container) if stored else None
-        return found or {}
+        return statuses_of(stored.obj).get(self._container, {}) if stored else {}
 
 
 def _run_of(pod: JSON, name: str, *, previous: bool) -> _Run:
     """Return the run whose log the request names; raises Refusal."""
-    status, quoted = (
-        _status_of(pod, name),
-        f'"{name}" in pod "{pod["metadata"]["name"]}"',
-    )
+    status = statuses_of(pod).get(name)
+    quoted = f'"{name}" in pod "{pod["metadata"]["name"]}"'
     if status is None:
         raise bad_request(f"container {quoted} is not available")
     state, last = status.get("state") or {}, status.get("lastState") or {}
@@ -272,15 +265,6 @@ def _run_of(pod: JSON, name: str, *, previous: bool) -> _Run:
 
 def _ended(state: JSON) -> _Run:
     return _Run(parse_time(state["startedAt"]), parse_time(state["finishedAt"]))
-
-
-def _status_of(pod: JSON, name: str) -> JSON | None:
-    status = pod.get("status", {})
-    for field in _STATUSES:
-        for each in status.get(field) or ():
-            if each["name"] == name:
-                return dict(each)
-    return None
 
 
 def _shown(run: _Run, lines: list[Line], options: LogOptions) -> Iterator[bytes]:

@@ -5,7 +5,7 @@ Upstream: pkg/kubelet/kubelet_node_status.go and pkg/kubelet/nodestatus.
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Final
@@ -46,11 +46,6 @@ def pod_address(pod: JSON, family: str = IPV4) -> str:
     return f"10.244.{number >> 8 & 255}.{number & 255}"
 
 
-def families_of(ranges: Iterable[str]) -> tuple[str, ...]:
-    """Return the families of ranges of addresses, in their order."""
-    return tuple(IPV6 if ":" in each else IPV4 for each in ranges)
-
-
 # The node object that a kubelet registers, and the status that it reports.
 
 STOPPED: Final = "devcluster/stopped"
@@ -61,11 +56,14 @@ PRESSURE: Final = "devcluster/pressure"
 
 
 class Pressure(Struct, frozen=True):
-    """A pressure of a node: the scarce resource, and the condition."""
+    """A pressure of a node: its condition, the scarce resource, and its amounts.
+
+    The condition has a reason and a message without the pressure, and under it.
+    """
 
     condition: str
-    reason: str
-    message: str
+    without: tuple[str, str]
+    under: tuple[str, str]
     resource: str
     threshold: str = ""
     available: str = ""
@@ -74,24 +72,20 @@ class Pressure(Struct, frozen=True):
 PRESSURES: Final = {
     "memory": Pressure(
         "MemoryPressure",
-        "KubeletHasInsufficientMemory",
-        "kubelet has insufficient memory available",
-        "memory",
-        "100Mi",
-        "50Mi",
+        ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+        *("memory", "100Mi", "50Mi"),
     ),
     "disk": Pressure(
         "DiskPressure",
-        "KubeletHasDiskPressure",
-        "kubelet has disk pressure",
-        "ephemeral-storage",
-        "10Gi",
-        "5Gi",
+        ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+        *("ephemeral-storage", "10Gi", "5Gi"),
     ),
     "pid": Pressure(
         "PIDPressure",
-        "KubeletHasInsufficientPID",
-        "kubelet has insufficient PID available",
+        ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
         "pids",
     ),
 }
@@ -113,28 +107,7 @@ _RESOURCES: Final = {
 }
 _ARCHITECTURE: Final = "amd64"
 _SYSTEM: Final = "linux"
-_CONDITIONS: Final = (
-    (
-        "MemoryPressure",
-        "False",
-        "KubeletHasSufficientMemory",
-        "kubelet has sufficient memory available",
-    ),
-    (
-        "DiskPressure",
-        "False",
-        "KubeletHasNoDiskPressure",
-        "kubelet has no disk pressure",
-    ),
-    (
-        "PIDPressure",
-        "False",
-        "KubeletHasSufficientPID",
-        "kubelet has sufficient PID available",
-    ),
-    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
-)
-"""Type, status, reason and message of the conditions that kubelets report."""
+_READY: Final = ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
 
 
 def node_name(number: int) -> str:
@@ -242,10 +215,7 @@ def _conditions(before: list[JSON], now: str, pressure: Pressure | None) -> list
     """Return the conditions of a node under `pressure`, and those of other programs."""
     named = {_type(each): each for each in before}
     reported = []
-    for condition in _CONDITIONS:
-        type_, status, reason, message = condition
-        if pressure is not None and pressure.condition == type_:
-            status, reason, message = "True", pressure.reason, pressure.message
+    for type_, status, reason, message in (*_pressed(pressure), _READY):
         old = named.pop(type_, {})
         since = old.get("lastTransitionTime") if old.get("status") == status else None
         reported.append(
@@ -259,6 +229,15 @@ def _conditions(before: list[JSON], now: str, pressure: Pressure | None) -> list
             }
         )
     return [*named.values(), *reported]
+
+
+def _pressed(pressure: Pressure | None) -> Iterator[tuple[str, str, str, str]]:
+    """Yield type, status, reason and message of the conditions about pressure."""
+    for each in PRESSURES.values():
+        if each is pressure:
+            yield each.condition, "True", *each.under
+        else:
+            yield each.condition, "False", *each.without
 
 
 def _without_heartbeats(status: JSON) -> JSON:

@@ -48,7 +48,7 @@ from .events import Reporter
 from .kubelet import Kubelet
 from .lifecycle import Evictions, PodFit
 from .logs import PodLogs
-from .node_status import CAPACITY, IPV4, PRESSURE, Heartbeats, families_of, is_stopped
+from .node_status import CAPACITY, IPV4, IPV6, PRESSURE, Heartbeats, is_stopped
 from .pod_status import is_over
 from .server import CONNECTIONS, GUIDE, GUIDE_TYPE, NodeProxy, PodConnections, guide
 
@@ -151,8 +151,8 @@ class Nodes:
             (ATTACHMENT, self._attachment_changed),
             (DEVICE_CLAIM, self._device_claim_changed),
             (POD, self._pod_changed),
-            (CONFIG_MAP, self._config_map_changed),
-            (SECRET, self._secret_changed),
+            (CONFIG_MAP, self._source_changed),
+            (SECRET, self._source_changed),
         )
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -238,11 +238,8 @@ class Nodes:
         elif not _changes_explanation(change):
             self._scheduler.sync(change.key)
 
-    def _config_map_changed(self, change: Change) -> None:
-        self._kubelet.source_changed("configmap", change.key)
-
-    def _secret_changed(self, change: Change) -> None:
-        self._kubelet.source_changed("secret", change.key)
+    def _source_changed(self, change: Change) -> None:
+        self._kubelet.source_changed(change.after.obj["kind"].lower(), change.key)
 
     async def _housekeeping(self) -> None:
         """Delete old events, as an API server does; look at waiting pods again."""
@@ -269,7 +266,7 @@ def _families(objects: Objects) -> tuple[str, ...]:
     if not objects.has(SERVICE_CIDR, "", "kubernetes"):
         return (IPV4,)
     spec = objects.find(SERVICE_CIDR, "", "kubernetes").obj["spec"]
-    return families_of(spec["cidrs"])
+    return tuple(IPV6 if ":" in each else IPV4 for each in spec["cidrs"])
 
 
 def _annotations_differ(before: JSON, after: JSON) -> bool:

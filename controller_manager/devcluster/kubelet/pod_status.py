@@ -297,7 +297,8 @@ def needs_attention(pod: JSON) -> bool:
         or spec.get("readinessGates")
         or programs.has_any(pod)
         or shows_older_generation(pod)
-        or list(_images(pod)) != list(_images_of_status(pod))
+        or list(_images(spec, "initContainers", "containers"))
+        != list(_images(pod["status"], "initContainerStatuses", "containerStatuses"))
     )
 
 
@@ -307,14 +308,10 @@ def shows_older_generation(pod: JSON) -> bool:
     return observed is not None and observed != pod["metadata"].get("generation", 1)
 
 
-def _images(pod: JSON) -> Iterator[str]:
-    for name in ("initContainers", "containers"):
-        yield from (each["image"] for each in pod["spec"].get(name, ()))
-
-
-def _images_of_status(pod: JSON) -> Iterator[str]:
-    for name in ("initContainerStatuses", "containerStatuses"):
-        yield from (each.get("image", "") for each in pod["status"].get(name, ()))
+def _images(obj: JSON, *lists: str) -> Iterator[str]:
+    """Yield the images in lists of containers, or of their statuses."""
+    for name in lists:
+        yield from (each.get("image", "") for each in obj.get(name, ()))
 
 
 def gates_differ(pod: JSON, run: PodRun) -> bool:

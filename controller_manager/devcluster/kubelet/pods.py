@@ -26,6 +26,13 @@ from .programs import (
 # The containers of one pod on its kubelet.
 
 
+_STATUSES: Final = (
+    "initContainerStatuses",
+    "containerStatuses",
+    "ephemeralContainerStatuses",
+)
+
+
 class PodRun(Struct, frozen=True):
     """The containers of a pod, init containers first.
 
@@ -204,13 +211,9 @@ def with_resources_of(run: PodRun, pod: JSON, now: Moment, machine: Machine) -> 
     A container whose policy says so starts again with them.
     """
     specs = {spec["name"]: spec for spec, _ in specs_of(pod)}
-    in_use = {
-        each["name"]: each.get("resources")
-        for name in ("containerStatuses", "initContainerStatuses")
-        for each in pod["status"].get(name, ())
-    }
+    in_use = statuses_of(pod)
     containers = tuple(
-        each.resized(specs[name], in_use.get(name), now, machine)
+        each.resized(specs[name], in_use.get(name, {}).get("resources"), now, machine)
         for each in run.containers
         for name in (each.spec["name"],)
     )
@@ -258,6 +261,12 @@ def specs_of(pod: JSON) -> Iterator[tuple[JSON, Role]]:
         yield each, Role.MAIN
     for each in spec.get("ephemeralContainers", ()):
         yield each, Role.EPHEMERAL
+
+
+def statuses_of(pod: JSON) -> dict[str, JSON]:
+    """Return the statuses of a pod's containers by their names."""
+    status = pod.get("status", {})
+    return {each["name"]: each for name in _STATUSES for each in status.get(name) or ()}
 
 
 def container_of(
@@ -371,8 +380,7 @@ def _moved(
     if run.kill_at is not None:
         return container
     if container.step is Step.BACKING_OFF:
-        more = container.restarts + 1
-        return replace(container, restarts=more).started(now, machine)
+        return container.started_again(now, machine)
     if container.step is Step.STUCK:
         return container.started(now, machine)
     if container.step is Step.NEW and run.turn_of(container):

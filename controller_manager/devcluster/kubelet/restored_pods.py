@@ -11,7 +11,7 @@ from controller_manager.api.json_objects import JSON
 
 from .commands import FOREVER
 from .containers import FIRST_BACKOFF, LONGEST_BACKOFF, ContainerRun, Moment, Step
-from .pods import PodRun, container_of, full_name, specs_of
+from .pods import PodRun, container_of, full_name, specs_of, statuses_of
 from .probes import ProbeKind
 from .programs import Program
 
@@ -27,31 +27,16 @@ def adopted_run(
     pod: JSON, now: Moment, at: At, grace_scale: float, recall: Recall
 ) -> PodRun:
     """Return the run of a pod from its status; `at` converts its times."""
-    status = pod.get("status", {})
-    named = {
-        each["name"]: each
-        for each in (
-            *status.get("initContainerStatuses", ()),
-            *status.get("containerStatuses", ()),
-            *status.get("ephemeralContainerStatuses", ()),
-        )
-    }
-    containers = tuple(
-        _adopted(
-            _recalled(
-                container_of(pod, spec, role, now.seconds, grace_scale), pod, recall
-            ),
-            named.get(spec["name"]),
-            now,
-            at,
-        )
-        for spec, role in specs_of(pod)
-    )
+    statuses, containers = statuses_of(pod), []
+    for spec, role in specs_of(pod):
+        new = container_of(pod, spec, role, now.seconds, grace_scale)
+        known = _recalled(new, pod, recall)
+        containers.append(_adopted(known, statuses.get(spec["name"]), now, at))
     return PodRun(
         full_name(pod),
         now.text,
         pod["spec"]["restartPolicy"],
-        containers,
+        tuple(containers),
         annotations=pod["metadata"].get("annotations"),
     )
 
