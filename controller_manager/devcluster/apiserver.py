@@ -45,7 +45,6 @@ from .kinds.core.serviceaccount.token_discovery import (
     openid_configuration,
 )
 from .kinds.flowcontrol.add_bootstrap_flows import add_bootstrap_flows
-from .kinds.flowcontrol.classification import Classifier
 from .kinds.networking.default_cidr import add_default_cidr
 from .kinds.rbac.authorizer import RBACAuthorizer
 from .kinds.rbac.escalation import EscalationCheck
@@ -111,7 +110,6 @@ class APIServer(GenericAPIServer):
                 first=[EscalationCheck(authorizer)],
             ),
             storages=find_storages(),
-            flows=Classifier(storage),
             logger=logger,
         )
         self._account_tokens: AccountTokens | None = None

@@ -5,7 +5,7 @@ clients get the same over HTTP and in memory.
 """
 
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from email.utils import format_datetime
 from typing import Final, Protocol
 
@@ -38,7 +38,6 @@ from .http.responses import (
     no_such_path,
     presented,
     refused,
-    with_headers,
     with_warnings,
 )
 from .probes import PROBES, probe_answer
@@ -54,14 +53,6 @@ _VERSION_PATHS: Final = frozenset(("/version", "/version/"))
 
 Connector = Callable[[Target, Request], Awaitable[Response | StreamingResponse]]
 """Answers requests about a subresource, such as the log of a pod; raises Refusal."""
-
-
-class Flows(Protocol):
-    """Finds the flow schema and the priority level of requests."""
-
-    def headers(self, user: User, attributes: Attributes) -> Mapping[str, str]:
-        """Return the headers that name both in the answer."""
-        ...
 
 
 class RemoteAPI(Protocol):
@@ -96,20 +87,17 @@ class GenericAPIServer:
         authorizer: Authorizer,
         admission: Chain,
         storages: Iterable[RESTStorage],
-        flows: Flows,
         logger: Logger | None = None,
     ) -> None:
         """Take the kinds, the storage, and the authorizer.
 
         `rng` generates uids and names. `admission` changes and checks objects.
         `storages` has the handlers of resources that use stored objects.
-        `flows` classifies requests.
         """
         self.storage = storage
         self.catalogue = Catalogue(kinds)
         self.tokens = tokens
         self.authorizer = authorizer
-        self._flows = flows
         by_resource = {each.resource: each for each in storages}
         after_write = {
             name: each.after_write
@@ -189,18 +177,15 @@ class GenericAPIServer:
         if not isinstance(answer, Response):
             return answer
         date = format_datetime(self._clock.now(), usegmt=True)
-        return with_headers(answer, {"date": date})
+        return Response(answer.status, {**answer.headers, "date": date}, answer.body)
 
     async def handle_as(
         self, certificate_user: User | None, request: Request
     ) -> Response | StreamingResponse:
         """Answer one request, without a Date; `certificate_user` is that of TLS."""
-        flow: Mapping[str, str] = {}
         try:
             user = self._effective_user(request, certificate_user)
-            attributes = _attributes(request)
-            flow = self._flows.headers(user, attributes)
-            answer = await self._answer(request, user, attributes)
+            answer = await self._answer(request, user, _attributes(request))
         except Refusal as refusal:
             answer = refused(refusal)
         except Exception as error:
@@ -208,12 +193,11 @@ class GenericAPIServer:
             message = f"Internal error occurred: {error}"
             answer = refused(Refusal(500, "InternalError", message))
         if not isinstance(answer, Response):
-            return with_headers(answer, flow)
+            return answer
         try:
-            answer = await presented(answer, request)
+            return await presented(answer, request)
         except Refusal as refusal:
-            answer = refused(refusal)
-        return with_headers(answer, flow)
+            return refused(refusal)
 
     async def _answer(
         self, request: Request, user: User, attributes: Attributes

@@ -6,14 +6,13 @@ to YAML, protobuf, or JSON for people (endpoints/handlers/negotiation).
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.scheme import protobuf
 from controller_manager.devcluster.scheme.bodies import LARGE, YAML_ERRORS, encode_yaml
 from controller_manager.devcluster.scheme.models import built_in
@@ -24,7 +23,6 @@ from controller_manager.devcluster.server.storage.storage import Stored
 
 from .accepting import JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, accepted
 from .negotiation import header
-from .upgrades import Upgrade
 
 JSON_HEADERS: Final = {"content-type": "application/json"}
 TEXT_HEADERS: Final = {"content-type": "text/plain; charset=utf-8"}
@@ -43,27 +41,6 @@ def with_warnings(answer: Response, warnings: Sequence[str]) -> Response:
     known = [answer.headers["warning"]] if "warning" in answer.headers else []
     value = ", ".join([*known, *(f'299 - "{text}"' for text in texts)])
     return Response(answer.status, {**answer.headers, "warning": value}, answer.body)
-
-
-def with_headers(
-    answer: Response | StreamingResponse, headers: Mapping[str, str]
-) -> Response | StreamingResponse:
-    """Return an answer with more headers."""
-    if isinstance(answer, Response):
-        return Response(answer.status, {**answer.headers, **headers}, answer.body)
-    if isinstance(answer, Upgrade):
-        return answer
-    return _Stream(answer, {**answer.headers, **headers}) if headers else answer
-
-
-class _Stream:
-    """A stream with other headers."""
-
-    def __init__(self, stream: StreamingResponse, headers: Mapping[str, str]) -> None:
-        self.status = stream.status
-        self.headers = headers
-        self.chunks = stream.chunks
-        self.close = stream.close
 
 
 def json_or_404(body: JSON | None) -> Response:
