@@ -18,7 +18,6 @@ from controller_manager.devcluster.admission.plugins import (
     dynamic_plugins,
 )
 from controller_manager.devcluster.metrics.apis import metrics_apis
-from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.observability.logs import Logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.registry import Registry
@@ -28,8 +27,11 @@ from .data.endpoint import PATH, SnapshotEndpoint
 from .kinds import find_storages, kinds_with
 from .kinds.apiextensions.custom_resources import sync_definitions
 from .kinds.apiregistration.local_services import add_local_services
-from .kinds.authentication.impersonation import impersonated, impersonates
-from .kinds.authentication.impersonation_modes import account_of
+from .kinds.authentication.impersonation import (
+    account_of,
+    impersonated,
+    impersonates,
+)
 from .kinds.core.bootstrap_token import user_of_bootstrap_token
 from .kinds.core.service.ranges import DEFAULT_RANGE
 from .kinds.core.serviceaccount.account_tokens import (
@@ -52,7 +54,7 @@ from .kinds.rbac.reconciliation import reconcile
 from .kinds.scheduling.priorityclass import add_system_classes
 from .server.genericapiserver import GenericAPIServer
 from .server.http.document import Document
-from .server.http.request_info import attributes_of_request
+from .server.registry.objects import Objects
 from .server.rest.admission import Chain
 from .server.rest.kind import Kind
 from .server.security.authentication import ANONYMOUS, Tokens, User
@@ -185,8 +187,7 @@ class APIServer(GenericAPIServer):
         """Return the user that the Impersonate headers name; raises Refusal."""
         if not impersonates(request.headers):
             return user
-        attributes = attributes_of_request(request.method, request.path, request.query)
-        return impersonated(user, request.headers, attributes, self.authorizer)
+        return impersonated(user, request.headers, self.authorizer)
 
     def _kinds(self) -> Iterable[Kind]:
         return self.catalogue.all()

@@ -1,7 +1,6 @@
 """Impersonation: a request that is carried out as another user.
 
-Upstream: k8s.io/apiserver/pkg/endpoints/filters/impersonation. Since 1.36 impersonation
-may be constrained: a user may send certain requests as a certain user.
+Upstream: k8s.io/apiserver/pkg/endpoints/filters/impersonation, with the old mode alone.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,15 +8,23 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote
 
-from controller_manager.devcluster.scheme.statuses import Refusal, bad_request, shown
-from controller_manager.devcluster.server.security.authentication import User
+from controller_manager.devcluster.scheme.names import is_label, subdomain_problems
+from controller_manager.devcluster.scheme.statuses import bad_request, shown
+from controller_manager.devcluster.server.security.authentication import (
+    ANONYMOUS,
+    AUTHENTICATED,
+    UNAUTHENTICATED,
+    User,
+    account_groups,
+)
 from controller_manager.devcluster.server.security.authorization import (
     Attributes,
     Authorizer,
 )
 
-from .impersonation_modes import LEGACY, MODES
-
+_ACCOUNT: Final = "system:serviceaccount:"
+_AUTHENTICATION: Final = "authentication.k8s.io"
+_VERB: Final = "impersonate"
 _PREFIX: Final = "impersonate-"
 _USER: Final = "impersonate-user"
 _GROUP: Final = "impersonate-group"
@@ -30,35 +37,60 @@ def impersonates(headers: Mapping[str, str]) -> bool:
     return any(each.startswith(_PREFIX) for each in headers)
 
 
+def account_of(name: str) -> tuple[str, str] | None:
+    """Return namespace and name if the user is a service account, else `None`.
+
+    Upstream: SplitUsername of apiserver/pkg/authentication/serviceaccount.
+    """
+    namespace, separator, account = name.removeprefix(_ACCOUNT).partition(":")
+    if not name.startswith(_ACCOUNT) or not separator:
+        return None
+    if not is_label(namespace) or subdomain_problems(account):
+        return None
+    return namespace, account
+
+
 def impersonated(
-    user: User,
-    headers: Mapping[str, str],
-    attributes: Attributes,
-    authorizer: Authorizer,
+    user: User, headers: Mapping[str, str], authorizer: Authorizer
 ) -> User:
     """Return the user that the Impersonate headers name, `user` without them.
 
-    The values of a header stand in lines. `attributes` are those of the request.
-    Raises Refusal 400 for headers without a user, and 403 if no mode permits `user` to
-    impersonate the user, the groups and the extra that the headers name.
+    The values of a header stand in lines. The groups are added that the wanted user
+    would have. Raises Refusal 400 for headers without a user, and 403 if `user` lacks
+    the permission for the name, the uid, a group or an extra that the headers name.
     """
     wanted = _wanted(headers)
     if wanted is None:
         return user
-    first: Refusal | None = None
-    for mode in MODES:
-        if not mode.applies(wanted, user):
-            continue
-        verb = f"impersonate-on:{mode.name}:{attributes.verb}"
-        try:
-            authorizer.check(user, replace(attributes, verb=verb))
-            return mode.become(wanted, user, authorizer)
-        except Refusal as refusal:
-            first = first or refusal
-    try:
-        return LEGACY.become(wanted, user, authorizer)
-    except Refusal as refusal:
-        raise first or refusal from None
+    for attributes in _parts(wanted):
+        authorizer.check(user, attributes)
+    groups = wanted.groups
+    if account := account_of(wanted.name):
+        groups = groups or account_groups(account[0])
+    if wanted.name == ANONYMOUS.name:
+        groups = (*groups, UNAUTHENTICATED)
+    elif UNAUTHENTICATED not in groups:
+        groups = (*groups, AUTHENTICATED)
+    return replace(wanted, groups=tuple(dict.fromkeys(groups)))
+
+
+def _parts(wanted: User) -> Iterator[Attributes]:
+    """Yield the parts of a user; each needs the permission to impersonate it."""
+    if account := account_of(wanted.name):
+        namespace, name = account
+        yield Attributes(
+            _VERB, resource="serviceaccounts", namespace=namespace, name=name
+        )
+    else:
+        yield Attributes(_VERB, resource="users", name=wanted.name)
+    about = Attributes(_VERB, group=_AUTHENTICATION)
+    if wanted.uid:
+        yield replace(about, resource="uids", name=wanted.uid)
+    for group in wanted.groups:
+        yield Attributes(_VERB, resource="groups", name=group)
+    for key, values in wanted.extra.items():
+        for value in values:
+            yield replace(about, resource="userextras", subresource=key, name=value)
 
 
 def _wanted(headers: Mapping[str, str]) -> User | None:

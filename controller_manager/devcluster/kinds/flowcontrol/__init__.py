@@ -1,1 +1,1 @@
-"""The kinds of the group flowcontrol.apiserver.k8s.io, and their objects at the start."""
+"""The kinds of flowcontrol.apiserver.k8s.io, and the objects of each cluster."""
