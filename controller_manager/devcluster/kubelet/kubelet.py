@@ -13,12 +13,12 @@ from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.devcluster.csi.mounts import Mounts, Sources
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
-from controller_manager.devcluster.kubelet import programs
 from controller_manager.devcluster.scheme.statuses import bad_request
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.storage.storage import Change, Key, Stored
 
+from . import pod_status, pods
 from .commands import Run
 from .configuration import Configuration
 from .containers import Moment, Step
@@ -26,29 +26,7 @@ from .events import Reporter, warning
 from .lifecycle import PodFit, Rejection
 from .machine import Files, NodeMachine
 from .node_status import addresses_of, is_stopped
-from .pod_status import (
-    Place,
-    gates_differ,
-    has_begun,
-    has_not_begun,
-    is_over,
-    needs_attention,
-    pod_status,
-    shows_older_generation,
-)
-from .pods import (
-    PodRun,
-    advanced,
-    killed,
-    new_run,
-    reported,
-    stopping,
-    with_images_of,
-    with_new_containers,
-    with_probes_due,
-    with_resources_of,
-)
-from .programs import Role, pull_seconds
+from .programs import AnnotationError, Role, pull_seconds
 from .restored_pods import adopted_run, with_annotations_of
 from .shell import run_of
 
@@ -65,7 +43,7 @@ class _Held(Struct, frozen=True):
     """A pod with a next step, and the timer for it."""
 
     uid: str
-    run: PodRun
+    run: pods.PodRun
     timer: asyncio.TimerHandle
     written: Stored | None
     """The last state, if the kubelet wrote it after it had found this step."""
@@ -133,9 +111,9 @@ class Kubelet:
         run = held.run if held is not None else None
         if "deletionTimestamp" in pod["metadata"]:
             self._sync_terminating(pod, run)
-        elif is_over(pod):
+        elif pod_status.is_over(pod):
             self._end(pod)
-        elif run is None and has_not_begun(pod):
+        elif run is None and pod_status.has_not_begun(pod):
             self._sync_new(pod)
         else:
             self._sync_active(pod, run)
@@ -143,7 +121,9 @@ class Kubelet:
     def adopt(self, key: Key) -> None:
         """Take over a pod that ran before this program started."""
         stored = self._pods.get(key)
-        if stored is not None and key not in self._held and has_begun(stored.obj):
+        if stored is None or key in self._held:
+            return
+        if pod_status.has_begun(stored.obj):
             now = self._now()
             self._hold(stored.obj, self._adopted(stored.obj, now), now)
 
@@ -155,7 +135,7 @@ class Kubelet:
             pod = stored.obj
             if pod["spec"].get("nodeName") != node:
                 continue
-            if pod["status"].get("containerStatuses") and not is_over(pod):
+            if pod["status"].get("containerStatuses") and not pod_status.is_over(pod):
                 held = self._held.get(_key(pod))
                 # Another client may have written that the pod is not ready.
                 self._write(pod, held.run if held else self._adopted(pod, now), now)
@@ -165,9 +145,9 @@ class Kubelet:
         """React to a config map or a secret that is new, has changed, or is gone."""
         for pod in self._sources.waiting_for(resource, key):
             stored = self._pods.get(pod)
-            if stored is None or is_over(stored.obj):
+            if stored is None or pod_status.is_over(stored.obj):
                 continue
-            if has_begun(stored.obj) and not self._is_stopped(stored.obj):
+            if pod_status.has_begun(stored.obj) and not self._is_stopped(stored.obj):
                 now = self._now()
                 self._hold(stored.obj, self._adopted(stored.obj, now), now)
             else:
@@ -177,7 +157,7 @@ class Kubelet:
         """Check the pods again that wait for config maps and secrets."""
         for key in self._sources.waiting():
             stored = self._pods.get(key)
-            if stored is not None and not has_begun(stored.obj):
+            if stored is not None and not pod_status.has_begun(stored.obj):
                 self._sources.forget(key)
                 self.sync(key)
 
@@ -199,9 +179,9 @@ class Kubelet:
         }
         conditions = [*pod["status"].get("conditions", ()), condition]
         self.forget(key)
-        failed = stopping(replace(run, failure=("Evicted", message)), now)
+        failed = pods.stopping(replace(run, failure=("Evicted", message)), now)
         shown = {**pod, "status": {**pod["status"], "conditions": conditions}}
-        self._finish(shown, None, killed(failed, now), now)
+        self._finish(shown, None, pods.killed(failed, now), now)
 
     def execute(self, pod: JSON, name: str, command: Sequence[str]) -> Run | None:
         """Run a command in a container of a pod now; `None` for an unknown command.
@@ -219,7 +199,7 @@ class Kubelet:
         run = run_of(command, self._files.around(pod, found[0], now.seconds))
         if run is not None and run.writes:
             self._files.record(pod, found[0], now.seconds, run.writes)
-            self._hold(pod, with_probes_due(pod_run, now), now)
+            self._hold(pod, pods.with_probes_due(pod_run, now), now)
         return run
 
     def forget(self, key: Key) -> None:
@@ -254,7 +234,7 @@ class Kubelet:
             return
         now = self._now()
         machine = self._machine(pod)
-        run = new_run(
+        run = pods.new_run(
             pod,
             now,
             self._delay(pod),
@@ -280,26 +260,27 @@ class Kubelet:
         self._objects.put(POD, _key(pod), {**pod, "status": status})
         self._report.kubelet(pod, warning(rejection.reason, rejection.message))
 
-    def _sync_active(self, pod: JSON, held: PodRun | None) -> None:
-        if held is None and not needs_attention(pod):
+    def _sync_active(self, pod: JSON, held: pods.PodRun | None) -> None:
+        if held is None and not pod_status.needs_attention(pod):
             return
         now = self._now()
         before = held or self._adopted(pod, now)
         machine = self._machine(pod)
         delay = self._delay(pod)
-        run = with_new_containers(before, pod, now, delay, machine.pulls)
-        run = with_images_of(run, pod, now, delay, machine)
-        run = with_resources_of(run, pod, now, machine)
+        run = pods.with_new_containers(before, pod, now, delay, machine.pulls)
+        run = pods.with_images_of(run, pod, now, delay, machine)
+        run = pods.with_resources_of(run, pod, now, machine)
         run = with_annotations_of(run, pod, now, self._grace_scale, self._files.program)
         run = replace(run, deadline=self._deadline(pod, now))
-        changed = run.containers != before.containers or gates_differ(pod, run)
-        if changed or shows_older_generation(pod):
+        gates_differ = pod_status.gates_differ(pod, run)
+        changed = run.containers != before.containers or gates_differ
+        if changed or pod_status.shows_older_generation(pod):
             self._finish(pod, None, run, now)
         else:
             self._hold(pod, run, now)
 
-    def _sync_terminating(self, pod: JSON, held: PodRun | None) -> None:
-        if is_over(pod):
+    def _sync_terminating(self, pod: JSON, held: pods.PodRun | None) -> None:
+        if pod_status.is_over(pod):
             self._end(pod)
             if pod["metadata"].get("deletionGracePeriodSeconds"):
                 self._delete(pod)
@@ -308,9 +289,9 @@ class Kubelet:
         run = held or self._adopted(pod, now)
         nothing_runs = pod["status"]["phase"] == "Pending" and not run.is_running
         left = 0.0 if nothing_runs else self._grace_left(pod)
-        run = stopping(replace(run, kill_at=now.seconds + left), now)
+        run = pods.stopping(replace(run, kill_at=now.seconds + left), now)
         self._record_events(pod, run)
-        self._hold(pod, reported(run), now)
+        self._hold(pod, pods.reported(run), now)
 
     def _advance(self, key: Key, uid: str) -> None:
         """Do the due steps of a pod."""
@@ -320,17 +301,17 @@ class Kubelet:
         held = self._held.pop(key)
         if stored is None or stored.obj["metadata"]["uid"] != uid:
             return  # the watch reports it next
-        if is_over(stored.obj):
+        if pod_status.is_over(stored.obj):
             return  # also the end of the pod by another client: its phase stays
         now = self._now()
-        run = advanced(held.run, now, self._machine(stored.obj))
+        run = pods.advanced(held.run, now, self._machine(stored.obj))
         self._finish(stored.obj, held.run, run, now)
 
     def _finish(
-        self, pod: JSON, before: PodRun | None, after: PodRun, now: Moment
+        self, pod: JSON, before: pods.PodRun | None, after: pods.PodRun, now: Moment
     ) -> None:
         """Write and report the changes of a pod; wait for the next step."""
-        run, written = reported(after), None
+        run, written = pods.reported(after), None
         if run != before:
             written = self._write(pod, run, now)
             self._record_events(pod, after)
@@ -340,7 +321,7 @@ class Kubelet:
             self._hold(pod, run, now, written)
 
     def _hold(
-        self, pod: JSON, run: PodRun, now: Moment, written: Stored | None = None
+        self, pod: JSON, run: pods.PodRun, now: Moment, written: Stored | None = None
     ) -> None:
         """Wait for the next step of a pod, if there is one.
 
@@ -358,7 +339,7 @@ class Kubelet:
         seen = written if run.deadline is None else None
         self._held[key] = _Held(uid, run, timer, seen)
 
-    def _record_events(self, pod: JSON, run: PodRun) -> None:
+    def _record_events(self, pod: JSON, run: pods.PodRun) -> None:
         """Report the events of a pod since its last status."""
         for note in run.notes:
             self._report.kubelet(pod, note)
@@ -368,7 +349,7 @@ class Kubelet:
                 path = f"spec.{of}{{{each.spec['name']}}}"
                 self._report.kubelet(pod, note, path)
 
-    def _write(self, pod: JSON, run: PodRun, now: Moment) -> Stored | None:
+    def _write(self, pod: JSON, run: pods.PodRun, now: Moment) -> Stored | None:
         """Write the status of a pod; return its new state, `None` without a change.
 
         The state of a pod that is deleted is not returned: others may remove it.
@@ -376,7 +357,8 @@ class Kubelet:
         metadata = pod["metadata"]
         node = self._nodes.get(("", pod["spec"]["nodeName"]))
         host = addresses_of(node.obj) if node is not None else ()
-        status = pod_status(pod, run, now, Place(host, self._families))
+        place = pod_status.Place(host, self._families)
+        status = pod_status.pod_status(pod, run, now, place)
         if status == pod["status"]:
             return None
         if "deletionTimestamp" not in metadata:
@@ -409,10 +391,10 @@ class Kubelet:
         """Return the seconds until the images of a pod are on its node."""
         try:
             return pull_seconds(pod, self._start_delay)
-        except programs.AnnotationError:
+        except AnnotationError:
             return self._start_delay  # the containers report it
 
-    def _adopted(self, pod: JSON, now: Moment) -> PodRun:
+    def _adopted(self, pod: JSON, now: Moment) -> pods.PodRun:
         """Return the run of a pod from its status."""
         wall = self._clock.now()
 

@@ -39,7 +39,6 @@ from controller_manager.devcluster.scheduler.node_infos import NodeInfos
 from controller_manager.devcluster.scheduler.scheduler import Scheduler
 from controller_manager.devcluster.scheduler.volumes import VolumeBinding
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.server.http.document import Document
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage.storage import Change, Watcher
@@ -50,7 +49,7 @@ from .lifecycle import Evictions, PodFit
 from .logs import PodLogs
 from .node_status import CAPACITY, IPV4, IPV6, PRESSURE, Heartbeats, is_stopped
 from .pod_status import is_over
-from .server import CONNECTIONS, GUIDE, GUIDE_TYPE, NodeProxy, PodConnections, guide
+from .server import connect
 
 _EVENT_LIFETIME: Final = timedelta(hours=1)
 _HOUSEKEEPING: Final = 60.0
@@ -120,17 +119,9 @@ class Nodes:
         From now on the API server asks the nodes for logs, passes requests on, and
         serves the guide to the nodes.
         """
-        self._server.serve(GUIDE, Document(GUIDE_TYPE, guide))
-        connections = PodConnections(
-            self._server, self._kubelet.execute if self._count else None
-        )
-        for resource, name in CONNECTIONS:
-            self._server.connect(resource, name, connections.answer)
+        connect(self._server, self._kubelet.execute if self._count else None)
         if self._count:
             self._server.connect(POD.resource, "log", PodLogs(self._objects).answer)
-            self._server.connect(
-                NODE.resource, "proxy", NodeProxy(self._objects).answer
-            )
         self._heartbeats.register()
         if self._count:
             self._create_missing(DRIVER, csi_driver())

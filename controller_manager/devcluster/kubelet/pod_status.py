@@ -8,13 +8,12 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
-from controller_manager.devcluster.kubelet import programs
 
 from .containers import ContainerRun, Moment, Step
 from .machine import image_id
 from .node_status import IPV4, pod_address
 from .pods import PodRun
-from .programs import Role, lines_of
+from .programs import Role, has_any, lines_of
 
 # The containerStatus that a kubelet reports (pkg/kubelet/kubelet_pods.go).
 
@@ -295,7 +294,7 @@ def needs_attention(pod: JSON) -> bool:
     return bool(
         spec.get("activeDeadlineSeconds") is not None
         or spec.get("readinessGates")
-        or programs.has_any(pod)
+        or has_any(pod)
         or shows_older_generation(pod)
         or list(_images(spec, "initContainers", "containers"))
         != list(_images(pod["status"], "initContainerStatuses", "containerStatuses"))

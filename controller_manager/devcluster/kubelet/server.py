@@ -30,6 +30,7 @@ from controller_manager.devcluster.kinds.core.service.strategy import KIND as SE
 from controller_manager.devcluster.proxying import proxied, unreachable, unverified
 from controller_manager.devcluster.scheme.statuses import Refusal, bad_request
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
+from controller_manager.devcluster.server.http.document import Document
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.http.responses import (
     TEXT_HEADERS,
@@ -47,14 +48,14 @@ from .programs import EXEC, AnnotationError, find
 
 # The path ``/devcluster/guide``: what the nodes do, and the annotations of pods.
 
-GUIDE: Final = "/devcluster/guide"
-GUIDE_TYPE: Final = "text/markdown; charset=utf-8"
+_GUIDE: Final = "/devcluster/guide"
+_GUIDE_TYPE: Final = "text/markdown; charset=utf-8"
 
 _SECTION: Final = "\n## Simulated nodes\n"
 _NEXT: Final = "\n## "
 
 
-def guide() -> bytes:
+def _guide() -> bytes:
     """Return the section about simulated nodes, in Markdown."""
     file = resources.files(__package__ or "") / "guide.md"
     _, heading, rest = file.read_text(encoding="utf-8").partition(_SECTION)
@@ -91,7 +92,7 @@ class _Answer(Struct, frozen=True, forbid_unknown_fields=True):
         return self.command == [*words]
 
 
-def exec_answer(pod: JSON, container: str, command: Sequence[str]) -> Result | None:
+def _canned(pod: JSON, container: str, command: Sequence[str]) -> Result | None:
     """Return the answer to a command in a container, `None` if there is none.
 
     Raises AnnotationError.
@@ -113,7 +114,7 @@ def exec_answer(pod: JSON, container: str, command: Sequence[str]) -> Result | N
     return Result(command, stdout, answer.stderr.encode(), answer.code)
 
 
-def executed(
+def _executed(
     execute: Execute, pod: JSON, container: str, command: Sequence[str]
 ) -> Result | None:
     """Run a simple command in a container; `None` if it cannot be run here."""
@@ -133,7 +134,7 @@ _ONLY_GET: Final = Response(405, TEXT_HEADERS, b"405: Method Not Allowed")
 _KUBELET_PORT: Final = "10250"
 
 
-class NodeProxy:
+class _NodeProxy:
     """Answers requests to the kubelets of the nodes."""
 
     def __init__(self, objects: Objects) -> None:
@@ -144,7 +145,7 @@ class NodeProxy:
         """Return the answer of a node's kubelet; raises Refusal."""
         prefix = f"/api/v1/nodes/{target.name}/proxy"
         path = request.path.removeprefix(prefix)
-        _, name, port = parts_of_name(target.name, "node")
+        _, name, port = _parts_of_name(target.name, "node")
         port = port or _KUBELET_PORT
         node = self._objects.find(NODE, "", name).obj
         if not path and request.method in ("GET", "HEAD"):
@@ -170,7 +171,7 @@ class NodeProxy:
         return json_response(200, pods)
 
 
-def parts_of_name(text: str, what: str) -> tuple[str, str, str]:
+def _parts_of_name(text: str, what: str) -> tuple[str, str, str]:
     """Return scheme, name and port of ``NAME``, ``NAME:PORT`` or ``SCHEME:NAME:PORT``.
 
     Scheme and port may be empty. Raises Refusal, which names `what` is proxied.
@@ -200,7 +201,7 @@ CONNECTIONS: Final = (
 Answer = Response | StreamingResponse
 
 
-class PodConnections:
+class _PodConnections:
     """Connects to programs on this machine, or names the alternative."""
 
     def __init__(self, server: GenericAPIServer, execute: Execute | None) -> None:
@@ -237,18 +238,18 @@ class PodConnections:
         """Return the outcome of a command; raises Refusal if it cannot be known."""
         command = [value for name, value in request.query if name == "command"]
         try:
-            result = exec_answer(pod, container, command)
+            result = _canned(pod, container, command)
         except AnnotationError as error:
             raise bad_request(str(error)) from None
         if result is None and self._execute is not None:
-            result = executed(self._execute, pod, container, command)
+            result = _executed(self._execute, pod, container, command)
         if result is None:
-            guide = f"https://{self._server.address}{GUIDE}, kubectl get --raw {GUIDE}"
+            url = f"https://{self._server.address}{_GUIDE}"
             raise _nothing_runs(
                 f'nothing can be executed in pod "{pod["metadata"]["name"]}", and no '
                 f"file copied, unless the annotation {EXEC} has an answer to "
                 f'"{" ".join(command)}"; annotations say what its containers do: '
-                f"{guide}"
+                f"{url}, kubectl get --raw {_GUIDE}"
             )
         streams, channels = remote_command.STREAMS, remote_command.CHANNELS
         protocol, subprotocol = negotiated(request, streams, channels)
@@ -290,7 +291,7 @@ class PodConnections:
     async def _proxied(self, target: Target, request: Request) -> Answer:
         """Pass a request on to the program behind a port; raises Refusal."""
         what = target.kind.singular_name
-        scheme, name, port = parts_of_name(target.name, what)
+        scheme, name, port = _parts_of_name(target.name, what)
         obj = self._objects.find(target.kind, target.namespace, name).obj
         try:
             address = self._proxy_address(target, obj, port)
@@ -389,3 +390,16 @@ def check_node(objects: Objects, pod: JSON, without: str) -> None:
 
 def _listed(containers: list[JSON]) -> str:
     return " ".join(each["name"] for each in containers)
+
+
+def connect(server: GenericAPIServer, execute: Execute | None) -> None:
+    """Let an API server serve the guide, and connect to pods and kubelets.
+
+    `execute` is `None` without kubelets.
+    """
+    server.serve(_GUIDE, Document(_GUIDE_TYPE, _guide))
+    connections = _PodConnections(server, execute)
+    for resource, name in CONNECTIONS:
+        server.connect(resource, name, connections.answer)
+    if execute is not None:
+        server.connect(NODE.resource, "proxy", _NodeProxy(server.objects).answer)
