@@ -15,33 +15,9 @@ from controller_manager.devcluster.server.storage.storage import Storage
 
 from .writes import object_of, refused
 
-# The admission plugin NamespaceExists.
-
-_NAMESPACES: Final = "namespaces"
-
-
-class NamespaceExists(Plugin):
-    """Refuses writes to a namespace that does not exist."""
-
-    name: ClassVar = "NamespaceExists"
-    validates: ClassVar = frozenset(
-        (Operation.CREATE, Operation.UPDATE, Operation.DELETE)
-    )
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    def validate(self, write: Write) -> None:
-        """Raise Refusal without the namespace."""
-        if not write.kind.namespaced:
-            return
-        key = ("", write.namespace)
-        if self._storage.collection(_NAMESPACES).get(key) is None:
-            raise not_found("", _NAMESPACES, write.namespace)
-
-
 # The admission plugin NamespaceLifecycle.
 
+_NAMESPACES: Final = "namespaces"
 _IMMORTAL: Final = frozenset(("default", "kube-system", "kube-public"))
 _REVIEWS: Final = ("authorization.k8s.io", "localsubjectaccessreviews")
 """Access reviews must not disclose the names of existing namespaces."""

@@ -18,18 +18,12 @@ from controller_manager.options.gates import FeatureGates
 from .limit_ranger import LimitRanger
 from .mutating_policies import MutatingAdmissionPolicy
 from .namespaces import (
-    NamespaceExists,
     NamespaceLifecycle,
     OwnerReferencesPermissionEnforcement,
 )
 from .pods import (
-    AlwaysAdmit,
-    AlwaysDeny,
-    AlwaysPullImages,
     DefaultTolerationSeconds,
-    ExtendedResourceToleration,
     JobValidation,
-    LimitPodHardAntiAffinityTopology,
     PodTopologyLabels,
     Priority,
     RuntimeClass,
@@ -44,7 +38,6 @@ from .resources import (
     ClusterTrustBundleAttest,
     DefaultIngressClass,
     DefaultStorageClass,
-    DenyServiceExternalIPs,
     PersistentVolumeClaimResize,
     PodGroupProtection,
     StorageObjectInUseProtection,
@@ -102,7 +95,7 @@ ORDERED: Final = (
 )
 """All plugins in the order in which they see a write (AllOrderedPlugins)."""
 
-_OFF: Final = frozenset(
+_ABSENT: Final = frozenset(
     (
         "AlwaysAdmit",
         "AlwaysDeny",
@@ -115,26 +108,16 @@ _OFF: Final = frozenset(
         "NamespaceAutoProvision",
         "NamespaceExists",
         "NodeRestriction",
-        "OwnerReferencesPermissionEnforcement",
         "PodNodeSelector",
         "PodTolerationRestriction",
     )
 )
+"""Plugins that the development cluster does not have; upstream has them off."""
+
+_OFF: Final = _ABSENT | {"OwnerReferencesPermissionEnforcement"}
 ON_BY_DEFAULT: Final = frozenset(ORDERED) - _OFF
 WITHOUT_ACCOUNTS: Final = ON_BY_DEFAULT - {"ServiceAccount"}
 """The default where no controller makes service accounts."""
-
-_ABSENT: Final = frozenset(
-    (
-        "EventRateLimit",
-        "ImagePolicyWebhook",
-        "NamespaceAutoProvision",
-        "NodeRestriction",
-        "PodNodeSelector",
-        "PodTolerationRestriction",
-    )
-)
-"""Plugins that the development cluster does not have; they are off by default."""
 
 
 class PluginError(ValueError):
@@ -229,16 +212,9 @@ class Parts:
 _Make = Callable[[Parts], Plugin]
 
 _MAKERS: Final[Mapping[str, _Make]] = {
-    "AlwaysAdmit": lambda _: AlwaysAdmit(),
-    "AlwaysDeny": lambda _: AlwaysDeny(),
-    "AlwaysPullImages": lambda _: AlwaysPullImages(),
-    "DenyServiceExternalIPs": lambda _: DenyServiceExternalIPs(),
-    "ExtendedResourceToleration": lambda _: ExtendedResourceToleration(),
-    "LimitPodHardAntiAffinityTopology": lambda _: LimitPodHardAntiAffinityTopology(),
     "OwnerReferencesPermissionEnforcement": lambda parts: (
         OwnerReferencesPermissionEnforcement(parts.authorizer, parts.kinds)
     ),
-    "NamespaceExists": lambda parts: NamespaceExists(parts.storage),
     "NamespaceLifecycle": lambda parts: NamespaceLifecycle(parts.storage),
     "LimitRanger": lambda parts: LimitRanger(parts.storage),
     "ServiceAccount": lambda parts: ServiceAccount(parts.storage, parts.rng),

@@ -1,9 +1,9 @@
-"""The admission plugins about pods: tolerations, priority, runtime class, images."""
+"""The admission plugins about pods: tolerations, priority, runtime class."""
 
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.control.quota.resources import amounts, is_extended
+from controller_manager.control.quota.resources import amounts
 from controller_manager.devcluster.kinds.core.pod.topology import labelled_by_node
 from controller_manager.devcluster.kinds.scheduling.priorityclass import (
     LOWER_PRIORITY,
@@ -20,43 +20,6 @@ from controller_manager.devcluster.server.storage.storage import Storage
 from controller_manager.options.gates import FeatureGates
 
 from .writes import PODS, concerns, object_of, refused, spec_of
-
-# The admission plugins AlwaysAdmit, AlwaysDeny and AlwaysPullImages.
-
-_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
-_ALWAYS: Final = "Always"
-
-
-class AlwaysAdmit(Plugin):
-    """Allows everything."""
-
-    name: ClassVar = "AlwaysAdmit"
-
-
-class AlwaysDeny(Plugin):
-    """Refuses everything."""
-
-    name: ClassVar = "AlwaysDeny"
-    mutates: ClassVar = frozenset(Operation)
-
-    def mutate(self, write: Write) -> None:
-        """Raise Refusal."""
-        raise refused(write, "admission control is denying all modifications")
-
-
-class AlwaysPullImages(Plugin):
-    """Makes kubelets pull each image, so that they check the right to pull it."""
-
-    name: ClassVar = "AlwaysPullImages"
-    targets: ClassVar = PODS
-    mutates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
-
-    def mutate(self, write: Write) -> None:
-        """Set the pull policy of all containers of a pod."""
-        spec = spec_of(write)
-        for container in (each for name in _LISTS for each in spec.get(name) or ()):
-            container["imagePullPolicy"] = _ALWAYS
-
 
 # Merges lists of tolerations (pkg/util/tolerations).
 
@@ -145,33 +108,6 @@ def _toleration(key: str) -> JSON:
     }
 
 
-# The admission plugin ExtendedResourceToleration.
-
-_CONTAINERS: Final = ("containers", "initContainers")
-
-
-class ExtendedResourceToleration(Plugin):
-    """Lets pods with an extended resource run on nodes that are tainted with it."""
-
-    name: ClassVar = "ExtendedResourceToleration"
-    targets: ClassVar = PODS
-    mutates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
-
-    def mutate(self, write: Write) -> None:
-        """Add a toleration for each extended resource, by name."""
-        spec = spec_of(write)
-        containers = [each for name in _CONTAINERS for each in spec.get(name) or ()]
-        names = {
-            name
-            for each in containers
-            for name in (each.get("resources") or {}).get("requests") or {}
-            if is_extended(name)
-        }
-        if names:
-            added = [{"key": name, "operator": "Exists"} for name in sorted(names)]
-            spec["tolerations"] = merged(spec.get("tolerations") or [], added)
-
-
 # The admission plugin TaintNodesByCondition.
 
 _NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
@@ -193,31 +129,6 @@ class TaintNodesByCondition(Plugin):
         taints = spec_of(write).get("taints") or []
         if not any(_NOT_READY.items() <= each.items() for each in taints):
             spec_of(write)["taints"] = [*taints, dict(_NOT_READY)]
-
-
-# The admission plugin LimitPodHardAntiAffinityTopology.
-
-_HOST: Final = "kubernetes.io/hostname"
-_RULE: Final = "affinity.PodAntiAffinity.RequiredDuringScheduling"
-
-
-class LimitPodHardAntiAffinityTopology(Plugin):
-    """Refuses required anti-affinity for larger domains than a node."""
-
-    name: ClassVar = "LimitPodHardAntiAffinityTopology"
-    targets: ClassVar = PODS
-    validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
-
-    def validate(self, write: Write) -> None:
-        """Raise Refusal for a required rule with another topology key."""
-        affinity = spec_of(write).get("affinity") or {}
-        rules = (affinity.get("podAntiAffinity") or {}).get(
-            "requiredDuringSchedulingIgnoredDuringExecution"
-        )
-        for rule in rules or ():
-            if (key := rule.get("topologyKey", "")) != _HOST:
-                why = f"has TopologyKey {key} but only key {_HOST} is allowed"
-                raise refused(write, f"{_RULE} {why}")
 
 
 # The admission plugin PodTopologyLabels, for pods that name their node themselves.

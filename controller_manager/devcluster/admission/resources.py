@@ -72,27 +72,6 @@ class DefaultStorageClass(Plugin):
         set_default_class(object_of(write), self._storage)
 
 
-# The admission plugin DenyServiceExternalIPs.
-
-
-class DenyServiceExternalIPs(Plugin):
-    """Refuses external addresses that a service did not have before."""
-
-    name: ClassVar = "DenyServiceExternalIPs"
-    targets: ClassVar = frozenset((("", "services", ""),))
-    validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
-
-    def validate(self, write: Write) -> None:
-        """Raise Refusal for a new address."""
-        before = _addresses(write.old) if write.old else set()
-        if _addresses(object_of(write)) - before:
-            raise refused(write, "Use of external IPs is denied by admission control")
-
-
-def _addresses(service: JSON) -> set[str]:
-    return set(service.get("spec", {}).get("externalIPs") or ())
-
-
 # The admission plugin PersistentVolumeClaimResize.
 
 _STORAGE_CLASSES: Final = "storageclasses.storage.k8s.io"

@@ -15,7 +15,7 @@ from controller_manager.devcluster.admission.plugins import (
 )
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
-from tests.devcluster.admission.requests import PODS, container, patch, pod, post
+from tests.devcluster.admission.requests import PODS, patch, pod, post
 from tests.devcluster.requests import call
 
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -25,9 +25,10 @@ NOT_READY = "node.kubernetes.io/not-ready"
 def test_plugins_are_added_to_the_default_and_taken_from_it() -> None:
     """Lists have commas or spaces."""
     chosen = chosen_plugins(
-        ["AlwaysPullImages,AlwaysAdmit"], ["PodSecurity", "Priority"]
+        ["OwnerReferencesPermissionEnforcement,LimitRanger"],
+        ["PodSecurity", "Priority"],
     )
-    added = {"AlwaysPullImages", "AlwaysAdmit"}
+    added = {"OwnerReferencesPermissionEnforcement"}
     assert chosen == (ON_BY_DEFAULT | added) - {"PodSecurity", "Priority"}
 
 
@@ -46,11 +47,11 @@ def test_plugins_are_added_to_the_default_and_taken_from_it() -> None:
             ),
         ),
         (
-            "NodeRestriction",
+            "NodeRestriction,AlwaysPullImages",
             "",
             (
                 "enable-admission-plugins: the development cluster does not have "
-                "NodeRestriction"
+                "AlwaysPullImages, NodeRestriction"
             ),
         ),
     ],
@@ -331,64 +332,6 @@ async def test_a_terminating_namespace_gets_no_new_objects(cluster: Cluster) -> 
                 "field": "metadata.namespace",
             }
         ]
-
-
-@pytest.mark.parametrize(
-    ("plugin", "spec", "problem"),
-    [
-        ("AlwaysDeny", {}, "admission control is denying all modifications"),
-        (
-            "LimitPodHardAntiAffinityTopology",
-            {
-                "affinity": {
-                    "podAntiAffinity": {
-                        "requiredDuringSchedulingIgnoredDuringExecution": [
-                            {"topologyKey": "zone"}
-                        ]
-                    }
-                }
-            },
-            (
-                "affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey "
-                "zone but "
-                "only key kubernetes.io/hostname is allowed"
-            ),
-        ),
-        ("AlwaysAdmit", {}, ""),
-    ],
-)
-async def test_plugins_that_are_off_can_be_switched_on(
-    plugin: str, spec: JSON, problem: str
-) -> None:
-    """They refuse with upstream's words."""
-    cluster = Cluster(admission_plugins={plugin})
-    answer = await post(cluster, PODS, pod(**spec))
-    said = f'pods "p" is forbidden: {problem}' if problem else ""
-    assert answer.get("message", "") == said
-
-
-async def test_images_are_always_pulled() -> None:
-    """And a pod with an extended resource tolerates its taint."""
-    plugins = {"AlwaysPullImages", "ExtendedResourceToleration"}
-    cluster = Cluster(admission_plugins=plugins)
-    amounts = {"example.com/gpu": "1", "cpu": "1"}
-    resources = {"requests": amounts, "limits": amounts}
-    made = await post(cluster, PODS, pod(containers=[container(resources=resources)]))
-    assert made["spec"]["containers"][0]["imagePullPolicy"] == "Always"
-    assert made["spec"]["tolerations"] == [
-        {"key": "example.com/gpu", "operator": "Exists"}
-    ]
-
-
-async def test_external_addresses_can_be_denied() -> None:
-    """Those that a service has may stay."""
-    path = "/api/v1/namespaces/default/services"
-    spec = {"ports": [{"port": 80}], "externalIPs": ["192.0.2.1"]}
-    service = {"metadata": {"name": "s"}, "spec": spec}
-    cluster = Cluster(admission_plugins={"DenyServiceExternalIPs"})
-    answer = await post(cluster, path, service)
-    why = "Use of external IPs is denied by admission control"
-    assert answer["message"] == f'services "s" is forbidden: {why}'
 
 
 async def test_without_plugins_a_pod_stays_as_it_is() -> None:
