@@ -202,7 +202,7 @@ async def daemon_controller(
     async with run as manager:
         group = manager.controllers["daemonset-controller"].controller
         assert isinstance(group, WorkerGroup)
-        found = group._pools[0]._reconcile.__self__  # type: ignore[attr-defined]
+        found = group._pools[0].reconcile.__self__  # type: ignore[attr-defined]
         assert isinstance(found, DaemonSetReconciler)
         yield found, manager
 
