@@ -67,7 +67,7 @@ def test_the_causes_are_the_recorded_ones(name: str) -> None:
             "validate_update": strategy.validate_update(old, new),
             "validate_status": strategy.validate_status(new),
             "validate_status_update": strategy.validate_status_update(old, new),
-            "validate_name": strategy.validate_name(new["metadata"]["name"]),
+            "validate_name": strategy.validate_name(new["metadata"].get("name", "")),
         }
         found = {each: texts([*causes]) for each, causes in answers.items()}
         assert {each: said for each, said in found.items() if said} == case["says"]
