@@ -1,4 +1,4 @@
-"""The config maps and secrets for which pods wait."""
+"""The volumes on nodes: kubelets wait for them, mount them and resize them."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,11 +10,7 @@ from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.storage.csidriver import KIND as DRIVER
-from controller_manager.devcluster.kubelet.configuration import (
-    Configuration,
-    sources_of,
-)
-from controller_manager.devcluster.kubelet.events import Reporter, warning
+from controller_manager.devcluster.kubelet.events import Reporter
 from controller_manager.devcluster.kubelet.node_status import is_stopped
 from controller_manager.devcluster.server.storage.storage import Key
 
@@ -27,72 +23,6 @@ from .driver import (
     is_bound,
 )
 from .provisioner import needs_larger_file_system, other_conditions
-
-# The config maps and secrets for which pods wait.
-
-_Source = tuple[str, Key]
-
-
-class Sources:
-    """Tells kubelets when the config maps and secrets of their pods may exist.
-
-    Upstream kubelets poll; here a change of an object that a pod waits for makes a
-    kubelet check again.
-    """
-
-    def __init__(self, configuration: Configuration, report: Reporter) -> None:
-        self._configuration = configuration
-        self._report = report
-        self._waiting: dict[Key, frozenset[_Source]] = {}
-        self._waiting_for: dict[_Source, dict[Key, None]] = {}
-
-    def prepare(self, pod: JSON) -> bool:
-        """Mount the config maps and secrets of a pod; tell whether all exist.
-
-        If one is missing, an event says so once, and the pod waits.
-        """
-        problem = self._configuration.problem_of_volumes(pod)
-        if problem is None:
-            self.forget(_key(pod))
-            return True
-        if _key(pod) in self._waiting:
-            return False
-        volume, why = problem
-        message = f'MountVolume.SetUp failed for volume "{volume}" : {why}'
-        self._report.kubelet(pod, warning("FailedMount", message))
-        self.wait(pod)
-        return False
-
-    def wait(self, pod: JSON) -> None:
-        """Remember that a pod waits for its config maps and secrets."""
-        key = _key(pod)
-        self.forget(key)
-        sources = self._waiting[key] = frozenset(sources_of(pod))
-        for each in sources:
-            self._waiting_for.setdefault(each, {})[key] = None
-
-    def forget(self, key: Key) -> None:
-        """Forget a pod that no longer waits."""
-        for each in self._waiting.pop(key, ()):
-            pods = self._waiting_for[each]
-            del pods[key]
-            if not pods:
-                del self._waiting_for[each]
-
-    def waiting(self) -> Sequence[Key]:
-        """Return all pods that wait."""
-        return list(self._waiting)
-
-    def waiting_for(self, resource: str, key: Key) -> Sequence[Key]:
-        """Return the pods that wait for a ``configmap`` or a ``secret``."""
-        return list(self._waiting_for.get((resource, key), ()))
-
-
-def _key(pod: JSON) -> Key:
-    return pod["metadata"]["namespace"], pod["metadata"]["name"]
-
-
-# The volumes on nodes: kubelets wait for them, mount them and resize them.
 
 _MOUNT_TIMEOUT: Final = 123.0
 """Seconds that a kubelet waits for volumes before it reports a failure and retries."""

@@ -1,10 +1,10 @@
-"""The config maps and secrets that a pod needs, and the missing ones.
+"""The config maps and secrets that pods need, and the pods that wait for them.
 
 Upstream: makeEnvironmentVariables in pkg/kubelet/kubelet_pods.go, and the plugins
 configmap, secret and projected in pkg/volume.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -13,6 +13,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
 from controller_manager.devcluster.kinds.core.secret import KIND as SECRET
 from controller_manager.devcluster.server.storage.storage import Key, Storage
+
+from .events import Reporter, warning
 
 _ROOT_CA: Final = "kube-root-ca.crt"
 """A config map of a controller that may not run here: pods start without it."""
@@ -81,15 +83,74 @@ class Configuration:
         return {*(obj.get("data") or ()), *(obj.get("binaryData") or ())}
 
 
-def sources_of(pod: JSON) -> set[tuple[str, Key]]:
+class Sources:
+    """Tells kubelets when the config maps and secrets of their pods may exist.
+
+    Upstream kubelets poll; here a change of an object that a pod waits for makes a
+    kubelet check again.
+    """
+
+    def __init__(self, configuration: Configuration, report: Reporter) -> None:
+        self._configuration = configuration
+        self._report = report
+        self._waiting: dict[Key, frozenset[tuple[str, Key]]] = {}
+        self._waiting_for: dict[tuple[str, Key], dict[Key, None]] = {}
+
+    def prepare(self, pod: JSON) -> bool:
+        """Mount the config maps and secrets of a pod; tell whether all exist.
+
+        If one is missing, an event says so once, and the pod waits.
+        """
+        problem = self._configuration.problem_of_volumes(pod)
+        if problem is None:
+            self.forget(_key(pod))
+            return True
+        if _key(pod) in self._waiting:
+            return False
+        volume, why = problem
+        message = f'MountVolume.SetUp failed for volume "{volume}" : {why}'
+        self._report.kubelet(pod, warning("FailedMount", message))
+        self.wait(pod)
+        return False
+
+    def wait(self, pod: JSON) -> None:
+        """Remember that a pod waits for its config maps and secrets."""
+        key = _key(pod)
+        self.forget(key)
+        sources = self._waiting[key] = _sources_of(pod)
+        for each in sources:
+            self._waiting_for.setdefault(each, {})[key] = None
+
+    def forget(self, key: Key) -> None:
+        """Forget a pod that no longer waits."""
+        for each in self._waiting.pop(key, ()):
+            pods = self._waiting_for[each]
+            del pods[key]
+            if not pods:
+                del self._waiting_for[each]
+
+    def waiting(self) -> Sequence[Key]:
+        """Return all pods that wait."""
+        return list(self._waiting)
+
+    def waiting_for(self, resource: str, key: Key) -> Sequence[Key]:
+        """Return the pods that wait for a ``configmap`` or a ``secret``."""
+        return list(self._waiting_for.get((resource, key), ()))
+
+
+def _key(pod: JSON) -> Key:
+    return pod["metadata"]["namespace"], pod["metadata"]["name"]
+
+
+def _sources_of(pod: JSON) -> frozenset[tuple[str, Key]]:
     """Return the config maps and secrets that a pod needs: their kinds and keys."""
     spec = pod["spec"]
-    found = set()
+    found: set[tuple[str, Key]] = set()
     for each in (*spec.get("initContainers", ()), *spec["containers"]):
         found |= {(each.resource, each.key) for each in _of_container(pod, each)}
     for each in spec.get("volumes", ()):
         found |= {(each.resource, each.key) for each in _of_volume(pod, each)}
-    return found
+    return frozenset(found)
 
 
 def _of_container(pod: JSON, container: JSON) -> Iterator[Source]:

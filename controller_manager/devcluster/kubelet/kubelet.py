@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time, parse_time
-from controller_manager.devcluster.csi.mounts import Mounts, Sources
+from controller_manager.devcluster.csi.mounts import Mounts
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.scheme.statuses import bad_request
@@ -20,7 +20,7 @@ from controller_manager.devcluster.server.storage.storage import Change, Key, St
 
 from . import pod_status, pods
 from .commands import Run
-from .configuration import Configuration
+from .configuration import Configuration, Sources
 from .containers import Moment, Step
 from .events import Reporter, warning
 from .lifecycle import PodFit, Rejection
