@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller_manager.clock import Clock
-from controller_manager.devcluster.admission.pod_security.plugin import PodSecurity
 from controller_manager.devcluster.server.rest.admission import Chain, Plugin
 from controller_manager.devcluster.server.security.authorization import Authorizer
 from controller_manager.devcluster.server.storage.storage import Storage
@@ -21,6 +20,7 @@ from .namespaces import (
     NamespaceLifecycle,
     OwnerReferencesPermissionEnforcement,
 )
+from .pod_security import PodSecurity
 from .pods import (
     DefaultTolerationSeconds,
     JobValidation,

@@ -1,14 +1,17 @@
 """Pod Security Standards, by the labels of a namespace."""
 
+import hashlib
 import json
+import random
 from typing import Any
 
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.admission.pod_security.evaluation import violations
-from controller_manager.devcluster.admission.pod_security.levels import LevelVersion
+from controller_manager.devcluster.admission.pod_security import LATEST
+from controller_manager.devcluster.admission.pod_security_checks import violations
 from tests.clusters import Cluster
+from tests.devcluster.admission.pod_security_pods import random_pod
 from tests.devcluster.admission.requests import (
     PODS,
     container,
@@ -157,7 +160,7 @@ BASELINE: list[tuple[JSON, str]] = [
 @pytest.mark.parametrize(("spec", "problem"), BASELINE)
 def test_a_pod_may_not_take_what_baseline_forbids(spec: JSON, problem: str) -> None:
     """With upstream's words."""
-    found = violations(LevelVersion("baseline"), {}, {"containers": [], **spec})
+    found = violations("baseline", LATEST, {}, {"containers": [], **spec})
     assert [*map(str, found)] == [problem]
 
 
@@ -215,7 +218,7 @@ RESTRICTED: list[tuple[JSON, str]] = [
 @pytest.mark.parametrize(("spec", "problem"), RESTRICTED)
 def test_a_pod_must_say_what_restricted_asks_for(spec: JSON, problem: str) -> None:
     """With upstream's words."""
-    found = violations(LevelVersion("restricted"), {}, spec)
+    found = violations("restricted", LATEST, {}, spec)
     assert ", ".join(map(str, found)) == problem
 
 
@@ -256,8 +259,52 @@ def test_a_level_is_as_it_was_in_its_version(
     level: str, minor: int, spec: JSON, reasons: list[str]
 ) -> None:
     """A version that is newer than all changes counts as the latest."""
-    found = violations(LevelVersion(level, minor), {}, {"containers": [], **spec})
+    found = violations(level, minor, {}, {"containers": [], **spec})
     assert [each.reason for each in found] == reasons
+
+
+RECORDED = [
+    ("baseline", 0, "edb54175718d"),
+    ("baseline", 8, "edb54175718d"),
+    ("baseline", 19, "62bc5210c11a"),
+    ("baseline", 22, "62bc5210c11a"),
+    ("baseline", 23, "62bc5210c11a"),
+    ("baseline", 25, "62bc5210c11a"),
+    ("baseline", 27, "22aabb25c8e1"),
+    ("baseline", 29, "cf71465dbb36"),
+    ("baseline", 31, "788a60c176ba"),
+    ("baseline", 32, "426475d8c8f7"),
+    ("baseline", 34, "47b5afb43277"),
+    ("baseline", 35, "1f6da3e90a64"),
+    ("restricted", 0, "7b8110900f79"),
+    ("restricted", 8, "9fabcad95ba4"),
+    ("restricted", 19, "d3f9610d9a99"),
+    ("restricted", 22, "46611b4f9f32"),
+    ("restricted", 23, "1eb8b4b5157e"),
+    ("restricted", 25, "6733bbfc5742"),
+    ("restricted", 27, "c8cb5bfa0851"),
+    ("restricted", 29, "0b0814f35aca"),
+    ("restricted", 31, "7eca1693e95e"),
+    ("restricted", 32, "fa73b2e431d5"),
+    ("restricted", 34, "c5ebc076a8cf"),
+    ("restricted", 35, "4b5b11bb9af4"),
+]
+"""Digests of the answers about 300 random pods, by level and minor version."""
+
+
+@pytest.mark.parametrize(("level", "minor", "digest"), RECORDED)
+def test_random_pods_get_the_recorded_answers(
+    level: str, minor: int, digest: str
+) -> None:
+    """Those of the code before the table of checks."""
+    rng = random.Random(7)
+    pods = [random_pod(rng) for _ in range(300)]
+    answers = [
+        ", ".join(map(str, violations(level, minor, metadata, spec)))
+        for metadata, spec in pods
+    ]
+    text = "\n".join(answers)
+    assert hashlib.sha256(text.encode()).hexdigest()[:12] == digest
 
 
 def test_annotations_count_where_fields_did_not_exist() -> None:
@@ -269,7 +316,7 @@ def test_annotations_count_where_fields_did_not_exist() -> None:
         }
     }
     spec = {"containers": [container()]}
-    found = violations(LevelVersion("baseline", 18), metadata, spec)
+    found = violations("baseline", 18, metadata, spec)
     assert [*map(str, found)] == [
         (
             "forbidden AppArmor profile (annotation must not set AppArmor profile "

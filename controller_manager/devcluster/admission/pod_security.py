@@ -1,23 +1,115 @@
-"""The admission plugin PodSecurity (pod-security-admission/admission)."""
+"""The admission plugin PodSecurity: the levels of namespaces, and their enforcement.
 
+Upstream: k8s.io/pod-security-admission, its packages api and admission.
+"""
+
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.admission.writes import (
-    annotations_of,
-    concerns,
-    object_of,
-    refused,
+from controller_manager.devcluster.scheme.statuses import (
+    Cause,
+    invalid,
+    invalid_object,
+    shown,
 )
-from controller_manager.devcluster.scheme.statuses import invalid_object
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.storage.storage import Storage
 
-from .checks import CONTAINER_LISTS
-from .evaluation import violations
-from .levels import PRIVILEGED, LevelVersion, policy_of
+from .pod_security_checks import (
+    CONTAINER_LISTS,
+    LEVELS,
+    PRIVILEGED,
+    RESTRICTED,
+    SECCOMP_CONTAINER,
+    SECCOMP_POD,
+    violations,
+)
+from .writes import annotations_of, concerns, object_of, refused
+
+# The levels in the labels of a namespace.
+
+LATEST: Final = 10**9
+"""The minor version ``latest``, which is later than all others."""
+
+_PREFIX: Final = "pod-security.kubernetes.io/"
+_VERSION: Final = re.compile(r"v1\.(0|[1-9][0-9]{0,8})", re.ASCII)
+_WRONG_LEVEL: Final = f"must be one of {', '.join(LEVELS)}"
+_WRONG_VERSION: Final = 'must be "latest" or "v1.x"'
+
+
+class LevelVersion(NamedTuple):
+    """A level in the form of a minor version of Kubernetes."""
+
+    level: str = PRIVILEGED
+    minor: int = LATEST
+
+    def __str__(self) -> str:
+        """Return the text for messages, such as ``baseline:v1.30``."""
+        version = "latest" if self.minor == LATEST else f"v1.{self.minor}"
+        return f"{self.level}:{version}"
+
+    def is_stricter_than(self, other: "LevelVersion") -> bool:
+        """Compare the levels alone."""
+        return LEVELS.index(self.level) > LEVELS.index(other.level)
+
+
+class Policy(NamedTuple):
+    """The policy of a namespace: the levels for enforcement and for warnings."""
+
+    enforce: LevelVersion = LevelVersion()
+    warn: LevelVersion = LevelVersion()
+
+
+_NO_POLICY: Final = Policy()
+_LABELS: Final = frozenset(
+    f"{_PREFIX}{mode}{end}"
+    for mode in ("audit", "enforce", "warn")
+    for end in ("", "-version")
+)
+
+
+def policy_of(labels: dict[str, str]) -> tuple[Policy, list[Cause]]:
+    """Return the policy of a namespace, and the errors in its labels.
+
+    Without a level for warnings, that of enforcement counts. A wrong level counts as
+    ``restricted`` where it is enforced, and as ``privileged`` elsewhere; a wrong
+    version counts as the latest. (PolicyToEvaluate)
+    """
+    causes: list[Cause] = []
+    if _LABELS.isdisjoint(labels):
+        return _NO_POLICY, causes
+    enforce = _level_version(labels, "enforce", RESTRICTED, causes)
+    _level_version(labels, "audit", PRIVILEGED, causes)
+    warn = _level_version(labels, "warn", PRIVILEGED, causes)
+    if f"{_PREFIX}warn" not in labels and labels.get(f"{_PREFIX}enforce") in LEVELS:
+        has_version = f"{_PREFIX}warn-version" in labels
+        warn = LevelVersion(enforce.level, (warn if has_version else enforce).minor)
+    return Policy(enforce, warn), causes
+
+
+def _level_version(
+    labels: dict[str, str], mode: str, wrong: str, causes: list[Cause]
+) -> LevelVersion:
+    """Read the two labels of a mode; add their errors to `causes`."""
+    level = labels.get(f"{_PREFIX}{mode}", PRIVILEGED)
+    if level not in LEVELS:
+        causes.append(_wrong_label(f"{_PREFIX}{mode}", level, _WRONG_LEVEL))
+        level = wrong
+    text = labels.get(f"{_PREFIX}{mode}-version", "latest")
+    match = _VERSION.fullmatch(text)
+    if match is None and text != "latest":
+        causes.append(_wrong_label(f"{_PREFIX}{mode}-version", text, _WRONG_VERSION))
+    return LevelVersion(level, int(match[1]) if match else LATEST)
+
+
+def _wrong_label(label: str, value: str, why: str) -> Cause:
+    return invalid(f"metadata.labels[{label}]", shown(value), why)
+
+
+# The plugin.
 
 _MOST_PODS: Final = 3000
 """The most checked pods of a namespace when it enforces another level."""
@@ -48,9 +140,6 @@ _TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("batch", "jobs"): _TEMPLATE,
 }
 """The path of the pod template in each resource."""
-
-_SECCOMP_POD: Final = "seccomp.security.alpha.kubernetes.io/pod"
-_SECCOMP_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
 
 
 class PodSecurity(Plugin):
@@ -85,7 +174,7 @@ class PodSecurity(Plugin):
         pod = object_of(write)
         if write.old is not None and not _is_significant(write.old, pod):
             return
-        found = violations(policy.enforce, pod["metadata"], pod["spec"])
+        found = violations(*policy.enforce, pod["metadata"], pod["spec"])
         if found:
             why = f'violates PodSecurity "{policy.enforce}": {_listed(found)}'
             raise refused(write, why)
@@ -131,7 +220,7 @@ class PodSecurity(Plugin):
         ]
         counts, names = Counter[str](), dict[str, str]()
         for pod in pods[:_MOST_PODS]:
-            found = violations(enforced, pod["metadata"], pod["spec"])
+            found = violations(*enforced, pod["metadata"], pod["spec"])
             if found:
                 reason, name = ", ".join(each.reason for each in found), _name(pod)
                 counts[reason] += 1
@@ -167,7 +256,7 @@ def _listed(found: list[Any]) -> str:
 
 
 def _warn(write: Write, level: LevelVersion, pod: JSON) -> None:
-    found = violations(level, pod.get("metadata") or {}, pod.get("spec") or {})
+    found = violations(*level, pod.get("metadata") or {}, pod.get("spec") or {})
     if found:
         write.warn(f'would violate PodSecurity "{level}": {_listed(found)}')
 
@@ -192,5 +281,5 @@ def _seccomp(pod: JSON) -> dict[str, str]:
     return {
         key: value
         for key, value in annotations_of(pod).items()
-        if key == _SECCOMP_POD or key.startswith(_SECCOMP_CONTAINER)
+        if key == SECCOMP_POD or key.startswith(SECCOMP_CONTAINER)
     }
