@@ -24,8 +24,7 @@ from controller_manager.serving.certificates import Pair
 
 from .forwards import Address
 from .inmemory import StreamingResponse
-from .kinds.apiregistration.apiservice import KIND as API_SERVICES
-from .kinds.apiregistration.apiservice import PASSED, UNREACHED, set_condition
+from .kinds.apiregistration import API_SERVICES, PASSED, UNREACHED, set_condition
 from .kinds.core.configmap import KIND as CONFIG_MAPS
 from .proxying import proxied, unverified
 from .server.genericapiserver import GenericAPIServer

@@ -26,7 +26,7 @@ from .bootstrap import bootstrap_objects
 from .data.endpoint import PATH, SnapshotEndpoint
 from .kinds import find_storages, kinds_with
 from .kinds.apiextensions.custom_resources import sync_definitions
-from .kinds.apiregistration.local_services import add_local_services
+from .kinds.apiregistration import add_local_services
 from .kinds.authentication.impersonation import (
     account_of,
     impersonated,

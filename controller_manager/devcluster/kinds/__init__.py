@@ -1,12 +1,12 @@
 """The kinds of Kubernetes that the development cluster serves.
 
-``kinds/GROUP/KIND.py`` has a ``KIND``; a kind with many parts is a package, whose
-module ``strategy`` has it. `find_kinds` searches the modules for it, so a new kind
-takes one new file, whose strategy overrides the default behaviour. Its names, scope,
-verbs and subresources are those in discovery of a Kubernetes 1.36 server, where
-``built_in`` finds them. Beside ``KIND``, a module may have a ``REST_STORAGE``: the
-handlers that use other stored objects. The package `server` does not import this
-package; its caller passes both.
+A kind is a constant of a module: `find_kinds` searches the modules for them, so a new
+kind takes a few lines in one file. Its facts are data: rules, columns, defaults and so
+on; a strategy of its own overrides the behaviour that differs. Its names, scope, verbs
+and subresources are those in discovery of a Kubernetes 1.36 server, where ``built_in``
+finds them. Beside it, a module may have a ``RESTStorage``: the handlers that use other
+stored objects. The package `server` does not import this package; its caller passes
+both.
 
 There is one package for each group: ``admissionregistration``, ``apiextensions``,
 ``apiregistration``, ``apiserverinternal``, ``apps``, ``authentication``,
@@ -29,19 +29,21 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
+from typing import TypeVar
 
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.kind import GatedKind, Kind
 from controller_manager.options.gates import FeatureGates
 
-from .apiregistration.group_priorities import priority
+from .apiregistration import priority
+
+_T = TypeVar("_T", Kind, GatedKind, RESTStorage)
 
 
 @cache
 def find_kinds() -> tuple[Kind, ...]:
     """Return the kinds that every server serves, in the order of discovery."""
-    declared = (each for each in _declared() if isinstance(each, Kind))
-    return _sorted(each for kind in declared for each in kind.versions())
+    return _sorted(each for kind in _declared(Kind) for each in kind.versions())
 
 
 def kinds_with(features: FeatureGates) -> tuple[Kind, ...]:
@@ -55,20 +57,23 @@ def kinds_with(features: FeatureGates) -> tuple[Kind, ...]:
 
 @cache
 def _gated_kinds() -> tuple[GatedKind, ...]:
-    return tuple(each for each in _declared() if isinstance(each, GatedKind))
+    return tuple(_declared(GatedKind))
 
 
 @cache
 def find_storages() -> tuple[RESTStorage, ...]:
     """Return the resources that have handlers besides their strategies."""
-    found = _declared("REST_STORAGE")
-    return tuple(each for each in found if isinstance(each, RESTStorage))
+    return tuple(_declared(RESTStorage))
 
 
-def _declared(name: str = "KIND") -> Iterator[object]:
-    """Yield the constant of each module below this package, `None` without one."""
+def _declared(type_: type[_T]) -> Iterator[_T]:
+    """Yield the constants of a type in the modules below this package, each once."""
+    seen = set()
     for module in walk_packages(__path__, f"{__name__}."):
-        yield getattr(import_module(module.name), name, None)
+        for value in vars(import_module(module.name)).values():
+            if isinstance(value, type_) and id(value) not in seen:
+                seen.add(id(value))
+                yield value
 
 
 def _sorted(kinds: Iterator[Kind]) -> tuple[Kind, ...]:

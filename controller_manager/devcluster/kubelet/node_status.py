@@ -16,7 +16,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.scalars import format_micro_time, format_time, parse_time
 from controller_manager.devcluster.csi.driver import csi_node, node_annotations
-from controller_manager.devcluster.kinds.coordination.lease import KIND as LEASE
+from controller_manager.devcluster.kinds.coordination import LEASES
 from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.storage.csinode import KIND as CSI_NODE
@@ -369,14 +369,14 @@ class Heartbeats:
             "leaseDurationSeconds": _DURATION,
             "renewTime": format_micro_time(self._clock.now()),
         }
-        if self._objects.has(LEASE, NODE_LEASES, name):
-            stored = self._objects.find(LEASE, NODE_LEASES, name).obj
+        if self._objects.has(LEASES, NODE_LEASES, name):
+            stored = self._objects.find(LEASES, NODE_LEASES, name).obj
             renewed = {**stored, "spec": {**stored["spec"], **spec}}
-            self._objects.update(LEASE, NODE_LEASES, name, renewed)
+            self._objects.update(LEASES, NODE_LEASES, name, renewed)
         else:
             metadata = {"name": name, "ownerReferences": [self._owner(name)]}
             lease = {"metadata": metadata, "spec": spec}
-            self._objects.create(LEASE, NODE_LEASES, lease)
+            self._objects.create(LEASES, NODE_LEASES, lease)
 
     def _owner(self, name: str) -> JSON:
         """Return the owner of a lease: its node."""

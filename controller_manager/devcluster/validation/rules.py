@@ -179,6 +179,17 @@ def error(name: str, detail: str, at: str) -> Rule:
     return Rule(run, name)
 
 
+def member(values: Sequence[str]) -> Check:
+    """Return a check that a value is one of `values`."""
+
+    def check(value: str, field: str) -> Errors:
+        if value in values:
+            return []
+        return [statuses.not_supported(field, shown(value), values)]
+
+    return check
+
+
 def enum(
     name: str,
     values: Sequence[str],
@@ -253,12 +264,16 @@ def field(
     return Rule(run, name)
 
 
-def items(name: str, check: Check) -> Rule:
-    """Apply a check to each item of a list of values."""
+def items(name: str, check: Check, *, unique: bool = False) -> Rule:
+    """Apply a check to each item of a list of values; `unique` refuses duplicates."""
 
     def run(obj: JSON, path: str, errors: Errors, _: JSON) -> None:
-        for place, value in enumerate(obj.get(name) or ()):
-            errors.extend(check(value, f"{path}{name}[{place}]"))
+        values = obj.get(name) or ()
+        for place, value in enumerate(values):
+            where = f"{path}{name}[{place}]"
+            errors.extend(check(value, where))
+            if unique and value in values[:place]:
+                errors.append(statuses.duplicate(where, shown(value)))
 
     return Rule(run, name)
 
@@ -337,12 +352,12 @@ def changed(name: str, rules: Sequence[Rule]) -> Rule:
     return Rule(run, name, below=rules)
 
 
-def unchanged(name: str, detail: str) -> Rule:
-    """Check that an update does not change a field."""
+def unchanged(name: str, detail: str, default: Any = None) -> Rule:
+    """Check that an update does not change a field; a missing one is `default`."""
 
     def run(obj: JSON, path: str, errors: Errors, old: JSON) -> None:
-        value = obj.get(name)
-        if value != old.get(name):
+        value = obj.get(name, default)
+        if value != old.get(name, default):
             errors.append(statuses.invalid(f"{path}{name}", shown(value), detail))
 
     return Rule(run, name)

@@ -12,6 +12,7 @@ order of the lines::
         name: unique
         hostPort, port: port             the same for two fields
       addresses[]: address               a check of each item of a list of values
+      names[]: label unique              duplicates are refused too; or ``enum A B``
       amounts{}: quantity                a check of each value of a map
       amounts{}: qualified keys          a check of each key of a map
       when type is A B:                  rules under a condition
@@ -81,6 +82,7 @@ CHECKS: Final[dict[str, rules.Check]] = {
     "qualified": names.validate_qualified_name,
     "quantity": field_values.validate_quantity,
     "selector": label_selectors.validate_selector,
+    "service-name": names.validate_service_name,
     "subdomain": names.validate_subdomain,
 }
 _TOKEN: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|(\S+)')
@@ -255,7 +257,7 @@ class _Compiler:
             flags[flag] = _value(value) if flag == "default" else value
         while args and args[-1] in ("pointer", "filled"):
             flags[args.pop()] = True
-        if word == "unique":
+        if word == "unique" and not fields[0].endswith("[]"):
             return [self._unique(fields, flags, detail, condition)]
         found = [
             rule
@@ -288,7 +290,7 @@ class _Compiler:
         if name == "self":
             name = rules.SELF
         if name.endswith("[]"):
-            return [rules.items(name[:-2], self._check(word))]
+            return [self._items(name[:-2], [word, *args])]
         if name.endswith("{}"):
             return [rules.entries(name[:-2], self._check(word), keys=bool(args))]
         if make := _WITH_DETAIL.get(word):
@@ -298,6 +300,14 @@ class _Compiler:
         if several := _PLAIN.get(word):
             return several(name, args, detail, **flags)
         return [rules.field(name, self._check(word), **flags)]
+
+    def _items(self, name: str, words: list[str]) -> Rule:
+        unique = words[-1] == "unique"
+        word, *values = words[:-1] if unique and len(words) > 1 else words
+        if word == "unique":
+            return rules.items(name, lambda *_: (), unique=True)
+        check = rules.member(values) if word == "enum" else self._check(word)
+        return rules.items(name, check, unique=unique)
 
     def _check(self, word: str) -> rules.Check:
         return CHECKS.get(word) or self._named(word)
@@ -385,8 +395,8 @@ _PLAIN: Final[dict[str, Callable[..., list[Rule]]]] = {
     "not-above": lambda name, args, detail: [rules.not_above(name, args[0], detail)],
     "longest": _counted(rules.longest),
     "most": _counted(rules.most),
-    "immutable": lambda name, _, detail: [
-        rules.unchanged(name, detail or field_values.IMMUTABLE)
+    "immutable": lambda name, _, detail, **flags: [
+        rules.unchanged(name, detail or field_values.IMMUTABLE, **flags)
     ],
     "kept": lambda name, _, detail: [rules.kept(name, detail)],
 }

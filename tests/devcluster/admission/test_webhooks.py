@@ -4,9 +4,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.batch.job.strategy import KIND as JOB
-from controller_manager.devcluster.kinds.certificates.certificatesigningrequest import (
-    KIND as SIGNING_REQUEST,
-)
+from controller_manager.devcluster.kinds.certificates import SIGNING_REQUESTS
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICE
@@ -305,7 +303,7 @@ async def test_a_connection_to_a_pod_is_reviewed(
 
 
 @pytest.mark.parametrize(
-    "kind", [SERVICE, POD, JOB, SIGNING_REQUEST], ids=lambda kind: kind.plural
+    "kind", [SERVICE, POD, JOB, SIGNING_REQUESTS], ids=lambda kind: kind.plural
 )
 async def test_what_the_server_fills_in_is_that_of_the_review(
     cluster: Cluster, hook: WebhookServer, kind: Kind

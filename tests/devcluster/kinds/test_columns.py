@@ -21,7 +21,7 @@ def row(resource: str, obj: JSON, **metadata: Any) -> list[Any]:
     kind = next(each for each in find_kinds() if each.resource == resource)
     created = {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z"}
     cells = kind.strategy.cells({**obj, "metadata": {**created, **metadata}}, NOW)
-    assert len(cells) == len(kind.strategy.columns)
+    assert len(cells) == len(kind.strategy.table_columns())
     return cells
 
 

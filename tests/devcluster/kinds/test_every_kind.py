@@ -80,7 +80,7 @@ def test_a_new_kind_takes_one_new_file(
     (tmp_path / "example").mkdir()
     (tmp_path / "example" / "widget.py").write_text(
         "from controller_manager.devcluster.server.rest.kind import Kind\n"
-        'KIND = Kind("example.com", "v1", "Widget", "widgets")\n'
+        'WIDGETS = Kind("example.com", "v1", "Widget", "widgets")\n'
     )
     (tmp_path / "example" / "__init__.py").touch()
     monkeypatch.setattr(kinds, "__path__", [*kinds.__path__, str(tmp_path)])

@@ -10,11 +10,17 @@ from controller_manager.devcluster.server.registry.rest_storage import CUSTOM_RE
 from controller_manager.devcluster.server.rest.strategy import Strategy
 
 
-def test_every_hook_of_a_strategy_is_overridden_by_a_kind() -> None:
+def test_every_hook_of_a_strategy_is_overridden_or_declared_by_a_kind() -> None:
     """A hook without a user is a rule that no kind follows."""
-    built_in = {type(each.strategy) for each in find_kinds()}
-    strategies: set[type[Strategy]] = {CustomResourceStrategy, *built_in}
+    built_in = [
+        strategy
+        for kind in find_kinds()
+        for strategy in (kind.strategy, *(each for _, each in kind.gated))
+    ]
+    strategies = {CustomResourceStrategy, *map(type, built_in)}
     used = {name for strategy in strategies for name in _overridden(strategy)}
+    used |= {fact for strategy in built_in for fact in vars(strategy)}
+    used.add("with_facts")
     hooks = {name for name in vars(Strategy) if not name.startswith("_")}
     assert hooks - used == set()
 

@@ -77,6 +77,15 @@ OUTER = table(
             {"a": [0]},
             ["a[0]: Invalid value: 0: must be between 1 and 65535, inclusive"],
         ),
+        ("a[]: unique", {"a": [1, 1]}, ["a[1]: Duplicate value: 1"]),
+        (
+            "a[]: enum X Y unique",
+            {"a": ["Z", "X", "X"]},
+            [
+                'a[0]: Unsupported value: "Z": supported values: "X", "Y"',
+                'a[2]: Duplicate value: "X"',
+            ],
+        ),
         ("a:\n  b: required", {"a": {}}, ["a.b: Required value"]),
         ("a:\n  b: required", {}, []),
         ("a always:\n  b: required", {}, ["a.b: Required value"]),

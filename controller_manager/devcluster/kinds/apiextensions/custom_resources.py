@@ -8,7 +8,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.kinds.apiregistration.local_services import (
+from controller_manager.devcluster.kinds.apiregistration import (
     sync_custom_services,
 )
 from controller_manager.devcluster.server.registry.objects import Objects

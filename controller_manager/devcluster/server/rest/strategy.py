@@ -1,9 +1,10 @@
 """The behaviour of the objects of one kind (registry/rest strategies)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, Self, TypedDict, Unpack
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.names import validate_subdomain
@@ -13,8 +14,9 @@ from controller_manager.devcluster.server.fields.field_type import FieldType
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.storage.storage import Storage, Stored
 
+from .defaults import Defaults, fill
 from .deletion import Deletion, marked_deleted
-from .tables import CREATED_AT, NAME, Cells, Column
+from .tables import CREATED_AT, NAME, Cells, Column, Printer
 
 _SPEC: Final[FieldSet] = {"f:spec": {}}
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -32,13 +34,47 @@ class Rules(Protocol):
         """Return the errors in an object; `outer` is the old one of an update."""
 
 
+class Facts(TypedDict, total=False):
+    """The class variables of `Strategy` that a kind may declare without a class."""
+
+    absent_fields: Mapping[str, str]
+    allows_unconditional_update: bool
+    check_name: Callable[[str, str], Iterable[Cause]]
+    counts_generations: bool
+    defaults: Defaults
+    dropped: tuple[str, ...]
+    empty: Mapping[str, Any]
+    fallback_fields: Mapping[str, tuple[str, ...]]
+    kept: tuple[str, ...]
+    new_rules: Rules
+    orphans_dependents: bool
+    printer: Printer
+    returns_deleted: bool
+    rules: Rules
+    selectable_fields: Mapping[str, tuple[str, ...]]
+    status_rules: Rules
+    status_update_rules: Rules
+    update_rules: Rules
+
+
 class Strategy:
     """Prepares, checks, shows and deletes the objects of one kind.
 
-    This class is the strategy of a kind without special behaviour: it stores every
-    object as given. Kinds override the methods that differ. Methods change their
-    argument, and raise Refusal, only where their docstrings say so.
+    Without arguments it is the strategy of a kind without special behaviour: it stores
+    every object as given. Most kinds differ by facts only, which they give to it;
+    others override the methods that differ. Methods change their argument, and raise
+    Refusal, only where their docstrings say so.
     """
+
+    def __init__(self, **facts: Unpack[Facts]) -> None:
+        """Take the facts of a kind that differ from the class variables."""
+        vars(self).update(facts)
+
+    def with_facts(self, **facts: Unpack[Facts]) -> Self:
+        """Return the same strategy with other facts, for a feature gate."""
+        other = copy(self)
+        vars(other).update(facts)
+        return other
 
     counts_generations: ClassVar[bool] = False
     """True if ``metadata.generation`` counts the changes of the spec."""
@@ -91,8 +127,26 @@ class Strategy:
     status_update_rules: ClassVar[Rules | None] = None
     """The rules for the changes of a status."""
 
+    check_name: Callable[[str, str], Iterable[Cause]] = staticmethod(validate_subdomain)
+    """Checks the name of a new object; it gets the name, and its path for causes."""
+
+    defaults: ClassVar[Defaults] = _NONE
+    """The values of absent fields."""
+
+    kept: ClassVar[tuple[str, ...]] = ()
+    """The fields that a PUT of the object does not change."""
+
+    dropped: ClassVar[tuple[str, ...]] = ()
+    """The dotted paths of the fields of a disabled gate.
+
+    An update keeps them if the old object has one of them.
+    """
+
     columns: ClassVar[tuple[Column, ...]] = (NAME, CREATED_AT)
-    """The columns of the table that kubectl prints."""
+    """The columns of the table that kubectl prints, without a `printer`."""
+
+    printer: ClassVar[Printer | None] = None
+    """The table that kubectl prints."""
 
     empty: ClassVar[Mapping[str, Any]] = _NONE
     """The fields that Go shows for an object with metadata only, as in a bookmark."""
@@ -110,15 +164,28 @@ class Strategy:
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the defaults of `obj` (pkg/apis/*/v1/defaults.go)."""
+        fill(obj, self.defaults)
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Fill in other fields of `obj` after the defaults."""
+        del storage
+        self._drop(obj)
+
+    def _drop(self, obj: JSON) -> None:
+        for path in self.dropped:
+            parent, name = _place(obj, path)
+            parent.pop(name, None)
 
     def record_user(self, obj: JSON, user: User) -> None:
         """Fill in the user that creates `obj`."""
 
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
         """Restore fields of `new` that a PUT of the object may not change."""
+        for name in self.kept:
+            new[name] = old[name]
+        places = (_place(old, path) for path in self.dropped)
+        if not any(name in parent for parent, name in places):
+            self._drop(new)
 
     def prepare_for_status_update(self, old: JSON, new: JSON) -> None:
         """Restore fields of `new` that a write of the status may not change."""
@@ -144,7 +211,7 @@ class Strategy:
 
     def validate_name(self, name: str) -> list[Cause]:
         """Check the name of a new object."""
-        return validate_subdomain(name, "metadata.name")
+        return list(self.check_name(name, "metadata.name"))
 
     def validate(self, obj: JSON) -> Sequence[Cause]:
         """Check an object before it is stored, except its metadata."""
@@ -209,15 +276,16 @@ class Strategy:
 
     def table_columns(self) -> Sequence[Column]:
         """Return the columns of the table that kubectl prints."""
-        return self.columns
+        return self.printer.columns if self.printer else self.columns
 
     def in_table_order(self, items: Iterable[Stored]) -> Iterable[Stored]:
         """Return the objects in the order of the table's rows."""
         return items
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return an object's row of the table, one cell for each of `columns`."""
-        del now
+        """Return an object's row of the table, one cell for each column."""
+        if self.printer:
+            return self.printer.cells(obj, now)
         return [obj["metadata"]["name"], obj["metadata"].get("creationTimestamp", "")]
 
     def label_selector(self, obj: JSON) -> JSON | None:
@@ -230,3 +298,11 @@ def _content(obj: JSON) -> JSON:
     """Return the parts of an object whose changes its generation counts."""
     aside = ("metadata", "status", "kind", "apiVersion")
     return {key: value for key, value in obj.items() if key not in aside}
+
+
+def _place(obj: JSON, path: str) -> tuple[JSON, str]:
+    """Return the object that has the field at a path, and the name of the field."""
+    *parents, name = path.split(".")
+    for each in parents:
+        obj = obj.get(each) or {}
+    return obj, name

@@ -4,7 +4,7 @@ A kind's strategy has its columns and cells; this module has the shared code.
 """
 
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
@@ -20,6 +20,19 @@ class Column(NamedTuple):
     priority: int = 0
     format: str = ""
     description: str = ""
+
+
+class Printer(Protocol):
+    """The table of a kind; the package ``kinds`` makes it from a text."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the table."""
+        ...
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return an object's row, one cell for each column."""
+        ...
 
 
 NAME: Final = Column("Name")

@@ -8,9 +8,7 @@ from unittest import mock
 
 from controller_manager.api.certificates.v1beta1 import KUBE_APISERVER_SERVING
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.certificates.clustertrustbundle import (
-    ClusterTrustBundleStrategy,
-)
+from controller_manager.devcluster.kinds.certificates import TRUST_BUNDLES
 from controller_manager.devcluster.scheme.statuses import Cause, invalid
 from tests.clusters import ROOT_CA
 from tests.controllers.certificates.clustertrustbundlepublisher.workload import (
@@ -49,7 +47,7 @@ async def authority_of_the_server_changes(environment: Environment) -> None:
     world.delete(PLURAL, _current(environment))
     create_bundle(world, FORMER, KUBE_APISERVER_SERVING)
     create_bundle(world, OTHER)
-    with mock.patch.object(ClusterTrustBundleStrategy, "validate", _refuse):
+    with mock.patch.object(TRUST_BUNDLES.strategy, "validate", _refuse):
         await asyncio.sleep(60)
     assert [each["metadata"]["name"] for each in world.stored(PLURAL)] == [
         OTHER,
@@ -58,7 +56,7 @@ async def authority_of_the_server_changes(environment: Environment) -> None:
     await environment.until(partial(_is_right, environment), within=120)
 
 
-def _refuse(_: ClusterTrustBundleStrategy, obj: JSON) -> Sequence[Cause]:
+def _refuse(obj: JSON) -> Sequence[Cause]:
     return [invalid("spec", obj["metadata"]["name"], "a webhook refuses this")]
 
 
