@@ -6,7 +6,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster, make_config
-from tests.devcluster.nodes.objects import PODS, create_pod, send, status_of
+from tests.devcluster.kubelet.objects import PODS, create_pod, send, status_of
 
 pytestmark = pytest.mark.looptime
 

@@ -7,7 +7,15 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.clusters import Cluster, make_config
-from tests.devcluster.nodes.objects import (
+from tests.devcluster.csi.objects import (
+    ATTACHMENTS,
+    MOUNTED,
+    claim_of,
+    create_claim,
+    in_use,
+    volumes,
+)
+from tests.devcluster.kubelet.objects import (
     CLAIMS,
     CORE,
     PODS,
@@ -15,14 +23,6 @@ from tests.devcluster.nodes.objects import (
     create_pod,
     events,
     send,
-)
-from tests.devcluster.nodes.volumes.objects import (
-    ATTACHMENTS,
-    MOUNTED,
-    claim_of,
-    create_claim,
-    in_use,
-    volumes,
 )
 
 pytestmark = pytest.mark.looptime

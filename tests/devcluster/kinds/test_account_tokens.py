@@ -19,7 +19,7 @@ from controller_manager.devcluster.kinds.core.serviceaccount.account_tokens impo
 )
 from controller_manager.devcluster.server.security.authentication import User
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import DEFAULT, send
+from tests.devcluster.kubelet.objects import DEFAULT, send
 
 pytestmark = pytest.mark.looptime
 

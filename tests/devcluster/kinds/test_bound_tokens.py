@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from controller_manager.api.json_objects import JSON
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.kinds.rbac.requests import ask
-from tests.devcluster.nodes.objects import DEFAULT, send
+from tests.devcluster.kubelet.objects import DEFAULT, send
 
 pytestmark = pytest.mark.looptime
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import PODS, create_pod, send, status_of
+from tests.devcluster.kubelet.objects import PODS, create_pod, send, status_of
 from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime

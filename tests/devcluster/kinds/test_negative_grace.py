@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import DEFAULT, PODS, create_pod, send
+from tests.devcluster.kubelet.objects import DEFAULT, PODS, create_pod, send
 from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import CLAIMS, VOLUMES, events, send
-from tests.devcluster.nodes.volumes.objects import (
+from tests.devcluster.csi.objects import (
     CLASSES,
     ask,
     claim_of,
@@ -16,6 +15,7 @@ from tests.devcluster.nodes.volumes.objects import (
     volume_of,
     volumes,
 )
+from tests.devcluster.kubelet.objects import CLAIMS, VOLUMES, events, send
 
 pytestmark = pytest.mark.looptime
 

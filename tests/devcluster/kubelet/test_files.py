@@ -17,7 +17,7 @@ from controller_manager.devcluster.kubelet.machine import Files
 from controller_manager.devcluster.kubelet.programs import Program, Role
 from controller_manager.devcluster.kubelet.shell import run_of
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import (
+from tests.devcluster.kubelet.objects import (
     CLAIMS,
     condition,
     create_pod,

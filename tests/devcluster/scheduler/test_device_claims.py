@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import (
+from tests.devcluster.kubelet.objects import (
     DEFAULT,
     PODS,
     condition,

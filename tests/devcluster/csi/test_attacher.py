@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import VOLUMES, send
-from tests.devcluster.nodes.volumes.objects import (
+from tests.devcluster.csi.objects import (
     ATTACHMENTS,
     CSI,
     attach,
@@ -14,6 +13,7 @@ from tests.devcluster.nodes.volumes.objects import (
     volume_of,
     volumes,
 )
+from tests.devcluster.kubelet.objects import VOLUMES, send
 from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime

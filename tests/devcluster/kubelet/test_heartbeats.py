@@ -10,7 +10,7 @@ import pytest_asyncio
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
 from tests.clusters import Cluster, make_config
-from tests.devcluster.nodes.objects import (
+from tests.devcluster.kubelet.objects import (
     CORE,
     PODS,
     condition,

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import CLAIMS, CORE, VOLUMES, send
+from tests.devcluster.kubelet.objects import CLAIMS, CORE, VOLUMES, send
 
 STORAGE: Final = "/apis/storage.k8s.io/v1"
 ATTACHMENTS: Final = f"{STORAGE}/volumeattachments"

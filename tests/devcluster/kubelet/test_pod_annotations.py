@@ -9,7 +9,7 @@ from controller_manager.devcluster.kubelet import events
 from controller_manager.devcluster.kubelet.kubelet import Kubelet
 from controller_manager.devcluster.server.storage.storage import Key
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import (
+from tests.devcluster.kubelet.objects import (
     DEFAULT,
     PODS,
     condition,

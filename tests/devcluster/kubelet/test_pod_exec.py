@@ -10,7 +10,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.server.http.upgrades import Upgrade
 from tests.clusters import TOKEN, Cluster
-from tests.devcluster.nodes.objects import PODS, condition, create_pod, status_of
+from tests.devcluster.kubelet.objects import PODS, condition, create_pod, status_of
 
 pytestmark = pytest.mark.looptime
 

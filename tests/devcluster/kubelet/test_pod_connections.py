@@ -11,7 +11,7 @@ from controller_manager.devcluster.forwards import HOW
 from controller_manager.devcluster.kinds import find_kinds, find_storages
 from controller_manager.devcluster.kubelet.server import CONNECTIONS
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import CORE, PODS, create_pod, send
+from tests.devcluster.kubelet.objects import CORE, PODS, create_pod, send
 from tests.devcluster.requests import call
 
 NOTHING_RUNS = "the development cluster runs no containers"

@@ -10,7 +10,7 @@ from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.server.security.authentication import User
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import CORE, PODS, create_pod, send
+from tests.devcluster.kubelet.objects import CORE, PODS, create_pod, send
 from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime

@@ -7,8 +7,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import CLAIMS, CORE, create_pod, events, send
-from tests.devcluster.nodes.volumes.objects import (
+from tests.devcluster.csi.objects import (
     CSI,
     MOUNTED,
     STORAGE,
@@ -20,6 +19,7 @@ from tests.devcluster.nodes.volumes.objects import (
     list_attached,
     volume_of,
 )
+from tests.devcluster.kubelet.objects import CLAIMS, CORE, create_pod, events, send
 
 pytestmark = pytest.mark.looptime
 

@@ -6,7 +6,16 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import (
+from tests.devcluster.csi.objects import (
+    CLASSES,
+    MOUNTED,
+    bind,
+    claim_of,
+    create_claim,
+    create_volume,
+    volume_of,
+)
+from tests.devcluster.kubelet.objects import (
     CLAIMS,
     PODS,
     VOLUMES,
@@ -15,15 +24,6 @@ from tests.devcluster.nodes.objects import (
     events,
     send,
     status_of,
-)
-from tests.devcluster.nodes.volumes.objects import (
-    CLASSES,
-    MOUNTED,
-    bind,
-    claim_of,
-    create_claim,
-    create_volume,
-    volume_of,
 )
 
 pytestmark = pytest.mark.looptime

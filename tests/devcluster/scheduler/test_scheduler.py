@@ -9,7 +9,13 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheduler import filters, scheduler
 from controller_manager.devcluster.scheduler.predicates import why_not
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import (
+from tests.devcluster.csi.objects import (
+    MOUNTED,
+    bind,
+    create_claim,
+    create_volume,
+)
+from tests.devcluster.kubelet.objects import (
     CORE,
     PODS,
     condition,
@@ -17,12 +23,6 @@ from tests.devcluster.nodes.objects import (
     events,
     send,
     status_of,
-)
-from tests.devcluster.nodes.volumes.objects import (
-    MOUNTED,
-    bind,
-    create_claim,
-    create_volume,
 )
 
 NODES = f"{CORE}/nodes"

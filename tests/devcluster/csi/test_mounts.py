@@ -5,15 +5,7 @@ import asyncio
 import pytest
 
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import (
-    CORE,
-    PODS,
-    create_pod,
-    events,
-    send,
-    status_of,
-)
-from tests.devcluster.nodes.volumes.objects import (
+from tests.devcluster.csi.objects import (
     CSI,
     MOUNTED,
     STORAGE,
@@ -23,6 +15,14 @@ from tests.devcluster.nodes.volumes.objects import (
     create_volume,
     in_use,
     list_attached,
+)
+from tests.devcluster.kubelet.objects import (
+    CORE,
+    PODS,
+    create_pod,
+    events,
+    send,
+    status_of,
 )
 
 pytestmark = pytest.mark.looptime

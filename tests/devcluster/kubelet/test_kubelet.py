@@ -8,7 +8,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kubelet.kubelet import Kubelet
 from controller_manager.devcluster.kubelet.nodes import Nodes
 from tests.clusters import Cluster
-from tests.devcluster.nodes.objects import (
+from tests.devcluster.kubelet.objects import (
     PODS,
     condition,
     create_pod,
