@@ -184,27 +184,24 @@ class _Follower:
         left = self._options.limit
         watcher = self._pods.watch(self._version)
         try:
-            chunk, goes_on = before, True
+            chunk, ended = before, None
             while left is None or left > 0:
                 if chunk:
                     yield chunk[:left]
                     left = None if left is None else left - len(chunk)
-                if not goes_on:
+                if ended is not None:
                     return
                 await self._wait(watcher.wait(), following)
                 watcher.take()
-                goes_on = self._is_running()
-                chunk = self._printed(following)
+                ended = self._end()
+                chunk = self._printed(following, ended or self._clock.now())
         finally:
             watcher.close()
 
-    def _printed(self, following: deque[Line]) -> bytes:
-        """Return the lines whose time has come, while the run lasted."""
-        state = self._state()
-        now = self._clock.now()
-        ended = parse_time(state["terminated"]["finishedAt"]) if state else now
+    def _printed(self, following: deque[Line], until: datetime) -> bytes:
+        """Return the lines whose time has come."""
         lines = []
-        while following and self._run.at(following[0]) <= ended:
+        while following and self._run.at(following[0]) <= until:
             lines.append(_written(self._run, following.popleft(), self._options))
         return b"".join(lines)
 
@@ -220,25 +217,17 @@ class _Follower:
         except TimeoutError:
             return
 
-    def _state(self) -> JSON | None:
-        """Return the end state of the run, `None` if it is unknown."""
-        for name in ("state", "lastState"):
-            found = self._status().get(name) or {}
-            ended = found.get("terminated")
-            if ended and parse_time(ended["startedAt"]) == self._run.began:
-                return dict(found)
-        return None
-
-    def _is_running(self) -> bool:
-        """Tell whether the run that is followed goes on."""
-        running = (self._status().get("state") or {}).get("running")
-        if not running:
-            return False
-        return parse_time(running["startedAt"]) == self._run.began
-
-    def _status(self) -> JSON:
+    def _end(self) -> datetime | None:
+        """Return the end of the run, `None` while it goes on."""
         stored = self._pods.get(self._key)
-        return statuses_of(stored.obj).get(self._container, {}) if stored else {}
+        status = statuses_of(stored.obj).get(self._container, {}) if stored else {}
+        for name in ("state", "lastState"):
+            for each in (status.get(name) or {}).values():
+                began = each.get("startedAt")
+                if began and parse_time(began) == self._run.began:
+                    ended = each.get("finishedAt")
+                    return parse_time(ended) if ended else None
+        return self._clock.now()  # the pod is gone, or runs again
 
 
 def _run_of(pod: JSON, name: str, *, previous: bool) -> _Run:

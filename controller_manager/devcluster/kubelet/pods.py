@@ -25,12 +25,12 @@ from .programs import (
 
 # The containers of one pod on its kubelet.
 
-
 _STATUSES: Final = (
     "initContainerStatuses",
     "containerStatuses",
     "ephemeralContainerStatuses",
 )
+"""The lists of a pod's status."""
 
 
 class PodRun(Struct, frozen=True):
