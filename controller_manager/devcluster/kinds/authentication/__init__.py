@@ -1,5 +1,5 @@
-"""The kinds of the group authentication.k8s.io, one file each.
+"""The group authentication.k8s.io: its kinds, and impersonation.
 
-Kinds: ``selfsubjectreview``, ``tokenreview``. Shared: ``impersonation`` (the user that
-headers name).
+``reviews`` has the kinds, which are not stored, and ``impersonation`` the user that
+headers name.
 """

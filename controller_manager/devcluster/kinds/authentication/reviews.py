@@ -1,9 +1,10 @@
-"""TokenReview: asks which user a token authenticates."""
+"""Reviews of users: who has sent a request (``kubectl auth whoami``), or a token."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.rbac.rules import quoted
 from controller_manager.devcluster.kinds.reviews import reviewed
@@ -43,7 +44,7 @@ def _refused(error: str) -> JSON:
     return {"user": {}, "error": error}
 
 
-def review_token(call: Call, obj: JSON) -> JSON:
+def _review_token(call: Call, obj: JSON) -> JSON:
     """Return the review with its status; raises Refusal without a token."""
     spec = obj.get("spec") or {}
     if not spec.get("token"):
@@ -53,5 +54,22 @@ def review_token(call: Call, obj: JSON) -> JSON:
     return reviewed(call, obj, _status(call, spec["token"], wanted))
 
 
-KIND: Final = kind_of("authentication.k8s.io/v1", "tokenreviews")
-REST_STORAGE: Final = RESTStorage(KIND.resource, create=review_token)
+TOKEN_REVIEWS: Final = kind_of("authentication.k8s.io/v1", "tokenreviews")
+TOKEN_STORAGE: Final = RESTStorage(TOKEN_REVIEWS.resource, create=_review_token)
+
+
+def _review_self(call: Call, obj: JSON) -> JSON:
+    """Return the review with the user of the request."""
+    return {
+        "kind": call.kind.kind,
+        "apiVersion": call.kind.api_version,
+        "metadata": {
+            **obj.get("metadata", {}),
+            "creationTimestamp": format_time(call.objects.clock.now()),
+        },
+        "status": {"userInfo": call.user.as_json()},
+    }
+
+
+SELF_REVIEWS: Final = kind_of("authentication.k8s.io/v1", "selfsubjectreviews")
+SELF_STORAGE: Final = RESTStorage(SELF_REVIEWS.resource, create=_review_self)
