@@ -3,5 +3,5 @@
 Kinds: ``deviceclass``, ``devicetaintrule``,
 ``resourceclaim``, ``resourceclaimtemplate``, ``resourcepoolstatusrequest``,
 ``resourceslice``. Shared: ``claim_defaults`` (claims and templates),
-``device_validation`` (names and taints).
+``device_validation`` (pools and taints).
 """

@@ -1,6 +1,5 @@
 """DeviceTaintRule: an administrator's taints of devices, beside the driver's."""
 
-from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -8,19 +7,33 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import NameAndAge
-from controller_manager.devcluster.kinds.condition_validation import validate_conditions
-from controller_manager.devcluster.scheme.statuses import Cause, too_many
 from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.validation.conditions import CONDITIONS
+from controller_manager.devcluster.validation.text import table
 
-from .device_validation import (
-    fill_in_times,
-    validate_device_name,
-    validate_driver,
+from .device_validation import DEVICE_TAINT, fill_in_times, validate_pool
+
+_RULES: Final = table(
+    """
+    spec:
+      deviceSelector:
+        driver: driver pointer
+        pool: pool pointer
+        device: label pointer
+      taint always:
+        include TAINT
+    """,
     validate_pool,
-    validate_taint,
+    TAINT=DEVICE_TAINT,
 )
-
-_MAX_CONDITIONS: Final = 8
+_STATUS: Final = table(
+    """
+    status:
+      include CONDITIONS
+      conditions: most 8
+    """,
+    CONDITIONS=CONDITIONS,
+)
 
 
 class DeviceTaintRuleStrategy(NameAndAge):
@@ -31,6 +44,8 @@ class DeviceTaintRuleStrategy(NameAndAge):
 
     counts_generations: ClassVar = True
     returns_deleted: ClassVar = True
+    rules: ClassVar = _RULES
+    status_rules: ClassVar = _STATUS
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Record that the taint is added now, unless the rule says when."""
@@ -44,34 +59,6 @@ class DeviceTaintRuleStrategy(NameAndAge):
         unchanged = before.get("timeAdded") == after["timeAdded"]
         if before["effect"] != after["effect"] and unchanged:
             after["timeAdded"] = format_time(now)
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the selector and the taint."""
-        spec = obj["spec"]
-        selector = spec.get("deviceSelector") or {}
-        return [
-            *_validate_selector(selector),
-            *validate_taint(spec["taint"], "spec.taint"),
-        ]
-
-    def validate_status(self, obj: JSON) -> Sequence[Cause]:
-        """Check the conditions."""
-        conditions, field = obj["status"].get("conditions", ()), "status.conditions"
-        causes = list(validate_conditions(conditions, field))
-        if len(conditions) > _MAX_CONDITIONS:
-            causes.append(too_many(field, len(conditions), _MAX_CONDITIONS))
-        return causes
-
-
-def _validate_selector(selector: JSON) -> Iterator[Cause]:
-    checks = {
-        "driver": validate_driver,
-        "pool": validate_pool,
-        "device": validate_device_name,
-    }
-    for name, check in checks.items():
-        if name in selector:
-            yield from check(selector[name], f"spec.deviceSelector.{name}")
 
 
 KIND: Final = kind_of(

@@ -1,20 +1,17 @@
 """ResourceSlice: devices of a pool, as a driver publishes them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.scheme.names import validate_subdomain
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
-    duplicate,
     invalid,
     required,
     shown,
-    too_many,
 )
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import (
@@ -25,22 +22,66 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
-from controller_manager.devcluster.validation.field_values import validate_unchanged
+from controller_manager.devcluster.validation.text import table
 
-from .device_validation import (
-    fill_in_times,
-    validate_device_name,
-    validate_driver,
-    validate_pool,
-    validate_taints,
-)
+from .device_validation import DEVICE_TAINT, fill_in_times, validate_pool
 
-_MAX_DEVICES: Final = 128
-_MAX_TAINTED_DEVICES: Final = 64
 _PLACES: Final = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 _ONE_PLACE: Final = (
     "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` "
     "is required"
+)
+
+
+def _one_place(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check that exactly one field says on which nodes the devices are."""
+    given = [name for name in _PLACES if spec.get(name)]
+    if not given:
+        yield required(path[:-1], _ONE_PLACE)
+    elif len(given) > 1:
+        listed = ", ".join(f"`{name}`" for name in given)
+        why = f"{_ONE_PLACE}, but multiple fields are set"
+        yield invalid(path[:-1], shown(f"{{{listed}}}"), why)
+
+
+def _special(spec: JSON, _: JSON) -> bool:
+    devices = spec.get("devices", ())
+    return any(each.get("taints") or each.get("consumesCounters") for each in devices)
+
+
+_RULES: Final = table(
+    """
+    spec:
+      driver: driver default empty
+      pool always:
+        name: pool default empty
+        resourceSliceCount: at-least 1 default 0 "must be greater than zero"
+        generation: not-negative "must be greater than or equal to zero"
+      nodeName: subdomain
+      hook one_place
+      when special:
+        devices: most 64
+      else:
+        devices: most 128
+      devices[]:
+        name: label default empty
+        taints: most 16
+        taints[]:
+          include TAINT
+        name: unique pointer at self
+    """,
+    validate_pool,
+    _one_place,
+    _special,
+    TAINT=DEVICE_TAINT,
+)
+_UPDATE: Final = table(
+    """
+    spec change:
+      pool change:
+        name: immutable
+      driver, nodeName: immutable
+    """
 )
 
 
@@ -49,6 +90,8 @@ class ResourceSliceStrategy(Strategy):
 
     counts_generations: ClassVar = True
     returns_deleted: ClassVar = True
+    rules: ClassVar = _RULES
+    update_rules: ClassVar = _UPDATE
     columns: ClassVar = (NAME, Column("Node"), Column("Driver"), Column("Pool"), AGE)
     selectable_fields: ClassVar[Mapping[str, tuple[str, ...]]] = fields_by_path(
         "spec.driver", "spec.nodeName"
@@ -64,24 +107,6 @@ class ResourceSliceStrategy(Strategy):
         del old
         _fill_in_times(new, now)
 
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the pool, the node fields and the devices."""
-        spec = obj["spec"]
-        return [
-            *validate_driver(spec["driver"], "spec.driver"),
-            *_validate_pool(spec["pool"]),
-            *_validate_places(spec),
-            *_validate_devices(spec.get("devices", ())),
-        ]
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the devices stay devices of their driver, pool and node."""
-        before, after = old["spec"], new["spec"]
-        return [
-            *validate_unchanged(before["pool"], after["pool"], "spec.pool", "name"),
-            *validate_unchanged(before, after, "spec", "driver", "nodeName"),
-        ]
-
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         spec = obj["spec"]
@@ -92,46 +117,6 @@ class ResourceSliceStrategy(Strategy):
 def _fill_in_times(obj: JSON, now: datetime | str) -> None:
     for device in obj["spec"].get("devices", ()):
         fill_in_times(device.get("taints", ()), now)
-
-
-def _validate_pool(pool: JSON) -> Iterator[Cause]:
-    yield from validate_pool(pool["name"], "spec.pool.name")
-    if (count := pool["resourceSliceCount"]) <= 0:
-        why = "must be greater than zero"
-        yield invalid("spec.pool.resourceSliceCount", shown(count), why)
-    if (generation := pool["generation"]) < 0:
-        why = "must be greater than or equal to zero"
-        yield invalid("spec.pool.generation", shown(generation), why)
-
-
-def _validate_places(spec: JSON) -> Iterator[Cause]:
-    """Check that exactly one field says on which nodes the devices are."""
-    given = [name for name in _PLACES if spec.get(name)]
-    if name := spec.get("nodeName"):
-        yield from validate_subdomain(name, "spec.nodeName")
-    if not given:
-        yield required("spec", _ONE_PLACE)
-    elif len(given) > 1:
-        listed = ", ".join(f"`{name}`" for name in given)
-        why = f"{_ONE_PLACE}, but multiple fields are set"
-        yield invalid("spec", shown(f"{{{listed}}}"), why)
-
-
-def _validate_devices(devices: Sequence[JSON]) -> Iterator[Cause]:
-    special = any(
-        each.get("taints") or each.get("consumesCounters") for each in devices
-    )
-    most = _MAX_TAINTED_DEVICES if special else _MAX_DEVICES
-    if len(devices) > most:
-        yield too_many("spec.devices", len(devices), most)
-    names = set()
-    for number, device in enumerate(devices):
-        name, path = device.get("name", ""), f"spec.devices[{number}]"
-        yield from validate_device_name(name, f"{path}.name")
-        yield from validate_taints(device.get("taints", ()), f"{path}.taints")
-        if name in names:
-            yield duplicate(path, shown(name))
-        names.add(name)
 
 
 KIND: Final = kind_of("resource.k8s.io/v1", "resourceslices", ResourceSliceStrategy())
