@@ -1,29 +1,17 @@
-"""Validation of how a group of pods is scheduled."""
+"""The rules for how a group of pods is scheduled."""
 
 from typing import Final
 
-from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    invalid,
-    required,
-    shown,
+from controller_manager.devcluster.validation.text import table
+
+SCHEDULING_POLICY: Final = table(
+    """
+    basic: required at self if lacks basic gang
+      "must specify one of: `basic`, `gang`"
+    self: invalid if has basic and has gang
+      "must specify exactly one of: `basic`, `gang`"
+    when lacks basic:
+      gang:
+        minCount: at-least 1 default 0 "must be greater than zero"
+    """
 )
-
-_POLICIES: Final = ("basic", "gang")
-
-
-def validate_scheduling_policy(policy: JSON, field: str) -> list[Cause]:
-    """Check that there is one policy, and that a gang has a size."""
-    given = [each for each in _POLICIES if each in policy]
-    if len(given) == 1:
-        if given == ["gang"] and policy["gang"].get("minCount", 0) < 1:
-            why = "must be greater than zero"
-            count = shown(policy["gang"].get("minCount", 0))
-            return [invalid(f"{field}.gang.minCount", count, why)]
-        return []
-    listed = ", ".join(f"`{each}`" for each in _POLICIES)
-    if not given:
-        return [required(field, f"must specify one of: {listed}")]
-    why = f"must specify exactly one of: {listed}"
-    return [invalid(field, shown(policy), why)]

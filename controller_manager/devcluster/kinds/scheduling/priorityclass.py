@@ -1,6 +1,6 @@
 """PriorityClass: a name for the priority of pods."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -13,9 +13,6 @@ from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden,
     forbidden_field,
-    invalid,
-    not_supported,
-    shown,
 )
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion
@@ -28,11 +25,11 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
 )
 from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.validation.text import table
 
 LOWER_PRIORITY: Final = "PreemptLowerPriority"
 _RESOURCE: Final = "priorityclasses.scheduling.k8s.io"
 
-_POLICIES: Final = (LOWER_PRIORITY, "Never")
 _HIGHEST: Final = 1_000_000_000
 _RESERVED: Final = (
     "priority class names with 'system-' prefix are reserved for system use only"
@@ -53,10 +50,50 @@ _SYSTEM: Final = {
 """The classes that every cluster has: their values and descriptions."""
 
 
+def _system_name(obj: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check that only a class of the system has a reserved name."""
+    name, why = obj["metadata"].get("name", ""), ""
+    if not name.startswith("system-"):
+        return
+    if name not in _SYSTEM:
+        why = f"{name} is not a known system priority class"
+    elif obj["value"] != (value := _SYSTEM[name][0]):
+        why = f"value of {name} PriorityClass must be {value}"
+    elif obj.get("globalDefault"):
+        why = f"globalDefault of {name} PriorityClass must be false"
+    if why:
+        yield forbidden_field(f"{path}metadata.name", f"{_RESERVED}. error: {why}")
+
+
+def _too_high(obj: JSON, _: JSON) -> bool:
+    is_system = obj["metadata"].get("name", "").startswith("system-")
+    return obj["value"] > _HIGHEST and not is_system
+
+
+_RULES: Final = table(
+    """
+    hook system_name
+    value: forbidden if too_high
+      "maximum allowed value of a user defined priority is 1000000000"
+    preemptionPolicy: enum PreemptLowerPriority Never
+    """,
+    _system_name,
+    _too_high,
+)
+_UPDATE: Final = table(
+    """
+    value: kept "may not be changed in an update."
+    preemptionPolicy: immutable
+    """
+)
+
+
 class PriorityClassStrategy(Strategy):
     """The value and the preemption policy are immutable."""
 
     counts_generations: ClassVar = True
+    rules: ClassVar = _RULES
+    update_rules: ClassVar = _UPDATE
     columns: ClassVar = (
         NAME,
         Column("Value", "integer"),
@@ -68,34 +105,6 @@ class PriorityClassStrategy(Strategy):
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the preemption policy."""
         obj.setdefault("preemptionPolicy", LOWER_PRIORITY)
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the name, the value, and the preemption policy."""
-        name, policy = obj["metadata"].get("name", ""), obj["preemptionPolicy"]
-        causes = []
-        if name.startswith("system-"):
-            if problem := _problem_of_system_class(name, obj):
-                why = f"{_RESERVED}. error: {problem}"
-                causes.append(forbidden_field("metadata.name", why))
-        elif obj["value"] > _HIGHEST:
-            why = f"maximum allowed value of a user defined priority is {_HIGHEST}"
-            causes.append(forbidden_field("value", why))
-        if policy not in _POLICIES:
-            value = shown(policy)
-            causes.append(not_supported("preemptionPolicy", value, _POLICIES))
-        return causes
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that value and preemption policy stay."""
-        causes = []
-        if old["value"] != new["value"]:
-            detail = "may not be changed in an update."
-            causes.append(forbidden_field("value", detail))
-        policy = new["preemptionPolicy"]
-        if old["preemptionPolicy"] != policy:
-            detail = "field is immutable"
-            causes.append(invalid("preemptionPolicy", shown(policy), detail))
-        return causes
 
     def mark_deleted(self, obj: JSON, options: Deletion, now: datetime) -> JSON:
         """Return a deleted class; raises Refusal for those of the system."""
@@ -113,17 +122,6 @@ class PriorityClassStrategy(Strategy):
             age(obj, now),
             obj["preemptionPolicy"],
         ]
-
-
-def _problem_of_system_class(name: str, obj: JSON) -> str:
-    """Return why a class is no system class, "" if it is one."""
-    if name not in _SYSTEM:
-        return f"{name} is not a known system priority class"
-    if obj["value"] != (value := _SYSTEM[name][0]):
-        return f"value of {name} PriorityClass must be {value}"
-    if obj.get("globalDefault"):
-        return f"globalDefault of {name} PriorityClass must be false"
-    return ""
 
 
 def find_priority_class(storage: Storage, name: str) -> JSON | None:
