@@ -2,5 +2,5 @@
 
 Kinds: ``csidriver``, ``csinode``, ``csistoragecapacity``, ``storageclass``,
 ``volumeattachment``, ``volumeattributesclass``. Shared: ``default_class`` (the class of
-claims without one).
+claims without one), ``validation`` (of classes).
 """

@@ -11,7 +11,6 @@ from controller_manager.devcluster.kinds.core.volume_columns import UNSET
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,
-    invalid,
     not_supported,
     shown,
 )
@@ -24,19 +23,75 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
-from controller_manager.devcluster.validation.field_values import IMMUTABLE
+from controller_manager.devcluster.validation.text import table
 
-_GROUP_POLICIES: Final = ("File", "None", "ReadWriteOnceWithFSType")
 _MODES: Final = ("Persistent", "Ephemeral")
-_MIN_PERIOD: Final = 10
 _MIN_TOKEN: Final = 600
 _MAX_TOKEN: Final = 1 << 32
+
+
+def _tokens(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check the seconds of each token, but not of one for a known audience."""
+    audiences = set()
+    for number, token in enumerate(spec.get("tokenRequests") or ()):
+        at, audience = f"{path}tokenRequests[{number}]", token.get("audience", "")
+        if audience in audiences:
+            yield duplicate(f"{at}.audience", shown(audience))
+            continue
+        audiences.add(audience)
+        yield from _TOKEN.errors(token, path=f"{at}.")
+
+
+_TOKEN: Final = table(
+    f"""
+    expirationSeconds: at-least {_MIN_TOKEN}
+      "may not specify a duration less than 10 minutes"
+    expirationSeconds: at-most {_MAX_TOKEN}
+      "may not specify a duration larger than 2^32 seconds"
+    """
+)
+
+
+def _modes(modes: Sequence[str], field: str) -> Iterator[Cause]:
+    for mode in modes:
+        if mode not in _MODES:
+            yield not_supported(field, shown(mode), _MODES)
+
+
+def _attachment_changes(spec: JSON, old: JSON) -> bool:
+    return bool(spec["attachRequired"] != old["attachRequired"])
+
+
+_RULES: Final = table(
+    """
+    spec:
+      fsGroupPolicy: enum File None ReadWriteOnceWithFSType
+      hook tokens
+      volumeLifecycleModes: modes
+      nodeAllocatableUpdatePeriodSeconds: at-least 10
+        "must be greater than or equal to 10 seconds"
+    """,
+    _tokens,
+    _modes,
+)
+_UPDATE: Final = table(
+    """
+    spec change:
+      attachRequired: invalid at attachedRequired if attachment_changes
+        "field is immutable"
+      volumeLifecycleModes: immutable
+    """,
+    _attachment_changes,
+)
+"""Upstream calls one field by another name."""
 
 
 class CSIDriverStrategy(Strategy):
     """The fields for attachments and lifecycle modes are immutable."""
 
     returns_deleted: ClassVar = True
+    rules: ClassVar = _RULES
+    update_rules: ClassVar = _UPDATE
     columns: ClassVar = (
         NAME,
         Column("AttachRequired", "boolean"),
@@ -62,22 +117,6 @@ class CSIDriverStrategy(Strategy):
         spec.setdefault("fsGroupPolicy", "ReadWriteOnceWithFSType")
         spec["volumeLifecycleModes"] = spec.get("volumeLifecycleModes") or [_MODES[0]]
 
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the policy, the tokens and the modes."""
-        return list(_validate_spec(obj["spec"]))
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check the immutable fields; upstream calls one field by another name."""
-        before, after = old["spec"], new["spec"]
-        return [
-            invalid(f"spec.{title}", shown(after[name]), IMMUTABLE)
-            for name, title in (
-                ("attachRequired", "attachedRequired"),
-                ("volumeLifecycleModes", "volumeLifecycleModes"),
-            )
-            if before[name] != after[name]
-        ]
-
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
         spec = obj["spec"]
@@ -93,38 +132,6 @@ class CSIDriverStrategy(Strategy):
             ",".join(spec["volumeLifecycleModes"]) or NONE,
             age(obj, now),
         ]
-
-
-def _validate_spec(spec: JSON) -> Iterator[Cause]:
-    policy = spec["fsGroupPolicy"]
-    if policy not in _GROUP_POLICIES:
-        yield not_supported("spec.fsGroupPolicy", shown(policy), _GROUP_POLICIES)
-    yield from _validate_tokens(spec.get("tokenRequests") or ())
-    for mode in spec["volumeLifecycleModes"]:
-        if mode not in _MODES:
-            yield not_supported("spec.volumeLifecycleModes", shown(mode), _MODES)
-    period = spec.get("nodeAllocatableUpdatePeriodSeconds")
-    if period is not None and period < _MIN_PERIOD:
-        where = "spec.nodeAllocatableUpdatePeriodSeconds"
-        why = "must be greater than or equal to 10 seconds"
-        yield invalid(where, shown(period), why)
-
-
-def _validate_tokens(tokens: Sequence[JSON]) -> Iterator[Cause]:
-    audiences = set()
-    for number, token in enumerate(tokens):
-        where, audience = f"spec.tokenRequests[{number}]", token.get("audience", "")
-        if audience in audiences:
-            yield duplicate(f"{where}.audience", shown(audience))
-            continue
-        audiences.add(audience)
-        seconds, where = token.get("expirationSeconds"), f"{where}.expirationSeconds"
-        if seconds is not None and seconds < _MIN_TOKEN:
-            why = "may not specify a duration less than 10 minutes"
-            yield invalid(where, shown(seconds), why)
-        if seconds is not None and seconds > _MAX_TOKEN:
-            why = "may not specify a duration larger than 2^32 seconds"
-            yield invalid(where, shown(seconds), why)
 
 
 KIND: Final = kind_of("storage.k8s.io/v1", "csidrivers", CSIDriverStrategy())

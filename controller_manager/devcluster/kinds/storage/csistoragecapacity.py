@@ -1,6 +1,5 @@
 """CSIStorageCapacity: how much storage of a class some nodes can get."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -8,41 +7,25 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.volume_columns import UNSET
-from controller_manager.devcluster.scheme.names import validate_subdomain
-from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
-from controller_manager.devcluster.validation.field_values import (
-    IMMUTABLE,
-    validate_quantity,
-)
-from controller_manager.devcluster.validation.label_selectors import validate_selector
+from controller_manager.devcluster.validation.text import table
 
-_FIXED: Final = ("nodeTopology", "storageClassName")
+_RULES: Final = table(
+    """
+    nodeTopology: selector
+    storageClassName: subdomain default empty
+    capacity: quantity
+    """
+)
 
 
 class CSIStorageCapacityStrategy(Strategy):
     """The topology and the class are immutable, the capacity is not."""
 
+    rules: ClassVar = _RULES
+    update_rules: ClassVar = table("nodeTopology, storageClassName: immutable")
     columns: ClassVar = (NAME, Column("StorageClassName"), Column("Capacity"))
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the topology, the class and the capacity."""
-        causes = []
-        if topology := obj.get("nodeTopology"):
-            causes += validate_selector(topology, "nodeTopology")
-        causes += validate_subdomain(obj["storageClassName"], "storageClassName")
-        if (capacity := obj.get("capacity")) is not None:
-            causes += validate_quantity(capacity, "capacity")
-        return causes
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the topology and the class do not change."""
-        return [
-            invalid(name, shown(new.get(name)), IMMUTABLE)
-            for name in _FIXED
-            if old.get(name) != new.get(name)
-        ]
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""

@@ -1,6 +1,5 @@
 """StorageClass: the provisioner of volumes, and its parameters."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -8,17 +7,6 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.kinds.core.volume_columns import UNSET
-from controller_manager.devcluster.kinds.storage_validation import (
-    validate_parameters,
-    validate_provisioner,
-)
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    forbidden_field,
-    invalid,
-    not_supported,
-    shown,
-)
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -27,17 +15,36 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
+from controller_manager.devcluster.validation.text import table
 
 from .default_class import is_default
+from .validation import validate_parameters, validate_provisioner
 
-_POLICIES: Final = ("Delete", "Retain")
-_MODES: Final = ("Immediate", "WaitForFirstConsumer")
+_RULES: Final = table(
+    """
+    provisioner: provisioner default empty
+    parameters: parameters
+    reclaimPolicy: enum Delete Retain
+    volumeBindingMode: enum Immediate WaitForFirstConsumer
+    """,
+    validate_provisioner,
+    validate_parameters,
+)
+_UPDATE: Final = table(
+    """
+    parameters: kept "updates to parameters are forbidden."
+    provisioner: kept "updates to provisioner are forbidden."
+    reclaimPolicy, volumeBindingMode: immutable
+    """
+)
 
 
 class StorageClassStrategy(Strategy):
     """The provisioner and its parameters are immutable."""
 
     returns_deleted: ClassVar = True
+    rules: ClassVar = _RULES
+    update_rules: ClassVar = _UPDATE
     columns: ClassVar = (
         NAME,
         Column("Provisioner"),
@@ -51,36 +58,6 @@ class StorageClassStrategy(Strategy):
         """Fill in the reclaim policy and the binding mode."""
         obj.setdefault("reclaimPolicy", "Delete")
         obj.setdefault("volumeBindingMode", "Immediate")
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the provisioner, the policy and the mode."""
-        causes = validate_provisioner(obj.get("provisioner", ""), "provisioner")
-        causes += validate_parameters(obj.get("parameters") or {}, "parameters")
-        for field, supported in (
-            ("reclaimPolicy", _POLICIES),
-            ("volumeBindingMode", _MODES),
-        ):
-            if obj[field] not in supported:
-                causes.append(not_supported(field, shown(obj[field]), supported))
-        return causes
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that no field that provisioners read changes."""
-        causes = []
-        if old.get("parameters") != new.get("parameters"):
-            causes.append(
-                forbidden_field("parameters", "updates to parameters are forbidden.")
-            )
-        if old["provisioner"] != new.get("provisioner"):
-            causes.append(
-                forbidden_field("provisioner", "updates to provisioner are forbidden.")
-            )
-        causes += [
-            invalid(field, shown(new[field]), "field is immutable")
-            for field in ("reclaimPolicy", "volumeBindingMode")
-            if old[field] != new[field]
-        ]
-        return causes
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table; the name says which class is the default."""

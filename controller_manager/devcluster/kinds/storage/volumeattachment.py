@@ -1,22 +1,13 @@
 """VolumeAttachment: asks to attach a volume to a node."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
 from controller_manager.devcluster.kinds.columns import name_of
-from controller_manager.devcluster.kinds.storage_validation import validate_driver_name
-from controller_manager.devcluster.scheme.names import validate_subdomain
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    forbidden_field,
-    invalid,
-    required,
-    shown,
-    too_long,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, too_long
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
@@ -25,19 +16,53 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
-from controller_manager.devcluster.validation.field_values import IMMUTABLE
+from controller_manager.devcluster.validation.text import table
 
-_ONE_SOURCE: Final = (
-    "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
-)
 _MAX_METADATA: Final = 256 * 1024
 _MAX_MESSAGE: Final = 1024
+
+
+def _sizes(status: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check the sizes of what a driver reports."""
+    metadata = status.get("attachmentMetadata") or {}
+    if sum(map(len, (*metadata, *metadata.values()))) > _MAX_METADATA:
+        yield too_long(f"{path}attachmentMetadata", _MAX_METADATA)
+    for name in ("attachError", "detachError"):
+        # Upstream names the other limit.
+        if len((status.get(name) or {}).get("message", "")) > _MAX_MESSAGE:
+            yield too_long(f"{path}{name}.message", _MAX_METADATA)
+
+
+_RULES: Final = table(
+    """
+    spec:
+      attacher: driver default empty
+      source always:
+        when lacks inlineVolumeSpec persistentVolumeName:
+          persistentVolumeName: required at self
+            "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+        persistentVolumeName: forbidden at self if has inlineVolumeSpec
+          "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+        persistentVolumeName: subdomain if lacks inlineVolumeSpec
+      nodeName: subdomain default empty
+    """
+)
+_STATUS: Final = table(
+    """
+    status:
+      hook sizes
+    """,
+    _sizes,
+)
 
 
 class VolumeAttachmentStrategy(Strategy):
     """The spec never changes; drivers write the status."""
 
     returns_deleted: ClassVar = True
+    rules: ClassVar = _RULES
+    update_rules: ClassVar = table("spec: immutable")
+    status_rules: ClassVar = _STATUS
     columns: ClassVar = (
         NAME,
         Column("Attacher"),
@@ -46,33 +71,6 @@ class VolumeAttachmentStrategy(Strategy):
         Column("Attached", "boolean"),
         AGE,
     )
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the attacher, the source and the node."""
-        spec = obj["spec"]
-        return [
-            *validate_driver_name(spec["attacher"], "spec.attacher"),
-            *_validate_source(spec["source"]),
-            *validate_subdomain(spec["nodeName"], "spec.nodeName"),
-        ]
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the spec does not change."""
-        if old["spec"] == new["spec"]:
-            return []
-        return [invalid("spec", shown(new["spec"]), IMMUTABLE)]
-
-    def validate_status(self, obj: JSON) -> Sequence[Cause]:
-        """Check the sizes of what a driver reports."""
-        status, causes = obj["status"], []
-        metadata = status.get("attachmentMetadata") or {}
-        if sum(map(len, (*metadata, *metadata.values()))) > _MAX_METADATA:
-            causes.append(too_long("status.attachmentMetadata", _MAX_METADATA))
-        return causes + [
-            too_long(f"status.{name}.message", _MAX_METADATA)
-            for name in ("attachError", "detachError")
-            if len((status.get(name) or {}).get("message", "")) > _MAX_MESSAGE
-        ]
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
@@ -85,16 +83,6 @@ class VolumeAttachmentStrategy(Strategy):
             obj["status"].get("attached", False),
             age(obj, now),
         ]
-
-
-def _validate_source(source: JSON) -> list[Cause]:
-    where, name = "spec.source", source.get("persistentVolumeName")
-    inline = source.get("inlineVolumeSpec")
-    if name is None and inline is None:
-        return [required(where, _ONE_SOURCE)]
-    if name is not None and inline is not None:
-        return [forbidden_field(where, _ONE_SOURCE)]
-    return validate_subdomain(name, f"{where}.persistentVolumeName") if name else []
 
 
 KIND: Final = kind_of(
