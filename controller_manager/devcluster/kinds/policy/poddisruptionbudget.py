@@ -1,8 +1,8 @@
 """PodDisruptionBudget: how many pods may be unavailable at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from datetime import datetime
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
@@ -10,7 +10,6 @@ from controller_manager.devcluster.kinds.columns import name_of
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
-    not_supported,
     shown,
 )
 from controller_manager.devcluster.server.rest.strategy import Strategy
@@ -24,24 +23,50 @@ from controller_manager.devcluster.server.rest.tables import (
 from controller_manager.devcluster.validation.field_values import (
     percent,
     validate_int_or_percent,
-    validate_not_negative,
 )
-from controller_manager.devcluster.validation.label_selectors import validate_selector
+from controller_manager.devcluster.validation.text import table
 
-_COUNTS: Final = (
-    "disruptionsAllowed",
-    "currentHealthy",
-    "desiredHealthy",
-    "expectedPods",
-)
 _LIMITS: Final = ("minAvailable", "maxUnavailable")
-_POLICIES: Final = ("IfHealthyBudget", "AlwaysAllow")
+
+
+def _one_limit(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    if all(name in spec for name in _LIMITS):
+        value = shown({name: spec[name] for name in _LIMITS})
+        why = "minAvailable and maxUnavailable cannot be both set"
+        yield invalid(path[:-1], value, why)
+
+
+def _limit(value: Any, field: str) -> Iterator[Cause]:
+    yield from validate_int_or_percent(value, field)
+    if percent(value) > 100:
+        yield invalid(field, shown(value), "must not be greater than 100%")
+
+
+_RULES: Final = table(
+    """
+    spec:
+      hook one_limit
+      minAvailable, maxUnavailable: limit pointer
+      unhealthyPodEvictionPolicy: enum IfHealthyBudget AlwaysAllow
+      selector: selector
+    """,
+    _one_limit,
+    _limit,
+)
+_STATUS: Final = table(
+    """
+    status:
+      disruptionsAllowed, currentHealthy, desiredHealthy, expectedPods: not-negative
+    """
+)
 
 
 class PodDisruptionBudgetStrategy(Strategy):
     """Counts the changes of the spec as generations."""
 
     counts_generations: ClassVar = True
+    rules: ClassVar = _RULES
+    status_rules: ClassVar = _STATUS
     columns: ClassVar = (
         NAME,
         Column("Min Available"),
@@ -49,14 +74,6 @@ class PodDisruptionBudgetStrategy(Strategy):
         Column("Allowed Disruptions", "integer"),
         AGE,
     )
-
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the selector, and the one number that limits disruptions."""
-        return _validate_spec(obj["spec"])
-
-    def validate_status(self, obj: JSON) -> Sequence[Cause]:
-        """Check that no count is negative."""
-        return validate_not_negative(obj.get("status", {}), *_COUNTS, field="status")
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return the row of the table."""
@@ -68,27 +85,6 @@ class PodDisruptionBudgetStrategy(Strategy):
             obj.get("status", {}).get("disruptionsAllowed", 0),
             age(obj, now),
         ]
-
-
-def _validate_spec(spec: JSON) -> list[Cause]:
-    causes = []
-    if all(name in spec for name in _LIMITS):
-        value = shown({name: spec[name] for name in _LIMITS})
-        detail = "minAvailable and maxUnavailable cannot be both set"
-        causes.append(invalid("spec", value, detail))
-    for name in _LIMITS:
-        if name in spec:
-            causes += validate_int_or_percent(spec[name], f"spec.{name}")
-        if percent(spec.get(name, 0)) > 100:
-            detail = "must not be greater than 100%"
-            causes.append(invalid(f"spec.{name}", shown(spec[name]), detail))
-    policy = spec.get("unhealthyPodEvictionPolicy")
-    if policy is not None and policy not in _POLICIES:
-        where = "spec.unhealthyPodEvictionPolicy"
-        causes.append(not_supported(where, shown(policy), _POLICIES))
-    if "selector" in spec:
-        causes += validate_selector(spec["selector"], "spec.selector")
-    return causes
 
 
 KIND: Final = kind_of(
