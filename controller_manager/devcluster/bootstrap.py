@@ -1,26 +1,21 @@
 """The bootstrap roles and bindings of a cluster.
 
-They are those of kube-apiserver 1.36 (plugin/pkg/auth/authorizer/rbac/bootstrappolicy).
-The role of a controller follows from the permissions in its descriptor.
+They are those of kube-apiserver 1.36 (plugin/pkg/auth/authorizer/rbac/bootstrappolicy),
+in a manifest. The role of a controller follows from the permissions in its descriptor.
 """
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.permissions import Permission, controller_roles
 from controller_manager.runtime.registry import Registry
 
-from .kinds.rbac.bootstrap import components
-from .kinds.rbac.bootstrap.absent_controllers import roles_of_absent_controllers
-from .kinds.rbac.bootstrap.components import bindings_of_components, roles_of_components
-from .kinds.rbac.bootstrap.namespaces import roles_of_namespaces
-from .kinds.rbac.bootstrap.nodes import bindings_of_nodes, roles_of_nodes
-from .kinds.rbac.bootstrap.policy import READ, rule, with_bootstrap_metadata
-from .kinds.rbac.bootstrap.users import bindings_of_users, roles_of_users
+from .kinds.bootstrap_manifests import bootstrap_manifest
+from .kinds.rbac import reconciliation
 
-MANAGER: Final = components.MANAGER
+MANAGER: Final = "system:kube-controller-manager"
 """The user that kubeadm's controller-manager.conf names, and the name of its role."""
 
 
@@ -31,18 +26,23 @@ def bootstrap_objects(
 
     `features` are the gates of the API server; by default each has its default.
     """
+    manifest = bootstrap_manifest(reconciliation.__package__, "bootstrap-roles.yaml")
     return [
-        *roles_of_users(),
-        *roles_of_components(),
-        *roles_of_nodes(),
-        *bindings_of_users(),
-        *bindings_of_components(),
-        *bindings_of_nodes(),
-        *roles_of_namespaces(),
-        *roles_of_absent_controllers(),
+        *map(_marked, manifest),
         _metrics_reader(),
         *_of_controllers(build, features or FeatureGates()),
     ]
+
+
+def _marked(obj: JSON) -> JSON:
+    """Return a bootstrap object with its marks."""
+    metadata: Mapping[str, Any] = obj["metadata"]
+    labels = {
+        "kubernetes.io/bootstrapping": "rbac-defaults",
+        **(metadata.get("labels") or {}),
+    }
+    marks = {"labels": labels, "annotations": {reconciliation.AUTO_UPDATE: "true"}}
+    return {**obj, "metadata": {**metadata, **marks}}
 
 
 def _metrics_reader() -> JSON:
@@ -54,6 +54,11 @@ def _metrics_reader() -> JSON:
     labels = {
         f"rbac.authorization.k8s.io/aggregate-to-{each}": "true" for each in aggregated
     }
+    rule = {
+        "apiGroups": ["metrics.k8s.io"],
+        "resources": ["pods", "nodes"],
+        "verbs": ["get", "list", "watch"],
+    }
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
@@ -61,7 +66,7 @@ def _metrics_reader() -> JSON:
             "name": "system:aggregated-metrics-reader",
             "labels": {"k8s-app": "metrics-server", **labels},
         },
-        "rules": [rule(READ, "metrics.k8s.io", "pods nodes")],
+        "rules": [rule],
     }
 
 
@@ -74,5 +79,4 @@ def _of_controllers(build: Registry, features: FeatureGates) -> Iterator[JSON]:
         granted = accounts.setdefault(descriptor.account, {})
         granted.update(dict.fromkeys(descriptor.permissions_with(features)))
     for account, permissions in accounts.items():
-        for each in controller_roles(account, permissions):
-            yield {**each, "metadata": with_bootstrap_metadata(each["metadata"])}
+        yield from map(_marked, controller_roles(account, permissions))

@@ -7,22 +7,6 @@ and subresources are those in discovery of a Kubernetes 1.36 server, where ``bui
 finds them. Beside it, a module may have a ``RESTStorage``: the handlers that use other
 stored objects. The package `server` does not import this package; its caller passes
 both.
-
-There is one package for each group: ``admissionregistration``, ``apiextensions``,
-``apiregistration``, ``apiserverinternal``, ``apps``, ``authentication``,
-``authorization``, ``autoscaling``, ``batch``, ``certificates``, ``coordination``,
-``core``, ``discovery``, ``events``, ``flowcontrol``, ``networking``, ``node``,
-``policy``, ``rbac``, ``resource``, ``scheduling``, ``storage``, ``storagemigration``.
-
-Several groups share these modules:
-
-- Validation: ``condition_validation``, ``storage_validation``, ``taint_validation``,
-  ``workload_validation`` (also counts of replicas). The package
-  ``validation`` has the rules, and the tables for pods.
-- Defaults: ``claim_defaults``, ``pod_spec_defaults``, ``scheduling_group`` (a field
-  behind a feature gate).
-- Behaviour: ``columns`` (of tables), ``fixed_uids``, ``replicas`` (of replica sets and
-  replication controllers), ``reviews`` (answers that are not stored).
 """
 
 from collections.abc import Iterator

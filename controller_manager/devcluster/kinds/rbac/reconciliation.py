@@ -11,8 +11,10 @@ from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.kind import Kind
 
-from .bootstrap.policy import AUTO_UPDATE
 from .rules import missing
+
+AUTO_UPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
+"""An annotation; the server does not reconcile objects with the value "false"."""
 
 _AGGREGATION: Final = "aggregationRule"
 _SUBJECT_FIELDS: Final = ("kind", "apiGroup", "name", "namespace")
