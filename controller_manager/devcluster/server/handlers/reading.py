@@ -51,15 +51,12 @@ from controller_manager.devcluster.server.rest.selection import (
     Selection,
     parse_selection,
 )
-from controller_manager.devcluster.server.storage.ordered_objects import (
-    OrderedObjects,
-    path_of,
-)
 from controller_manager.devcluster.server.storage.storage import (
     Collection,
     Key,
     Stored,
     TooOldError,
+    path_of,
 )
 from controller_manager.devcluster.server.watching import (
     FRAMES,
@@ -165,14 +162,6 @@ class Reader:
             if selection.matches(stored.obj)
         ]
 
-    def _ordered(self, target: Target, version: int | None) -> OrderedObjects[Stored]:
-        """Return all objects of a kind in order; raises Refusal 410."""
-        collection = self._collection(target)
-        try:
-            return collection.ordered(version)
-        except TooOldError:
-            raise _too_old(target) from None
-
     def _collection(self, target: Target) -> Collection:
         return self._storage.collection(target.kind.stored.resource)
 
@@ -181,23 +170,25 @@ class Reader:
     async def _list(self, target: Target, selection: Selection, form: Form) -> Response:
         start, version, exact = await self._position(target)
         limit = _limit(target)
-        ordered = self._ordered(target, exact)
-        places = ordered.range_of(target.namespace, start)
+        try:
+            found = self._collection(target).ordered(target.namespace, start, exact)
+        except TooOldError:
+            raise _too_old(target) from None
         page: list[Stored] = []
         last = start
         metadata: JSON = {"resourceVersion": str(version)}
-        found = ordered.at(places)
+        shown = iter(found)
         if target.kind.converter:
             # Where everything is selected, the objects of later pages are not shown.
             most = limit if limit > 0 and selection.is_everything else None
-            found = iter(await _converted(target.kind, [*found], most))
-        for key, stored in found:
+            shown = iter(await _converted(target.kind, found, most))
+        for key, stored in shown:
             if not selection.matches(stored.obj):
                 continue
             if 0 < limit == len(page):
                 metadata["continue"] = encode_continue(version, last)
                 if selection.is_everything:
-                    metadata["remainingItemCount"] = len(places) - len(page)
+                    metadata["remainingItemCount"] = len(found) - len(page)
                 break
             page.append(in_version(target.kind, stored))
             last = path_of(key)

@@ -1,5 +1,4 @@
 """Objects with versions and history, instead of etcd and the watch cache.
 
-``storage`` has the collections, ``ordered_objects`` the order of lists, ``state`` the
-whole state of a storage for snapshots.
+``storage`` has the collections, ``state`` the whole state of a storage for snapshots.
 """

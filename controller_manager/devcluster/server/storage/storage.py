@@ -1,8 +1,8 @@
 """Objects with versions and history, instead of etcd and the watch cache."""
 
 import asyncio
-from collections import ChainMap, Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import takewhile
 from typing import Final, Literal
 
@@ -10,10 +10,11 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 
-from .ordered_objects import OrderedKeys, OrderedObjects, path_of
-
 Key = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
+
+path_of: Final[Callable[[Key], str]] = "/".join
+"""Returns the sort key of lists: ``namespace/name``, as in the keys of etcd."""
 
 HISTORY: Final = 10_000
 """The number of changes of one resource that are kept for watches.
@@ -21,9 +22,6 @@ HISTORY: Final = 10_000
 Each keeps a former state of an object in memory: 100,000 changes of pods of 3.5 kB were
 more than a gigabyte. Upstream keeps those of about a minute.
 """
-
-_MANY: Final = 1000
-"""The number of changes from which on sorting all objects costs less than undoing."""
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 
@@ -139,8 +137,6 @@ class Collection:
         self._storage = storage
         self._versions = storage.versions
         self._objects: dict[Key, Stored] = {}
-        self._ordered: OrderedKeys | None = None
-        """The sorted keys, from the first list on."""
         self._history: deque[Change] = deque()
         self._compacted = storage.loaded_at
         # Watchers are notified in the order of their creation: a dict keeps this order.
@@ -186,8 +182,6 @@ class Collection:
         before = self._objects.get(key)
         stored = self._stamped(obj, head or {})
         self._objects[key] = stored
-        if before is None and self._ordered is not None:
-            self._ordered.add(key)
         kind: ChangeType = "ADDED" if before is None else "MODIFIED"
         self._record(Change(stored.version, kind, key, stored, before))
         return stored
@@ -200,16 +194,12 @@ class Collection:
         version = self._versions.next()
         obj["metadata"]["resourceVersion"] = str(version)
         stored = self._objects[key] = Stored(obj, version)
-        if self._ordered is not None:
-            self._ordered.add(key)
         self._record(Change(version, "ADDED", key, stored, None))
         return stored
 
     def remove(self, key: Key) -> Stored:
         """Remove an object; its last state gets a new version."""
         before = self._objects.pop(key)
-        if self._ordered is not None:
-            self._ordered.remove(key)
         stored = self._stamped(before.obj, {})
         self._record(Change(stored.version, "DELETED", key, stored, before))
         return stored
@@ -239,28 +229,22 @@ class Collection:
                 objects.pop(key, None)
         return objects
 
-    def ordered(self, version: int | None = None) -> "OrderedObjects[Stored]":
-        """Return all objects as of `version` (now, if `None`), in order.
+    def ordered(
+        self, namespace: str = "", after: str = "", version: int | None = None
+    ) -> list[tuple[Key, Stored]]:
+        """Return the objects of a namespace (of all, if it is empty), in order.
 
-        The cost grows with the number of changes since that version. Raises TooOldError
-        if the version is no longer in the history.
+        They are those of `version` (of now, if `None`), without those up to the path
+        `after`. Raises TooOldError if the version is no longer in the history.
         """
-        if self._ordered is None:
-            self._ordered = OrderedKeys(self._objects)
-        changed = self._before(version)
-        if not changed:
-            return OrderedObjects(self._ordered.paths, self._objects)
-        if len(changed) > _MANY:
-            past = self.snapshot(version)
-            return OrderedObjects(OrderedKeys(past).paths, past)
-        keys = self._ordered.copy()
-        for key, before in changed.items():
-            if before is None and key in self._objects:
-                keys.remove(key)
-            elif before is not None and key not in self._objects:
-                keys.add(key)
-        known = {key: each for key, each in changed.items() if each is not None}
-        return OrderedObjects(keys.paths, ChainMap(known, self._objects))
+        is_past = version is not None and version < self.version
+        objects = self.snapshot(version) if is_past else self._objects
+        keys: Iterable[Key] = objects
+        if namespace:
+            keys = [key for key in keys if key[0] == namespace]
+        if after:
+            keys = [key for key in keys if path_of(key) > after]
+        return [(key, objects[key]) for key in sorted(keys, key=path_of)]
 
     def selected(
         self, namespace: str, is_wanted: Callable[[JSON], bool]
@@ -317,7 +301,6 @@ class Collection:
         The collection is new and has no watchers.
         """
         self._objects.update(objects)
-        self._ordered = None
 
     def expire(self) -> None:
         """Drop all history, and make the clients that watch list again."""

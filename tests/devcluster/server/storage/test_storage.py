@@ -26,20 +26,17 @@ def test_history_can_be_read_back() -> None:
         else:
             pods.put(key, {"metadata": {"name": name}, "step": step})
         states[storage.version] = {k: v.obj for k, v in pods.snapshot().items()}
-        if rng.random() < 0.1:
-            pods.ordered()  # from now on, the keys are kept in order
     for version, state in states.items():
         found = {k: v.obj for k, v in pods.snapshot(version).items()}
         assert found == state, seed
         in_order = sorted(state, key="/".join)
-        ordered = pods.ordered(version)
-        listed = list(ordered.at(ordered.range_of("")))
+        listed = pods.ordered(version=version)
         assert [key for key, _ in listed] == in_order, seed
         assert {key: each.obj for key, each in listed} == state, seed
         for after in ("n/c", "n-m/a", "n"):
-            places = ordered.range_of("n", after)
             expected = [k for k in in_order if k[0] == "n" and "/".join(k) > after]
-            assert [key for key, _ in ordered.at(places)] == expected, seed
+            found_keys = [key for key, _ in pods.ordered("n", after, version)]
+            assert found_keys == expected, seed
         changes = pods.watch(version).take()
         later = list(range(version + 1, storage.version + 1))
         assert [change.version for change in changes] == later, seed
@@ -57,8 +54,7 @@ def test_the_selected_objects_come_in_the_order_of_lists() -> None:
     assert [key for key, _ in pods.selected("n", is_wanted)] == [("n", "a"), ("n", "b")]
     everywhere = [key for key, _ in pods.selected("", is_wanted)]
     assert everywhere == [("n-m", "a"), ("n", "a"), ("n", "b")]
-    ordered = pods.ordered()
-    listed = [each for each in ordered.at(ordered.range_of("")) if each[0][1] != "c"]
+    listed = [each for each in pods.ordered() if each[0][1] != "c"]
     assert pods.selected("", is_wanted) == listed
 
 
