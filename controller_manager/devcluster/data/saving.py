@@ -1,7 +1,6 @@
 """Writes the state of a cluster to its data file, in the background."""
 
 import asyncio
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -68,12 +67,13 @@ class Saving:
     async def save(self, *, is_final: bool = False) -> None:
         """Write the present state; raises DataError."""
         state, now = state_of(self._storage), self._clock.now()
-        loop, began = asyncio.get_running_loop(), time.perf_counter()
+        loop = asyncio.get_running_loop()
+        began = loop.time()  # which may be fast, as the pause
         await loop.run_in_executor(
             self._thread, lambda: self._file.write(state, now, is_final=is_final)
         )
         self._saved = state.version
-        self._pause = max(_PERIOD, _SHARE * (time.perf_counter() - began))
+        self._pause = max(_PERIOD, _SHARE * (loop.time() - began))
 
     async def close(self) -> None:
         """Write the last state, and close the file.
