@@ -134,12 +134,13 @@ class Client:
         self.cluster = self.cluster.with_replica_set(stored)
         return stored
 
-    async def delete(
-        self, resource: Any, namespace: str, name: str, options: Any
+    async def delete_exactly(
+        self, resource: Any, obj: ReplicaSet, *, same_version: bool
     ) -> None:
-        del namespace
+        name = obj.metadata.name
         gone = await self.get(resource, "", name)
-        assert options.uid == gone.metadata.uid
+        assert same_version
+        assert obj.metadata.uid == gone.metadata.uid
         left = tuple(x for x in self.cluster.replica_sets if x is not gone)
         self.cluster = replace(self.cluster, replica_sets=left)
         self.writes.append(("delete", name, None))

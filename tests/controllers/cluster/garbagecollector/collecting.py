@@ -125,7 +125,7 @@ async def collecting(
 def collector_of(manager: ControllerManager) -> GarbageCollector:
     pools = manager.controllers[COLLECTOR].controller
     assert isinstance(pools, WorkerGroup)
-    collector: GarbageCollector = pools._pools[0]._reconcile.__self__  # type: ignore[attr-defined]
+    collector: GarbageCollector = pools._pools[0].reconcile.__self__  # type: ignore[attr-defined]
     return collector
 
 

@@ -67,7 +67,7 @@ class GarbageCollectorProperties(Properties):
             if self.controller not in daemon.controllers.names:
                 continue  # the process has only just started
             pools = pools_of(daemon.controllers[self.controller].controller)
-            collector = pools[0]._reconcile.__self__  # type: ignore[attr-defined]
+            collector = pools[0].reconcile.__self__  # type: ignore[attr-defined]
             assert isinstance(collector, GarbageCollector)
             nodes = {
                 node.uid: node.identity.name

@@ -127,7 +127,7 @@ async def steps_for_a_missing_node(others: int) -> int:
     async with run_manager(connections, cluster.clock, cluster.rng, settings) as it:
         group = it.controllers["pod-garbage-collector-controller"].controller
         assert isinstance(group, WorkerGroup)
-        collector: PodGarbageCollector = group._pools[0]._reconcile.__self__  # type: ignore[attr-defined]
+        collector: PodGarbageCollector = group._pools[0].reconcile.__self__  # type: ignore[attr-defined]
         with Steps() as steps:
             assert await collector.sync_node("gone") is DONE
         assert len(await names(cluster)) == others
