@@ -20,8 +20,7 @@ from controller_manager.client.rest.transport import (
 )
 from controller_manager.clock import Clock, LoopClock
 from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
-from controller_manager.devcluster.apiserver import APIServer
-from controller_manager.devcluster.bootstrap import MANAGER
+from controller_manager.devcluster.controlplane import MANAGER, APIServer
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_RANGE
 from controller_manager.devcluster.kubelet.nodes import Nodes

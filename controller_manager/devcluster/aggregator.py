@@ -18,16 +18,15 @@ from yarl import URL
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.identity.tls import load_certificate
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.scheme.statuses import Refusal
-from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.serving.certificates import Pair
 
-from .forwards import Address
 from .inmemory import StreamingResponse
 from .kinds.apiregistration import API_SERVICES, PASSED, UNREACHED, set_condition
 from .kinds.core.configmap import KIND as CONFIG_MAPS
-from .proxying import proxied, unverified
+from .proxying import Address, proxied, unverified
+from .scheme.statuses import Refusal
 from .server.genericapiserver import GenericAPIServer
+from .server.registry.objects import Objects
 from .server.rest.kind import Kind, Subresource
 from .server.security.authentication import User
 from .server.storage.storage import Storage

@@ -18,7 +18,6 @@ import yaml
 from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.clock import Clock
-from controller_manager.devcluster.kubelet.nodes import Nodes
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.registry import Registry
@@ -27,21 +26,24 @@ from controller_manager.version import COMMAND_USER_AGENT
 
 from .admission.plugins import WITHOUT_ACCOUNTS
 from .aggregator import FRONT_PROXY, Aggregator, add_authorities
-from .apiserver import APIServer
-from .bootstrap import MANAGER
-from .certificates import client_certificate
+from .certificates import ClusterKeys, client_certificate
+from .controlplane import (
+    MANAGER,
+    APIServer,
+    add_kubernetes_service,
+    add_system_namespaces,
+    keep_system_namespaces,
+)
 from .data.data_file import DataFile
 from .data.saving import Saving
 from .http_server import HTTPServer, Interceptor, Observer
 from .inmemory import InMemoryTransport
-from .keys import ClusterKeys
 from .kinds.core.service.ranges import DEFAULT_RANGE
-from .kubernetes_service import add_kubernetes_service
+from .kubelet.nodes import Nodes
 from .manifests import Manifest, apply_manifests
 from .server.security.authentication import User
 from .server.storage.state import load
 from .server.storage.storage import Storage
-from .system_namespaces import add_system_namespaces, keep_system_namespaces
 
 ADMIN: Final = User(
     "kubernetes-admin", groups=("system:masters", "system:authenticated")

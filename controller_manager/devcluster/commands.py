@@ -15,13 +15,13 @@ from rich.console import Console
 from controller_manager.cli.subcommands import Explain
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.admission.plugins import ON_BY_DEFAULT
 from controller_manager.observability.defects import log_loop_errors
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config
 from controller_manager.runtime.registry import Registry
 from controller_manager.version import COMMAND_USER_AGENT
 
+from .admission.plugins import ON_BY_DEFAULT
 from .child import check_command, run_command
 from .cluster import ClusterOptions, DevCluster, check_kubeconfig, remove_kubeconfig
 from .embedded import controllers_over_https, embedded_config

@@ -17,8 +17,8 @@ from controller_manager.options.parsing import parse
 from controller_manager.runtime.registry import Registry
 from controller_manager.version import USER_AGENT
 
-from .bootstrap import MANAGER
 from .cluster import DevCluster
+from .controlplane import MANAGER
 from .inmemory import InMemoryTransport
 from .server.security.authentication import User
 

@@ -11,11 +11,6 @@ from uuid import uuid4
 from aiohttp import ClientConnectionResetError, HttpVersion11, web
 
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.scheme.statuses import (
-    Refusal,
-    slow_request,
-    too_large_body,
-)
 from controller_manager.observability.logs import silent_logger
 from controller_manager.serving.answers import Streamed, Whole
 from controller_manager.serving.connection import QuietLogger
@@ -23,6 +18,7 @@ from controller_manager.serving.server import listen
 
 from .certificates import user_of
 from .inmemory import StreamingResponse
+from .scheme.statuses import Refusal, slow_request, too_large_body
 from .server.genericapiserver import GenericAPIServer
 from .server.http.responses import refused
 from .server.http.upgrades import Upgrade

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from controller_manager.cli.command import make_command
 from controller_manager.cli.doctor import own_pod
-from controller_manager.devcluster.bootstrap import MANAGER
+from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.devcluster.testing.development_cluster import DevelopmentCluster
 from controller_manager.devcluster.testing.settings import ClusterSettings
 from controller_manager.doctor.examination import OwnPod

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.bootstrap import MANAGER
+from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.serving.certificates import self_signed
 from tests.config.queries import (
     PLAIN,

@@ -16,7 +16,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import key_of
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.transport import Request
-from controller_manager.devcluster.bootstrap import MANAGER, bootstrap_objects
+from controller_manager.devcluster.controlplane import MANAGER, bootstrap_objects
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.manager.permissions import REVIEW_PERMISSIONS
 from controller_manager.options.config import Config, RateLimit, ServingConfig

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.forwards import (
+from controller_manager.devcluster.proxying import (
     Address,
     ForwardError,
     forward_of,

@@ -3,7 +3,7 @@
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kubernetes_service import add_kubernetes_service
+from controller_manager.devcluster.controlplane import add_kubernetes_service
 from tests.clusters import Cluster
 
 pytestmark = pytest.mark.looptime

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.bootstrap import MANAGER, bootstrap_objects
+from controller_manager.devcluster.controlplane import MANAGER, bootstrap_objects
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.security.authorization import Attributes
 from controller_manager.options.gates import FeatureGates, Gate

@@ -6,7 +6,7 @@ import pytest
 
 from controller_manager.api.core.v1 import NAMESPACES as RESOURCE
 from controller_manager.client.rest.errors import NotFound
-from controller_manager.devcluster.system_namespaces import (
+from controller_manager.devcluster.controlplane import (
     NAMESPACES,
     add_system_namespaces,
     keep_system_namespaces,

@@ -12,7 +12,7 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.bootstrap import MANAGER
+from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.doctor.examination import OwnPod
 from controller_manager.doctor.finding import as_json, has_errors
 from controller_manager.registry import registry

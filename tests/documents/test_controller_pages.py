@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from controller_manager.devcluster.bootstrap import bootstrap_objects
+from controller_manager.devcluster.controlplane import bootstrap_objects
 from controller_manager.registry import registry
 from tests.documents.facts import ROOT, defaults_by_section, metrics, strings
 from tests.documents.markdown import Page, rows

@@ -29,7 +29,7 @@ from controller_manager.client.rest.transport import (
     Stream,
     Transport,
 )
-from controller_manager.devcluster.bootstrap import MANAGER
+from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.server.security.authentication import User as Named
 from controller_manager.manager.stuck_rollouts import StuckRollouts

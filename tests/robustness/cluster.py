@@ -13,8 +13,8 @@ from aiohttp import web
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.cluster import ADMIN, ClusterOptions, DevCluster
+from controller_manager.devcluster.controlplane import APIServer
 from controller_manager.devcluster.http_server import HTTPServer
 
 Fault = Callable[[web.BaseRequest], Awaitable[web.Response | None]]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.clock import LoopClock
-from controller_manager.devcluster.apiserver import APIServer
+from controller_manager.devcluster.controlplane import APIServer
 from controller_manager.devcluster.kubelet.nodes import Nodes
 from controller_manager.devcluster.server.http.object_bodies import check_object
 from controller_manager.devcluster.server.rest.deletion import Deletion

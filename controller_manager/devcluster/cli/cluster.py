@@ -17,8 +17,8 @@ from .failures import data_failures, needs_extra, run_cluster
 from .snapshots import restore_command, snapshot_command
 
 if TYPE_CHECKING:
+    from controller_manager.devcluster.certificates import ClusterKeys
     from controller_manager.devcluster.data.data_file import DataFile
-    from controller_manager.devcluster.keys import ClusterKeys
     from controller_manager.options.config import Config
 
 _NOTHING_TO_SERVE: Final = (
@@ -254,8 +254,8 @@ def _embedded(
     """
     try:
         import controller_manager.devcluster.commands  # noqa: F401, PLC0415 - an extra
+        from controller_manager.devcluster.certificates import ClusterKeys  # noqa: PLC0415 - an extra
         from controller_manager.devcluster.embedded import embedded_config  # noqa: PLC0415 - an extra
-        from controller_manager.devcluster.keys import ClusterKeys  # noqa: PLC0415 - an extra
     except ImportError as error:
         needs_extra(error)
     keys = file.keys if file is not None else ClusterKeys.generate()

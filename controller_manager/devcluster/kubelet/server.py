@@ -21,13 +21,18 @@ from yarl import URL
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster import forwards
-from controller_manager.devcluster.forwards import HOW, Address
+from controller_manager.devcluster import proxying
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.kinds.core.node import KIND as NODE
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICE
-from controller_manager.devcluster.proxying import proxied, unreachable, unverified
+from controller_manager.devcluster.proxying import (
+    HOW,
+    Address,
+    proxied,
+    unreachable,
+    unverified,
+)
 from controller_manager.devcluster.scheme.statuses import Refusal, bad_request
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.http.document import Document
@@ -267,7 +272,7 @@ class _PodConnections:
     def _forwarding(self, pod: JSON, request: Request) -> Upgrade:
         """Return the forwarding of ports; raises Refusal if no port has a program."""
         name = pod["metadata"]["name"]
-        if not forwards.has_forward(self._storage, pod):
+        if not proxying.has_forward(self._storage, pod):
             raise _nothing_runs(f'no port of pod "{name}" can be forwarded; {HOW}')
         over_spdy = (port_forward.STREAMS,)
         over_websockets = (port_forward.TUNNEL, port_forward.CHANNELS)
@@ -280,8 +285,8 @@ class _PodConnections:
     def _address(self, pod: JSON, port: int) -> Address:
         """Return the address of the program behind a port; raises PortError."""
         try:
-            found = forwards.pod_forward(self._storage, pod, port)
-        except forwards.ForwardError as error:
+            found = proxying.pod_forward(self._storage, pod, port)
+        except proxying.ForwardError as error:
             raise port_forward.PortError(str(error)) from None
         if found is None:
             msg = f"nothing listens on port {port}; {HOW}"
@@ -295,7 +300,7 @@ class _PodConnections:
         obj = self._objects.find(target.kind, target.namespace, name).obj
         try:
             address = self._proxy_address(target, obj, port)
-        except forwards.ForwardError as error:
+        except proxying.ForwardError as error:
             raise bad_request(str(error)) from None
         if address is None:
             is_service = target.kind.resource == SERVICE.resource
@@ -320,9 +325,9 @@ class _PodConnections:
 
     def _proxy_address(self, target: Target, obj: JSON, port: str) -> Address | None:
         if target.kind.resource == SERVICE.resource:
-            return forwards.service_forward(self._storage, obj, port)
+            return proxying.service_forward(self._storage, obj, port)
         number = int(port) if port.isdigit() else _first_port(obj)
-        return forwards.pod_forward(self._storage, obj, number)
+        return proxying.pod_forward(self._storage, obj, number)
 
 
 def _nothing_runs(words: str) -> Refusal:

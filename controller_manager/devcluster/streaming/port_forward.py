@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from controller_manager.devcluster.forwards import Address
+from controller_manager.devcluster.proxying import Address
 from controller_manager.devcluster.server.http.upgrades import Connection
 
 from .spdy import Session, SPDYError, Stream

@@ -125,7 +125,8 @@ class DevelopmentCluster:
     @property
     def requests(self) -> Requests:
         """The requests of clients so far, and the codes of their answers."""
-        return Requests(*self._now)
+        thread, running = self._now
+        return Requests(thread, running.requests)
 
     def environment(self) -> dict[str, str]:
         """Return the environment of this process with KUBECONFIG, for a program."""

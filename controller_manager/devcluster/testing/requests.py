@@ -1,12 +1,11 @@
 """The requests that clients have sent to a cluster, for a test to assert on."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 
 from .cluster_thread import ClusterThread
 from .request_filter import Which, make_filter
-from .request_log import RecordedRequest
-from .running_cluster import RunningCluster
+from .request_log import RecordedRequest, RequestLog
 
 WRITES: Final = ("create", "delete", "deletecollection", "patch", "update")
 """The verbs of requests that change objects."""
@@ -20,12 +19,10 @@ class Requests:
     Methods may be called in any thread.
     """
 
-    def __init__(
-        self, thread: ClusterThread[RunningCluster], running: RunningCluster
-    ) -> None:
-        """Take a cluster and its thread."""
+    def __init__(self, thread: ClusterThread[Any], log: RequestLog) -> None:
+        """Take the log of a cluster, and the cluster's thread."""
         self._thread = thread
-        self._running = running
+        self._log = log
 
     def __iter__(self) -> Iterator[RecordedRequest]:
         """Iterate over the requests so far."""
@@ -56,7 +53,7 @@ class Requests:
 
     def clear(self) -> None:
         """Forget the requests so far."""
-        self._thread.call(self._running.requests.requests.clear)
+        self._thread.call(self._log.requests.clear)
 
     def _all(self) -> Sequence[RecordedRequest]:
-        return self._thread.call(lambda: [*self._running.requests.requests])
+        return self._thread.call(lambda: [*self._log.requests])

@@ -19,6 +19,7 @@ from controller_manager.devcluster.admission.plugins import (
     PluginError,
     chosen_plugins,
 )
+from controller_manager.devcluster.certificates import ClusterKeys
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.data.data_file import DataFile
 from controller_manager.devcluster.data.snapshot import DataError
@@ -27,7 +28,6 @@ from controller_manager.devcluster.embedded import (
     embedded_config,
 )
 from controller_manager.devcluster.http_server import HTTPServer
-from controller_manager.devcluster.keys import ClusterKeys
 from controller_manager.devcluster.kinds.core.serviceaccount.strategy import (
     uid_of_account,
 )

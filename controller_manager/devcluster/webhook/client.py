@@ -20,10 +20,10 @@ from msgspec import Struct
 from yarl import URL
 
 from controller_manager.client.identity.tls import pem_only
-from controller_manager.devcluster.forwards import Address
+from controller_manager.devcluster.proxying import Address, transport_text
 from controller_manager.devcluster.server.storage.storage import Storage
 
-from .failures import Failure, status_text, transport_text
+from .failures import Failure, status_text
 from .services import UnresolvedError, addresses_of
 
 _MOST_BYTES: Final = 10 << 20

@@ -8,7 +8,7 @@ a program there by the annotation of `forwards`.
 
 from collections.abc import Iterator
 
-from controller_manager.devcluster.forwards import (
+from controller_manager.devcluster.proxying import (
     Address,
     ForwardError,
     service_forward,

@@ -18,8 +18,8 @@ from shared_config import CONTROLLER
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import Client
 from controller_manager.clock import LoopClock
-from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.cluster import ADMIN
+from controller_manager.devcluster.controlplane import APIServer
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger

@@ -12,10 +12,9 @@ import msgspec
 
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.cluster import ADMIN
+from controller_manager.devcluster.controlplane import APIServer, add_system_namespaces
 from controller_manager.devcluster.inmemory import StreamingResponse
-from controller_manager.devcluster.system_namespaces import add_system_namespaces
 from tests.benchmarks.devcluster.requests import PODS, Figures, pod
 from tests.benchmarks.machine import usage_of
 

@@ -18,9 +18,8 @@ import yaml
 
 from controller_manager.client.rest.transport import Request
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.apiserver import APIServer
 from controller_manager.devcluster.cluster import ADMIN
-from controller_manager.devcluster.system_namespaces import add_system_namespaces
+from controller_manager.devcluster.controlplane import APIServer, add_system_namespaces
 
 _MAPS: Final = "/api/v1/namespaces/default/configmaps"
 _LINES: Final = 32_000

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from controller_manager.devcluster.forwards import Address
+from controller_manager.devcluster.proxying import Address
 from controller_manager.devcluster.streaming.port_forward import (
     STREAMS,
     AddressOf,

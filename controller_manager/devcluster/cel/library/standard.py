@@ -19,7 +19,7 @@ from controller_manager.devcluster.cel.values import (
     type_of,
     whole,
 )
-from controller_manager.devcluster.regexp import PatternProblem, compiled
+from controller_manager.devcluster.scheme.regexp import PatternProblem, compiled
 
 from .checks import expect, parsed
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_manager.devcluster.bootstrap import bootstrap_objects
+from controller_manager.devcluster.controlplane import bootstrap_objects
 from controller_manager.devcluster.kinds.rbac.reconciliation import reconcile
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.admission import Chain

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.regexp import PatternProblem, compiled
+from controller_manager.devcluster.scheme.regexp import PatternProblem, compiled
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.regexp import compiled
+from controller_manager.devcluster.scheme.regexp import compiled
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     not_supported,
