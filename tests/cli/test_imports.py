@@ -93,5 +93,5 @@ def test_a_daemon_with_one_controller_imports_no_other_one() -> None:
 
 def test_a_development_cluster_imports_no_client_of_others() -> None:
     """The demo does, for its user."""
-    loaded = loaded_after("import controller_manager.devcluster.commands")
+    loaded = loaded_after("import controller_manager.devcluster.cli.running")
     assert "kubernetes_asyncio" not in loaded

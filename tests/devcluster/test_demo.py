@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from controller_manager.devcluster.commands import demo_config
-from controller_manager.devcluster.demo.demo import Demo, Summary
+from controller_manager.devcluster.cli.steps import Demo, Summary, demo_config
 from controller_manager.explain.answer import answer
 from controller_manager.registry import registry
 from tests.clusters import Cluster, make_config

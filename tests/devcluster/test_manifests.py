@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from controller_manager.devcluster.demo.demo import sample_manifests
+from controller_manager.devcluster.cli.steps import sample_manifests
 from controller_manager.devcluster.manifests import (
     ManifestError,
     parted,

@@ -1,10 +1,10 @@
-"""The subcommand ``devcluster``."""
+"""The subcommand ``devcluster``, with its subcommands ``snapshot`` and ``restore``."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -12,14 +12,106 @@ from controller_manager.cli.failure import Failure
 from controller_manager.options.options import OptionsError
 from controller_manager.runtime.registry import Registry
 
-from .command_line import COMMAND, CommandLine, Duration, logger_of
-from .failures import data_failures, needs_extra, run_cluster
-from .snapshots import restore_command, snapshot_command
+from .command_line import (
+    COMMAND,
+    CommandLine,
+    Duration,
+    data_failures,
+    logger_of,
+    needs_extra,
+    run_cluster,
+)
 
 if TYPE_CHECKING:
     from controller_manager.devcluster.certificates import ClusterKeys
     from controller_manager.devcluster.data.data_file import DataFile
     from controller_manager.options.config import Config
+
+
+# The subcommands ``devcluster snapshot`` and ``devcluster restore``.
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+def _with_source(command: FunctionT) -> FunctionT:
+    """Add the flags that say which cluster is meant."""
+    command = click.option(
+        "--data",
+        type=_FILE,
+        help="The data file of a cluster that does not run.",
+    )(command)
+    return click.option(
+        "--kubeconfig",
+        type=_FILE,
+        envvar="KUBECONFIG",
+        help="The kubeconfig of a running cluster; else KUBECONFIG names it.",
+    )(command)
+
+
+@click.command("snapshot")
+@_with_source
+@click.argument("file", type=_FILE)
+def snapshot_command(kubeconfig: Path | None, data: Path | None, file: Path) -> None:
+    """Write the state of a cluster to FILE, which `devcluster restore` reads.
+
+    FILE has one line of JSON for each object, secrets too.
+    """
+    from controller_manager.cli.daemon import run  # noqa: PLC0415
+    from controller_manager.devcluster.data import transfer  # noqa: PLC0415
+
+    with data_failures():
+        if data is not None:
+            count = transfer.snapshot_of_data(data, file)
+        else:
+            source = _needed(kubeconfig, "snapshot")
+            count = run(transfer.snapshot_of_cluster(source, file))
+    click.echo(f"{file}: {count} objects")
+
+
+@click.command("restore")
+@_with_source
+@click.option(
+    "--keep-watches",
+    is_flag=True,
+    help="Let the watches of a running cluster go on, with an event for each change.",
+)
+@click.argument("file", type=_FILE)
+def restore_command(
+    *, kubeconfig: Path | None, data: Path | None, keep_watches: bool, file: Path
+) -> None:
+    """Replace all objects of a cluster by those that FILE has.
+
+    Clients of a running cluster list again: their watches end. A data file that does
+    not exist is created.
+    """
+    from controller_manager.cli.daemon import run  # noqa: PLC0415
+    from controller_manager.devcluster.data import transfer  # noqa: PLC0415
+
+    with data_failures():
+        if data is not None:
+            count = transfer.restore_data(data, file)
+        else:
+            target = _needed(kubeconfig, "restore")
+            restoring = transfer.restore_cluster(
+                target, file, keeps_watches=keep_watches
+            )
+            count = run(restoring)
+    click.echo(f"{count} objects restored")
+
+
+def _needed(kubeconfig: Path | None, command: str) -> Path:
+    if kubeconfig is None:
+        message = (
+            f"{command}: name the cluster: --kubeconfig of a running one, or --data of "
+            "one that does not run"
+        )
+        raise Failure([message])
+    return kubeconfig
+
+
+# The subcommand ``devcluster``.
 
 _NOTHING_TO_SERVE: Final = (
     "--secure-port: serves the controllers' health and metrics, but there are "
@@ -182,7 +274,8 @@ def devcluster_command(  # noqa: PLR0913 - one for each kind of flag
         _embedded(build, secure_port, level, feature_gates, file) as (config, keys),
     ):
         from controller_manager.devcluster.cluster import ClusterOptions  # noqa: PLC0415
-        from controller_manager.devcluster.commands import run_devcluster  # noqa: PLC0415
+
+        from .running import run_devcluster  # noqa: PLC0415
 
         plugins = _plugins(cluster, with_accounts=not without_controllers)
         fields = {**cluster, "admission_plugins": plugins}
@@ -253,7 +346,7 @@ def _embedded(
     The config names files with the keys, which exist while the context is entered.
     """
     try:
-        import controller_manager.devcluster.commands  # noqa: F401, PLC0415 - an extra
+        import controller_manager.devcluster.cli.running  # noqa: F401, PLC0415 - an extra
         from controller_manager.devcluster.certificates import ClusterKeys  # noqa: PLC0415 - an extra
         from controller_manager.devcluster.embedded import embedded_config  # noqa: PLC0415 - an extra
     except ImportError as error:

@@ -1,12 +1,15 @@
-"""The command line of the subcommands ``devcluster`` and ``demo``."""
+"""The command line of ``devcluster`` and ``demo``, and the errors of their users."""
 
 import shlex
-from typing import Any, Final
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from controller_manager.cli.failure import Failure
+from controller_manager.devcluster.extra import missing_extra
 from controller_manager.observability.logs import Logger, make_logger, silent_logger
 from controller_manager.options.durations import parse_duration
 from controller_manager.version import NAME
@@ -88,3 +91,42 @@ def _check_no_flags(ctx: click.Context, subcommand: str) -> None:
 def logger_of(verbosity: int) -> Logger:
     """Return a logger; with a negative verbosity it logs nothing."""
     return make_logger(verbosity=verbosity) if verbosity >= 0 else silent_logger()
+
+
+# Errors that a user can correct, in one line
+
+ResultT = TypeVar("ResultT")
+
+
+def needs_extra(error: ImportError) -> NoReturn:
+    """Raise Failure with the command that installs a missing package."""
+    raise Failure([missing_extra(error)])
+
+
+@contextmanager
+def data_failures(prefix: str = "") -> Iterator[None]:
+    """Turn errors of files with state into one line; `prefix` names the flag."""
+    from controller_manager.devcluster.data.snapshot import DataError  # noqa: PLC0415
+
+    try:
+        yield
+    except DataError as error:
+        raise Failure([f"{prefix}{error}"]) from None
+
+
+def run_cluster(main: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run a cluster until it ends; raises Failure."""
+    # The main help imports this module for the help of the subcommands.
+    from controller_manager.cli.daemon import run  # noqa: PLC0415
+    from controller_manager.devcluster.cluster import KubeconfigError  # noqa: PLC0415
+    from controller_manager.devcluster.kinds.networking.default_cidr import RangeError  # noqa: PLC0415
+    from controller_manager.devcluster.manifests import ManifestError  # noqa: PLC0415
+
+    try:
+        with data_failures():
+            return run(main)
+    except (KubeconfigError, ManifestError, RangeError) as error:
+        raise Failure([str(error)]) from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise Failure([f"{where}{error.strerror or error}"]) from None

@@ -5,8 +5,7 @@ import click
 from controller_manager.cli.subcommands import EXPLAIN, Explain
 from controller_manager.runtime.registry import Registry
 
-from .command_line import logger_of
-from .failures import needs_extra, run_cluster
+from .command_line import logger_of, needs_extra, run_cluster
 
 
 @click.command("demo")
@@ -16,7 +15,7 @@ from .failures import needs_extra, run_cluster
 def demo_command(build: Registry, ctx: click.Context, verbosity: int) -> None:
     """Show a deployment on a development cluster: apply, update, roll back, scale."""
     try:
-        from controller_manager.devcluster.commands import run_demo  # noqa: PLC0415 - an extra
+        from .steps import run_demo  # noqa: PLC0415 - an extra
     except ImportError as error:
         needs_extra(error)
     explain: Explain | None = ctx.meta.get(EXPLAIN)

@@ -1,37 +1,122 @@
-"""The work of the subcommands ``devcluster`` and ``demo``."""
+"""Runs a cluster for the subcommand ``devcluster``, alone or around a program."""
 
 import asyncio
 import gc
 import os
+import shutil
 import signal
-from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from rich.console import Console
 
-from controller_manager.cli.subcommands import Explain
-from controller_manager.client.wire.http import HTTPTransport
+from controller_manager.cli.failure import CommandNotRun
 from controller_manager.clock import SystemClock
+from controller_manager.devcluster.cluster import (
+    ClusterOptions,
+    DevCluster,
+    check_kubeconfig,
+    remove_kubeconfig,
+)
+from controller_manager.devcluster.embedded import controllers_over_https
+from controller_manager.devcluster.manifests import Manifest, parted, read_manifests
 from controller_manager.observability.defects import log_loop_errors
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config
-from controller_manager.runtime.registry import Registry
-from controller_manager.version import COMMAND_USER_AGENT
 
-from .admission.plugins import ON_BY_DEFAULT
-from .child import check_command, run_command
-from .cluster import ClusterOptions, DevCluster, check_kubeconfig, remove_kubeconfig
-from .embedded import controllers_over_https, embedded_config
-from .manifests import Manifest, parted, read_manifests
+# The program, with which the cluster ends
+
+_PASSED_ON: Final = (
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
+_FROM_THE_KEYBOARD: Final = frozenset((signal.SIGINT, signal.SIGQUIT))
+_KILLED: Final = 128
+"""A shell shows that signal N ended a program as this plus N."""
 
 
-def demo_config(build: Registry) -> Config:
-    """Return the config of the demo: its autoscaler looks at the load each second."""
-    period = "horizontal-pod-autoscaler-sync-period"
-    return embedded_config(build, 0, more={period: "1s"})
+def check_command(command: Sequence[str]) -> None:
+    """Check that a program can be found and run; raises CommandNotRun."""
+    program = command[0]
+    if shutil.which(program) is not None:
+        return
+    if "/" not in program:
+        why = "there is no program of that name on the PATH"
+    elif Path(program).exists():
+        why = "it is not an executable file"
+    else:
+        why = "there is no such file"
+    msg = f"{program}: cannot be run: {why}"
+    raise CommandNotRun([msg])
+
+
+async def run_command(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a program until it ends; return its exit code as a shell shows it.
+
+    It has our standard input and output. We pass signals on to it. Signals from the
+    keyboard reach it from the terminal, if it is in the foreground with us.
+    Raises CommandNotRun.
+    """
+    with _caught_signals() as signals:
+        try:
+            process = await asyncio.create_subprocess_exec(*command, env=environment)
+        except OSError as error:
+            msg = f"{command[0]}: cannot be run: {error.strerror}"
+            raise CommandNotRun([msg]) from error
+        passing = asyncio.create_task(_pass_on(signals, process))
+        try:
+            code = await process.wait()
+        finally:
+            passing.cancel()
+            await asyncio.gather(passing, return_exceptions=True)
+    return code if code >= 0 else _KILLED - code
+
+
+@contextmanager
+def _caught_signals() -> Iterator["asyncio.Queue[signal.Signals]"]:
+    """Collect the signals that arrive while entered."""
+    signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+    for number in _PASSED_ON:
+        loop.add_signal_handler(number, signals.put_nowait, number)
+    try:
+        yield signals
+    finally:
+        for number in _PASSED_ON:
+            loop.remove_signal_handler(number)
+
+
+async def _pass_on(
+    signals: "asyncio.Queue[signal.Signals]", process: asyncio.subprocess.Process
+) -> None:
+    while True:
+        number = await signals.get()
+        if number in _FROM_THE_KEYBOARD and _is_in_foreground():
+            continue  # the terminal has sent it to the program as well
+        with suppress(ProcessLookupError):  # it has just ended
+            process.send_signal(number)
+
+
+def _is_in_foreground() -> bool:
+    """Tell whether a key like Ctrl-C reaches our process group."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False  # no terminal
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    finally:
+        os.close(terminal)
+
+
+# The cluster
 
 
 async def run_devcluster(
@@ -49,7 +134,7 @@ async def run_devcluster(
     The controllers start once the objects exist; only pods wait for the controllers.
     It runs until it is interrupted. With a `command` it runs until the command ends:
     the command has the kubeconfig in KUBECONFIG, and only the command prints. Raises
-    CommandError, ManifestError and KubeconfigError, before anything runs, if the
+    CommandNotRun, ManifestError and KubeconfigError, before anything runs, if the
     program does not exist, or a file cannot be read or written.
     """
     console = Console(stderr=True, quiet=bool(command))
@@ -127,50 +212,6 @@ def _interrupt_event() -> asyncio.Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     return stop
-
-
-async def run_demo(
-    build: Registry, logger: Logger, explain: Explain | None = None
-) -> None:
-    """Run a cluster with its controllers, play the demo, and print what happened.
-
-    With `explain`, the demo shows why a broken rollout is stuck.
-    """
-    # 40 MB and half a second, which no controller notices before it runs.
-    from .demo.demo import Demo  # noqa: PLC0415
-
-    console = Console()
-    log_loop_errors(logger)
-    options = ClusterOptions(
-        pod_start_delay=0.6,
-        grace_scale=0.05,
-        admission_plugins=ON_BY_DEFAULT,
-        build=build,
-    )
-    async with DevCluster(options, SystemClock()) as cluster:
-        console.print(
-            f"A cluster of {options.nodes} nodes at {cluster.url}", highlight=False
-        )
-        async with controllers_over_https(cluster, demo_config(build), logger) as _:
-            transport = HTTPTransport(cluster.credentials(), COMMAND_USER_AGENT)
-            try:
-                summary = await Demo(transport, SystemClock(), console, explain).run()
-            finally:
-                await transport.close()
-    console.print("\n[bold]What happened[/bold]")
-    for title, seconds in summary.steps:
-        console.print(f"  {seconds:5.1f}s  {title}", highlight=False)
-    total = sum(seconds for _, seconds in summary.steps)
-    console.print(f"  {total:5.1f}s  altogether", highlight=False)
-    console.print(
-        "\nGo on with a cluster of your own:\n"
-        "  controller-manager devcluster -- bash\n"
-        "  kubectl create deployment web --image=nginx --replicas=3\n"
-        "  kubectl get deployments --watch\n"
-        "  controller-manager explain deploy/web",
-        highlight=False,
-        soft_wrap=True,
-    )
 
 
 _THRESHOLDS: Final = (20_000, 1, 25)

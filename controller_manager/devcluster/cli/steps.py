@@ -1,56 +1,115 @@
-"""The steps of the demo: the actions of a user, and the waits for their results.
+"""The demo: applies the samples, changes them, and shows the work of the controllers.
 
 The screen looks at the objects by a client of ours, ten times a second: that costs less
 than models would. Import this module only when it is used, as ``user``.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any, Final
 
+import msgspec
 from rich.console import Console
 
 from controller_manager.api.apps.v1 import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS
 from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
 from controller_manager.api.batch.v1 import CRON_JOBS, JOBS
 from controller_manager.api.core.claims import CLAIMS
-from controller_manager.api.core.v1 import NAMESPACES
+from controller_manager.api.core.v1 import NAMESPACES, Namespace
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import Resource
+from controller_manager.cli.failure import Failure
 from controller_manager.cli.subcommands import Explain
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.client.rest.transport import Request, Transport
-from controller_manager.clock import Clock
+from controller_manager.client.wire.http import HTTPTransport
+from controller_manager.clock import Clock, SystemClock
+from controller_manager.devcluster.admission.plugins import ON_BY_DEFAULT
+from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
+from controller_manager.devcluster.embedded import (
+    controllers_over_https,
+    embedded_config,
+)
 from controller_manager.devcluster.manifests import Manifest, read_manifests
+from controller_manager.observability.defects import log_loop_errors
+from controller_manager.observability.logs import Logger
+from controller_manager.options.config import Config
+from controller_manager.runtime.registry import Registry
+from controller_manager.version import COMMAND_USER_AGENT
 
-from .progress import (
-    DemoError,
-    everything_runs,
-    has_caught_up,
-    has_started,
-    is_stuck,
-    items_of,
-    namespace_line,
-    runs_on,
-    waiting_reason,
-)
-from .rows import (
-    Row,
-    all_complete,
-    row_of_autoscaler,
-    row_of_claim,
-    row_of_cron_job,
-    row_of_daemon_set,
-    row_of_deployment,
-    row_of_job,
-    row_of_stateful_set,
-)
-from .screen import Screen
+from .rows import ROWS, Row, Screen, all_complete
 from .user import FEWEST, LITTLE, MOST, MUCH, NAMESPACE, User
+
+# The progress of a step
+
+_EVERY_KIND: Final = frozenset(
+    ("cronjob", "daemonset", "deployment", "job", "statefulset")
+)
+"""The kinds of the samples."""
+
+
+def items_of(body: bytes) -> list[JSON]:
+    """Return the items of a list."""
+    items: list[JSON] = msgspec.json.decode(body)["items"]
+    return items
+
+
+def has_started(pod: JSON) -> bool:
+    """Tell whether a pod runs, or has run."""
+    return bool(pod["status"]["phase"] != "Pending")
+
+
+def waiting_reason(pod: JSON) -> str:
+    """Return why a container cannot start, empty if it is being created."""
+    for container in pod["status"].get("containerStatuses", ()):
+        waiting = container["state"].get("waiting", {})
+        if "message" in waiting and waiting["reason"] != "ErrImagePull":
+            # The kubelet pulls the image again soon, so one line is enough.
+            message = waiting["message"].partition(": ErrImagePull")[0]
+            return f"{waiting['reason']}: {message}"
+    return ""
+
+
+def namespace_line(namespace: Namespace) -> str:
+    """Return the line that shows a namespace's phase and conditions."""
+    remaining = [
+        each.message
+        for each in namespace.status.conditions or ()
+        if each.type == "NamespaceContentRemaining"
+    ]
+    why = remaining[0] if remaining else "about to be emptied"
+    return f"{namespace.metadata.name}    {namespace.status.phase}  {why}"
+
+
+def everything_runs(rows: Sequence[Row]) -> bool:
+    """Tell whether all is rolled out, and the job has ended well."""
+    kinds = {each.kind for each in rows}
+    return kinds >= _EVERY_KIND and all_complete(rows)
+
+
+def is_stuck(rows: Sequence[Row]) -> bool:
+    """Tell whether web has new pods that do not start, and still all its old ones."""
+    return any(each.name == "web" and each.is_stuck for each in rows)
+
+
+def runs_on(rows: Sequence[Row], pods: int) -> bool:
+    """Tell whether worker has so many pods, and its autoscaler wants no others."""
+    about = [each for each in rows if each.name == "worker"]
+    return all_complete(about) and {each.total for each in about} == {pods}
+
+
+def has_caught_up(rows: Sequence[Row]) -> bool:
+    """Tell whether the cron job has run, and all jobs have ended well."""
+    runs = [each for each in rows if each.name.startswith("report-")]
+    return bool(runs) and all_complete(rows)
+
+
+# The steps: actions of a user, and the waits for their results
 
 _PODS_PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _POLL: Final = 0.1
@@ -61,15 +120,6 @@ _WIDTH: Final = 70
 _PAUSE: Final = 2.0
 """Seconds for which a failure stays on the screen before it is repaired."""
 _ALL: Final = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS)
-_ROWS: Final[Mapping[str, Callable[[Any], Row]]] = {
-    "cronjobs": row_of_cron_job,
-    "daemonsets": row_of_daemon_set,
-    "deployments": row_of_deployment,
-    "horizontalpodautoscalers": row_of_autoscaler,
-    "jobs": row_of_job,
-    "persistentvolumeclaims": row_of_claim,
-    "statefulsets": row_of_stateful_set,
-}
 
 
 def sample_manifests() -> list[Manifest]:
@@ -108,7 +158,7 @@ class Demo:
         self._summary = Summary()
 
     async def run(self) -> Summary:
-        """Play all steps; raises DemoError if one does not finish."""
+        """Play all steps; raises Failure if one does not finish."""
         manifests = sample_manifests()
         await self._step(
             f"Apply {len(manifests)} objects from devcluster/samples",
@@ -211,7 +261,7 @@ class Demo:
                     break
                 if self._clock.monotonic() > deadline:
                     msg = f"not finished within {_PATIENCE:g} s: {title}"
-                    raise DemoError(msg)
+                    raise Failure([msg])
                 await asyncio.sleep(_POLL)
         if then is not None:
             await then()
@@ -222,7 +272,7 @@ class Demo:
         rows: list[Row] = []
         for kind in kinds:
             page = await self._client.list_page(kind, NAMESPACE)
-            rows += map(_ROWS[kind.plural], page.items)
+            rows += map(ROWS[kind.plural], page.items)
         return rows
 
     async def _show_broken(self) -> None:
@@ -239,7 +289,7 @@ class Demo:
     async def _show_waiting(self) -> None:
         """Wait until each new pod has a waiting reason; show it.
 
-        Raises DemoError if a pod gets no reason in time.
+        Raises Failure if a pod gets no reason in time.
         """
         deadline = self._clock.monotonic() + _PATIENCE
         while True:
@@ -253,7 +303,7 @@ class Demo:
                 return
             if self._clock.monotonic() > deadline:
                 msg = f"no reason within {_PATIENCE:g} s why pods do not start"
-                raise DemoError(msg)
+                raise Failure([msg])
             await asyncio.sleep(_POLL)
 
     async def _create(self, manifests: list[Manifest]) -> None:
@@ -266,7 +316,7 @@ class Demo:
         try:
             await self._user.roll_back("web")
         except LookupError as error:
-            raise DemoError(str(error)) from None
+            raise Failure([str(error)]) from None
 
     async def _miss_a_run(self) -> None:
         """Let the cron job have run a day ago for the last time, but not since."""
@@ -287,4 +337,51 @@ class Demo:
             self._screen.line_if_new(NAMESPACE, namespace_line(namespace))
             await asyncio.sleep(_POLL)
         msg = f"not gone within {_PATIENCE:g} s: the namespace {NAMESPACE}"
-        raise DemoError(msg)
+        raise Failure([msg])
+
+
+def demo_config(build: Registry) -> Config:
+    """Return the config of the demo: its autoscaler looks at the load each second."""
+    period = "horizontal-pod-autoscaler-sync-period"
+    return embedded_config(build, 0, more={period: "1s"})
+
+
+async def run_demo(
+    build: Registry, logger: Logger, explain: Explain | None = None
+) -> None:
+    """Run a cluster with its controllers, play the demo, and print what happened.
+
+    With `explain`, the demo shows why a broken rollout is stuck.
+    """
+    console = Console()
+    log_loop_errors(logger)
+    options = ClusterOptions(
+        pod_start_delay=0.6,
+        grace_scale=0.05,
+        admission_plugins=ON_BY_DEFAULT,
+        build=build,
+    )
+    async with DevCluster(options, SystemClock()) as cluster:
+        console.print(
+            f"A cluster of {options.nodes} nodes at {cluster.url}", highlight=False
+        )
+        async with controllers_over_https(cluster, demo_config(build), logger) as _:
+            transport = HTTPTransport(cluster.credentials(), COMMAND_USER_AGENT)
+            try:
+                summary = await Demo(transport, SystemClock(), console, explain).run()
+            finally:
+                await transport.close()
+    console.print("\n[bold]What happened[/bold]")
+    for title, seconds in summary.steps:
+        console.print(f"  {seconds:5.1f}s  {title}", highlight=False)
+    total = sum(seconds for _, seconds in summary.steps)
+    console.print(f"  {total:5.1f}s  altogether", highlight=False)
+    console.print(
+        "\nGo on with a cluster of your own:\n"
+        "  controller-manager devcluster -- bash\n"
+        "  kubectl create deployment web --image=nginx --replicas=3\n"
+        "  kubectl get deployments --watch\n"
+        "  controller-manager explain deploy/web",
+        highlight=False,
+        soft_wrap=True,
+    )
