@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from controller_manager.cli.command import make_command
 from controller_manager.cli.doctor import own_pod
 from controller_manager.devcluster.controlplane import MANAGER
-from controller_manager.devcluster.testing.development_cluster import DevelopmentCluster
+from controller_manager.devcluster.testing.cluster import DevelopmentCluster
 from controller_manager.devcluster.testing.settings import ClusterSettings
 from controller_manager.doctor.examination import OwnPod
 from tests.controllers.certificates.authorities import write_authority

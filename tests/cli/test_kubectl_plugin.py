@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from controller_manager.devcluster.testing.development_cluster import DevelopmentCluster
+from controller_manager.devcluster.testing.cluster import DevelopmentCluster
 from controller_manager.devcluster.testing.settings import ClusterSettings
 from tests.documents.facts import ROOT
 

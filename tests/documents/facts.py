@@ -10,7 +10,7 @@ import click
 from click.testing import CliRunner
 
 from controller_manager.cli.command import make_command
-from controller_manager.devcluster.testing.options import OPTIONS
+from controller_manager.devcluster.testing.plugin import OPTIONS
 from tests.benchmarks.__main__ import main as benchmarks
 from tests.benchmarks.devcluster.__main__ import main as devcluster_benchmarks
 from tests.benchmarks.sizing.__main__ import main as sizing

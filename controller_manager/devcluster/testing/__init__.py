@@ -8,15 +8,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from .cluster_error import ClusterError
-    from .development_cluster import DevelopmentCluster
-    from .fault import Fault
+    from .cluster import DevelopmentCluster, TemporaryNamespace
+    from .fault_layer import Fault
     from .faults import Faults
-    from .namespaces import TemporaryNamespace
-    from .request_log import RecordedRequest
-    from .requests import Requests
-    from .settings import ClusterSettings
-    from .snapshot import Snapshot
+    from .requests import RecordedRequest, Requests
+    from .running_cluster import Snapshot
+    from .settings import ClusterError, ClusterSettings
 
 __all__ = [
     "ClusterError",
@@ -31,15 +28,15 @@ __all__ = [
 ]
 
 _MODULES: Final = {
-    "ClusterError": "cluster_error",
+    "ClusterError": "settings",
     "ClusterSettings": "settings",
-    "DevelopmentCluster": "development_cluster",
-    "Fault": "fault",
+    "DevelopmentCluster": "cluster",
+    "Fault": "fault_layer",
     "Faults": "faults",
-    "RecordedRequest": "request_log",
+    "RecordedRequest": "requests",
     "Requests": "requests",
-    "Snapshot": "snapshot",
-    "TemporaryNamespace": "namespaces",
+    "Snapshot": "running_cluster",
+    "TemporaryNamespace": "cluster",
 }
 
 

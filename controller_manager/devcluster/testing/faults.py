@@ -1,5 +1,6 @@
 """Faults between a client and the API server of a cluster."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -21,10 +22,61 @@ from controller_manager.devcluster.server.http.responses import (
 )
 from controller_manager.devcluster.server.watching import frame_of
 
-from .fault import Fault
-from .fault_control import FaultControl
-from .open_watch import Ending, gone_event
-from .request_filter import Which, attributes_of_request, make_filter
+from .fault_layer import Ending, Fault, gone_event
+from .requests import RequestFilter, Which, attributes_of_request, make_filter
+from .running_cluster import RunningCluster
+from .thread import ClusterThread
+
+
+class FaultControl:
+    """Changes the faults of a cluster; its methods may be called in any thread."""
+
+    def __init__(
+        self, thread: ClusterThread[RunningCluster], running: RunningCluster
+    ) -> None:
+        self._thread = thread
+        self._running = running
+
+    @property
+    def version(self) -> int:
+        """The latest resourceVersion."""
+        return self._running.version
+
+    def add(self, fault: Fault) -> Fault:
+        """Apply a fault to requests from now on, and return it."""
+        self._thread.call(lambda: self._running.faults.add(fault))
+        return fault
+
+    def clear(self) -> None:
+        """Remove all faults, and listen if the server does not; raises ServingError."""
+        self._thread.call(self._running.faults.clear)
+        self.listen_again()
+
+    def end_watches(self, which: RequestFilter, ending: Ending) -> int:
+        """End the open watches that are selected; return their number."""
+        return self._thread.call(lambda: self._running.end_watches(which, ending))
+
+    def stop_listening(self) -> None:
+        """Cut all connections and refuse new ones."""
+        self._thread.run(self._running.stop_listening()).result()
+
+    def listen_again(self, after: float = 0.0) -> None:
+        """Accept connections again, at once or some seconds later.
+
+        Raises ServingError if the port cannot be used any more.
+        """
+        restart = self._thread.run(self._listen_again(after))
+        if not after:
+            restart.result()
+
+    async def _listen_again(self, after: float) -> None:
+        await self.sleep(after)
+        await self._running.listen_again()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait some seconds of the clients' clock, in the thread of the cluster."""
+        await asyncio.sleep(seconds * self._running.time_factor)
+
 
 _MODIFIED: Final = (
     "the object has been modified; please apply your changes to the latest version "
@@ -59,7 +111,7 @@ class Faults:
 
     A fault of requests lasts until it has met `times` requests, until it is removed, or
     until :meth:`clear`; the keywords of `which` select the requests, see
-    :class:`~controller_manager.devcluster.testing.request_filter.Which`. Several faults
+    :class:`~controller_manager.devcluster.testing.requests.Which`. Several faults
     apply in the order in which they were made. Seconds are those of the clients' clock,
     also if the time of the cluster is faster.
     """

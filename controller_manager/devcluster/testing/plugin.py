@@ -4,21 +4,235 @@ pytest loads it wherever the package is installed. It imports nothing of a clust
 before a test asks for one.
 """
 
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
 
-from .cluster_error import ClusterError
-from .default_kubeconfig import default_kubeconfig
-from .importing import plain_imports
-from .options import OPTIONS, chosen_values
+from .settings import ClusterError, ClusterSettings
 
 if TYPE_CHECKING:
     from .development_cluster import DevelopmentCluster
     from .faults import Faults
-    from .settings import ClusterSettings
+
+
+# The process of pytest
+
+
+@contextmanager
+def plain_imports(config: pytest.Config) -> Iterator[None]:
+    """Import modules without pytest's import hook while entered.
+
+    pytest rewrites the assertions of each module of a distribution that has a plugin.
+    The assertions of this package are not for tests, and rewriting a thousand modules
+    takes more than a second where pytest cannot store the result.
+    """
+    hook = getattr(config.pluginmanager, "rewrite_hook", None)
+    if hook not in sys.meta_path:
+        yield
+        return
+    place = sys.meta_path.index(hook)
+    sys.meta_path.remove(hook)
+    try:
+        yield
+    finally:
+        sys.meta_path.insert(place, hook)
+
+
+_READ_ONCE: Final = (
+    "kubernetes.config.kube_config",
+    "kubernetes_asyncio.config.kube_config",
+)
+"""Modules that read KUBECONFIG when they are imported, and not again."""
+
+_LOCATION: Final = "KUBE_CONFIG_DEFAULT_LOCATION"
+
+
+@contextmanager
+def default_kubeconfig(path: Path) -> Iterator[None]:
+    """Let clients use a kubeconfig by default while entered.
+
+    So no test can change another cluster by mistake.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", os.fspath(path))
+        for name in _READ_ONCE:
+            if hasattr(module := sys.modules.get(name), _LOCATION):
+                patch.setattr(module, _LOCATION, os.fspath(path))
+        yield
+
+
+# Options
+
+_PREFIX: Final = "devcluster-"
+_YES: Final = frozenset(("true", "yes", "on", "1"))
+_NO: Final = frozenset(("false", "no", "off", "0"))
+
+
+class Option(NamedTuple):
+    """An option, which is a flag of pytest and a key of its ini file."""
+
+    name: str
+    metavar: str
+    default: str
+    help: str
+    parse: Callable[[str], Any]
+
+    @property
+    def setting(self) -> str:
+        """The field of ClusterSettings."""
+        return self.name.removeprefix(_PREFIX).replace("-", "_")
+
+
+def _truth(text: str) -> bool:
+    lower = text.lower()
+    if lower not in _YES | _NO:
+        msg = "must be true or false"
+        raise ValueError(msg)
+    return lower in _YES
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        msg = "must be a whole number"
+        raise ValueError(msg) from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        msg = "must be a number"
+        raise ValueError(msg) from None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(each for each in text.replace(",", " ").split() if each != "none")
+
+
+def _paths(text: str) -> tuple[str, ...]:
+    parts = (each.strip() for each in text.replace("\n", ",").split(","))
+    return tuple(filter(None, parts))
+
+
+OPTIONS: Final = (
+    Option("devcluster-nodes", "N", "3", "Number of nodes.", _whole),
+    Option(
+        "devcluster-controllers",
+        "LIST",
+        "*",
+        "Controllers that run, as in --controllers of the manager, or none.",
+        _names,
+    ),
+    Option(
+        "devcluster-rbac",
+        "BOOL",
+        "false",
+        "Let users do only what roles allow.",
+        _truth,
+    ),
+    Option(
+        "devcluster-time-factor",
+        "F",
+        "1",
+        "Seconds that pass in the cluster while one passes outside.",
+        _number,
+    ),
+    Option(
+        "devcluster-pod-start-delay",
+        "SECONDS",
+        "0.1",
+        "Time until a scheduled pod is Ready.",
+        _number,
+    ),
+    Option(
+        "devcluster-grace-scale",
+        "F",
+        "1",
+        "Factor by which nodes shorten termination grace periods.",
+        _number,
+    ),
+    Option(
+        "devcluster-manifests",
+        "PATH,...",
+        "",
+        "YAML files, or directories of them, whose objects exist from the start.",
+        _paths,
+    ),
+    Option(
+        "devcluster-feature-gates",
+        "LIST",
+        "upstream's",
+        "Feature gates of API server and controllers, as NAME=BOOL,...",
+        _names,
+    ),
+    Option(
+        "devcluster-enable-admission-plugins",
+        "LIST",
+        "",
+        "Admission plugins that are on besides those that are on by default.",
+        _names,
+    ),
+    Option(
+        "devcluster-disable-admission-plugins",
+        "LIST",
+        "",
+        "Admission plugins that are off although they are on by default.",
+        _names,
+    ),
+    Option(
+        "devcluster-port", "PORT", "0", "Port of the API server; 0 for any.", _whole
+    ),
+    Option(
+        "devcluster-data",
+        "FILE",
+        "in memory",
+        "File in which the cluster keeps its state, else in memory.",
+        str,
+    ),
+    Option(
+        "devcluster-verbosity",
+        "N",
+        "-1",
+        "Verbosity of the cluster's log on standard error; -1 logs nothing.",
+        _whole,
+    ),
+)
+
+
+def chosen_values(config: pytest.Config) -> dict[str, Any]:
+    """Return the settings that options choose; the command line goes first.
+
+    Raises ClusterError.
+    """
+    chosen: dict[str, Any] = {}
+    for option in OPTIONS:
+        if text := _given(config, option.name):
+            try:
+                chosen[option.setting] = option.parse(text)
+            except ValueError as error:
+                msg = f"{option.name}: {error}, not {text!r}"
+                raise ClusterError(msg) from None
+    return chosen
+
+
+def _given(config: pytest.Config, name: str) -> str:
+    """Return the text of an option, empty if it is not given; raises ClusterError."""
+    if flag := config.getoption(f"--{name}"):
+        return str(flag)
+    try:
+        return str(config.getini(name))
+    except (pytest.UsageError, TypeError) as error:  # TOML, and not a text
+        raise ClusterError(str(error)) from None
+
+
+# Hooks and fixtures
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,10 +245,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def devcluster_settings(pytestconfig: pytest.Config) -> "ClusterSettings":
+def devcluster_settings(pytestconfig: pytest.Config) -> ClusterSettings:
     """Return the settings of the cluster, from the options; override it for others."""
-    with plain_imports(pytestconfig):
-        from .settings import ClusterSettings  # noqa: PLC0415
     try:
         return ClusterSettings(**chosen_values(pytestconfig))
     except ClusterError as error:
@@ -43,7 +255,7 @@ def devcluster_settings(pytestconfig: pytest.Config) -> "ClusterSettings":
 
 @pytest.fixture(scope="session")
 def cluster(
-    pytestconfig: pytest.Config, devcluster_settings: "ClusterSettings"
+    pytestconfig: pytest.Config, devcluster_settings: ClusterSettings
 ) -> "Iterator[DevelopmentCluster]":
     """Run a cluster that all tests of the session share; KUBECONFIG names it.
 
@@ -51,9 +263,7 @@ def cluster(
     """
     with plain_imports(pytestconfig):
         try:
-            from .development_cluster import (  # noqa: PLC0415
-                DevelopmentCluster,
-            )
+            from .cluster import DevelopmentCluster  # noqa: PLC0415
         except ImportError as error:
             from controller_manager.devcluster.extra import missing_extra  # noqa: PLC0415
 

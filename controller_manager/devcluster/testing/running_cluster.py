@@ -8,9 +8,10 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, Self
 
 import yaml
+from msgspec import Struct
 
 from controller_manager.clock import Clock, LoopClock, SystemClock
 from controller_manager.devcluster.admission.plugins import (
@@ -22,7 +23,11 @@ from controller_manager.devcluster.admission.plugins import (
 from controller_manager.devcluster.certificates import ClusterKeys
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.data.data_file import DataFile
-from controller_manager.devcluster.data.snapshot import DataError
+from controller_manager.devcluster.data.snapshot import (
+    DataError,
+    read_snapshot,
+    write_snapshot,
+)
 from controller_manager.devcluster.embedded import (
     controllers_in_memory,
     embedded_config,
@@ -37,7 +42,7 @@ from controller_manager.devcluster.manifests import (
     read_manifests,
 )
 from controller_manager.devcluster.server.security.authorization import Attributes
-from controller_manager.devcluster.server.storage.state import state_of
+from controller_manager.devcluster.server.storage.state import StorageState, state_of
 from controller_manager.observability.defects import log_loop_errors
 from controller_manager.observability.logs import Logger, make_logger, silent_logger
 from controller_manager.options.gates import FeatureGates
@@ -45,13 +50,39 @@ from controller_manager.options.options import OptionsError
 from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError
 
-from .cluster_error import ClusterError
-from .fault_layer import FaultLayer
-from .open_watch import Ending
-from .request_filter import RequestFilter
-from .request_log import RequestLog
-from .settings import ClusterSettings
-from .snapshot import Snapshot
+from .fault_layer import Ending, FaultLayer
+from .requests import RequestFilter, RequestLog
+from .settings import ClusterError, ClusterSettings
+
+
+class Snapshot(Struct, frozen=True):
+    """All objects of a cluster at one moment; it never changes."""
+
+    state: StorageState
+
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
+        """Return the snapshot in a file, also one of ``devcluster snapshot``.
+
+        Raises ClusterError.
+        """
+        try:
+            return cls(read_snapshot(Path(path)))
+        except DataError as error:
+            raise ClusterError(str(error)) from None
+
+    def write(self, path: Path | str) -> None:
+        """Write a file that ``devcluster restore`` reads, too; raises ClusterError."""
+        try:
+            write_snapshot(Path(path), self.state)
+        except DataError as error:
+            raise ClusterError(str(error)) from None
+
+    @property
+    def count(self) -> int:
+        """The number of objects."""
+        return self.state.count
+
 
 _OF_ACCOUNTS: Final = frozenset(
     ("serviceaccount-controller", "root-ca-certificate-publisher-controller")

@@ -1,11 +1,13 @@
 """The settings of a cluster for tests."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
 
-from .cluster_error import ClusterError
+class ClusterError(Exception):
+    """A cluster cannot run with its settings; the message names cause and remedy."""
+
 
 _LIMITS: Final[dict[str, tuple[float, float]]] = {
     "nodes": (0, 5000),
@@ -25,7 +27,8 @@ _LISTS: Final = (
 )
 
 
-class ClusterSettings(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class ClusterSettings:
     """The settings of a cluster; times are in seconds of the cluster's clock.
 
     Raises ClusterError for a value that is out of its range.

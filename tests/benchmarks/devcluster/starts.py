@@ -7,7 +7,7 @@ import time
 from controller_manager.devcluster.testing import ClusterSettings, DevelopmentCluster
 from tests.benchmarks.devcluster.requests import Figures
 
-_IMPORT = "import controller_manager.devcluster.testing.development_cluster"
+_IMPORT = "import controller_manager.devcluster.testing.cluster"
 _RUNS = 5
 
 

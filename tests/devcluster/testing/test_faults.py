@@ -16,7 +16,7 @@ from controller_manager.devcluster.testing import (
     DevelopmentCluster,
     Faults,
 )
-from controller_manager.devcluster.testing.request_filter import make_filter
+from controller_manager.devcluster.testing.requests import make_filter
 from tests.devcluster.testing.calls import Caller, Events
 
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -255,11 +255,8 @@ def test_it_imports_nothing_before_its_first_use(
                 "controller_manager",
                 "controller_manager.devcluster",
                 "controller_manager.devcluster.testing",
-                "controller_manager.devcluster.testing.cluster_error",
-                "controller_manager.devcluster.testing.default_kubeconfig",
-                "controller_manager.devcluster.testing.importing",
-                "controller_manager.devcluster.testing.options",
                 "controller_manager.devcluster.testing.plugin",
+                "controller_manager.devcluster.testing.settings",
             }
             heavy = {"msgspec", "kubernetes_asyncio", "cryptography", "aiohttp"}
             assert not heavy & set(sys.modules)

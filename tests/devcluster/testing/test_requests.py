@@ -11,9 +11,9 @@ from controller_manager.devcluster.testing import (
     ClusterSettings,
     DevelopmentCluster,
     RecordedRequest,
-    request_log,
+    requests,
 )
-from controller_manager.devcluster.testing.request_log import RequestLog
+from controller_manager.devcluster.testing.requests import RequestLog
 from tests.devcluster.testing.calls import Caller
 from tests.distributions import ROOT
 
@@ -134,4 +134,4 @@ def test_wrong_credentials_have_no_user(recorded: DevelopmentCluster) -> None:
 
 def test_the_list_is_bounded() -> None:
     """A long session does not take all memory."""
-    assert RequestLog().requests.maxlen == request_log.MOST == 10_000
+    assert RequestLog().requests.maxlen == requests.MOST == 10_000
