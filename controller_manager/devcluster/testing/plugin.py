@@ -16,7 +16,7 @@ import pytest
 from .settings import ClusterError, ClusterSettings
 
 if TYPE_CHECKING:
-    from .development_cluster import DevelopmentCluster
+    from .cluster import DevelopmentCluster
     from .faults import Faults
 
 
