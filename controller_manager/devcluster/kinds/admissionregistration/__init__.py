@@ -1,12 +1,5 @@
-"""The kinds of the group admissionregistration.k8s.io, one file each.
+"""The kinds of the group admissionregistration.k8s.io.
 
-Kinds: ``mutatingadmissionpolicy``, ``mutatingadmissionpolicybinding``,
-``mutatingwebhookconfiguration``, ``validatingadmissionpolicy``,
-``validatingadmissionpolicybinding``, ``validatingwebhookconfiguration``. Shared:
-``compilation`` (types of expressions), ``expressions`` (those of policies),
-``match_conditions`` (of webhooks and policies), ``matching`` (resources of a policy),
-``param_references`` (parameters of a policy), ``policy_bindings`` (fields of both kinds
-of bindings), ``policy_fields`` (fields of both kinds of policies), ``rules`` (of
-webhooks and policies), ``webhook_strategy`` (strategy of webhook configurations),
-``webhooks`` (defaults and validation).
+``webhooks`` has the webhook configurations, ``policies`` the policies and their
+bindings, and ``compilation`` the types of their expressions.
 """

@@ -1,145 +1,160 @@
-"""Defaults and validation of webhooks (pkg/apis/admissionregistration).
+"""The kinds of webhook configurations, and the rules that policies have in common.
 
-Also k8s.io/apiserver/pkg/util/webhook: ValidateWebhookURL, ValidateWebhookService.
+Upstream: pkg/apis/admissionregistration/validation, k8s.io/apiserver/pkg/util/webhook.
 """
 
+from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.built_in import kind_of
+from controller_manager.devcluster.kinds.columns import columns
 from controller_manager.devcluster.scheme.names import (
     service_name_problems,
     subdomain_problems,
 )
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
-    duplicate,
     invalid,
-    not_supported,
     required,
     shown,
 )
-from controller_manager.devcluster.validation.label_selectors import validate_selector
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.validation.text import table
 
-from .match_conditions import validate_conditions
-from .rules import validate_rule
+from .compilation import declared, problem_of
 
-_CHOICES: Final = {
-    "failurePolicy": ("Fail", "Ignore"),
-    "matchPolicy": ("Equivalent", "Exact"),
+# Rules and match conditions, of webhooks and policies
+
+_WORDS: Final = {
+    "operations": "operations",
+    "apiGroups": "API groups",
+    "apiVersions": "API versions",
 }
-_SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
-_REINVOCATIONS: Final = ("IfNeeded", "Never")
-_VERSIONS: Final = ("v1", "v1beta1")
+
+
+def _alone(values: list[str], field: str) -> Iterator[Cause]:
+    """Check that ``*`` is the only value if it is one."""
+    if len(values) > 1 and "*" in values:
+        word = _WORDS[field.rpartition(".")[2]]
+        detail = f"if '*' is present, must not specify other {word}"
+        yield invalid(field, shown(values), detail)
+
+
+def _not_empty(value: str, field: str) -> list[Cause]:
+    return [] if value else [required(field)]
+
+
+def _resources(resources: list[str], field: str) -> list[Cause]:
+    causes = list[Cause]()
+    wild: dict[str, set[str]] = {"of": set(), "in": set()}
+    for number, each in enumerate(resources):
+        where = f"{field}[{number}]"
+        plural, slash, subresource = each.partition("/")
+        if not each:
+            causes.append(required(where))
+        if not slash:
+            continue
+        if plural in wild["of"]:
+            detail = f"if '{plural}/*' is present, must not specify {each}"
+            causes.append(invalid(where, shown(each), detail))
+        if subresource in wild["in"]:
+            detail = f"if '*/{subresource}' is present, must not specify {each}"
+            causes.append(invalid(where, shown(each), detail))
+        if subresource == "*":
+            wild["of"].add(plural)
+        if plural == "*":
+            wild["in"].add(subresource)
+    if len(resources) > 1 and "*/*" in resources:
+        detail = "if '*/*' is present, must not specify other resources"
+        causes.append(invalid(field, shown(resources), detail))
+    plain = [each for each in resources if each and "/" not in each]
+    if "*" in plain and plain[-1] != "*":
+        detail = (
+            "if '*' is present, must not specify other resources without subresources"
+        )
+        causes.append(invalid(field, shown(resources), detail))
+    return causes
+
+
+RULE: Final = table(
+    """
+    operations: required
+    operations: alone
+    operations[]: enum * CONNECT CREATE DELETE UPDATE
+    apiGroups: required
+    apiGroups: alone
+    apiVersions: required
+    apiVersions: alone
+    apiVersions[]: not_empty
+    resources: required
+    resources: resources
+    scope: enum * Cluster Namespaced default null
+    """,
+    _alone,
+    _not_empty,
+    _resources,
+)
+
+
+def _condition(condition: JSON, path: str, outer: JSON) -> Iterator[Cause]:
+    """Compile a condition; that of a policy may use the parameters of the policy."""
+    expression = condition.get("expression", "").strip()
+    known = declared(params="paramKind" in outer)
+    if not expression:
+        yield required(f"{path}expression")
+    elif problem := problem_of(expression, known, "bool"):
+        yield invalid(f"{path}expression", shown(expression), problem)
+
+
+MATCH_CONDITIONS: Final = table(
+    """
+    matchConditions: most 64
+    matchConditions[]:
+      hook condition
+      name: required
+      name: qualified
+      name: unique
+    """,
+    _condition,
+)
+
+# Webhooks
+
 _FORM: Final = "; desired format: https://host[/path]"
 _NAME_SEGMENTS: Final = 3
-_MOST_SECONDS: Final = 30
+REVIEWS: Final = ("v1", "v1beta1")
+"""The versions of reviews that the server sends."""
 
 
-def apply_webhook_defaults(obj: JSON, *, mutates: bool) -> None:
-    """Fill in the defaults of the webhooks of a configuration."""
-    for hook in obj.get("webhooks") or ():
-        hook.setdefault("failurePolicy", "Fail")
-        hook.setdefault("matchPolicy", "Equivalent")
-        hook.setdefault("namespaceSelector", {})
-        hook.setdefault("objectSelector", {})
-        hook.setdefault("timeoutSeconds", 10)
-        if mutates:
-            hook.setdefault("reinvocationPolicy", "Never")
-        for rule in hook.get("rules") or ():
-            rule.setdefault("scope", "*")
-        if service := (hook.get("clientConfig") or {}).get("service"):
-            service.setdefault("port", 443)
-
-
-def validate_webhooks(obj: JSON, *, mutates: bool) -> list[Cause]:
-    """Check the webhooks of a configuration."""
-    causes, names = [], list[str]()
-    for number, hook in enumerate(obj.get("webhooks") or ()):
-        field = f"webhooks[{number}]"
-        causes += _validate_webhook(hook, field, mutates=mutates)
-        versions = hook.get("admissionReviewVersions") or []
-        causes += _validate_versions(versions, f"{field}.admissionReviewVersions")
-        if (name := hook.get("name", "")) and name in names:
-            causes.append(duplicate(f"{field}.name", shown(name)))
-        names.append(name)
-    return causes
-
-
-def _validate_webhook(hook: JSON, field: str, *, mutates: bool) -> list[Cause]:
-    causes = _validate_name(hook.get("name", ""), f"{field}.name")
-    for number, rule in enumerate(hook.get("rules") or ()):
-        causes += validate_rule(rule, f"{field}.rules[{number}]")
-    for name, values in _CHOICES.items():
-        if hook.get(name) not in values:
-            causes.append(
-                not_supported(f"{field}.{name}", shown(hook.get(name)), values)
-            )
-    causes += _validate_side_effects(hook.get("sideEffects"), f"{field}.sideEffects")
-    seconds = hook.get("timeoutSeconds", 1)
-    if not 1 <= seconds <= _MOST_SECONDS:
-        detail = "the timeout value must be between 1 and 30 seconds"
-        causes.append(invalid(f"{field}.timeoutSeconds", shown(seconds), detail))
-    for name in ("namespaceSelector", "objectSelector"):
-        causes += validate_selector(hook.get(name), f"{field}.{name}")
-    if mutates and hook.get("reinvocationPolicy") not in _REINVOCATIONS:
-        value = shown(hook.get("reinvocationPolicy"))
-        where = f"{field}.reinvocationPolicy"
-        causes.append(not_supported(where, value, _REINVOCATIONS))
-    causes += validate_client(hook.get("clientConfig") or {}, f"{field}.clientConfig")
-    conditions = hook.get("matchConditions") or []
-    where = f"{field}.matchConditions"
-    return causes + validate_conditions(conditions, where, params=False)
-
-
-def _validate_name(name: str, field: str) -> list[Cause]:
-    if not name:
-        return [required(field)]
-    causes = []
+def _full_name(name: str, field: str) -> Iterator[Cause]:
     if problems := subdomain_problems(name):
-        causes.append(invalid(field, shown(name), ",".join(problems)))
+        yield invalid(field, shown(name), ",".join(problems))
     if len(name.split(".")) < _NAME_SEGMENTS:
         detail = "should be a domain with at least three segments separated by dots"
-        causes.append(invalid(field, shown(name), detail))
-    return causes
+        yield invalid(field, shown(name), detail)
 
 
-def _validate_side_effects(value: str | None, field: str) -> list[Cause]:
-    if value is None:
-        return [required(field, f"must specify one of {', '.join(_SIDE_EFFECTS)}")]
-    if value not in _SIDE_EFFECTS:
-        return [not_supported(field, shown(value), _SIDE_EFFECTS)]
-    return []
-
-
-def _validate_versions(versions: list[str], field: str) -> list[Cause]:
-    if not versions:
-        return [required(field, f"must specify one of {', '.join(_VERSIONS)}")]
-    causes = []
+def validate_review_versions(versions: list[str], field: str) -> Iterator[Cause]:
+    """Check the versions of reviews that a webhook understands."""
     for number, version in enumerate(versions):
         where = f"{field}[{number}]"
         if version in versions[:number]:
-            causes.append(invalid(where, shown(version), "duplicate version"))
+            yield invalid(where, shown(version), "duplicate version")
             continue
-        problems = service_name_problems(version)
-        causes += [invalid(where, shown(version), each) for each in problems]
-    if not set(versions) & {*_VERSIONS}:
-        detail = f"must include at least one of {', '.join(_VERSIONS)}"
-        causes.append(invalid(field, shown(versions), detail))
-    return causes
+        for problem in service_name_problems(version):
+            yield invalid(where, shown(version), problem)
+    if not {*versions} & {*REVIEWS}:
+        detail = f"must include at least one of {', '.join(REVIEWS)}"
+        yield invalid(field, shown(versions), detail)
 
 
-def validate_client(config: JSON, field: str) -> list[Cause]:
-    """Check where a ``clientConfig`` says that a webhook listens."""
-    url, service = config.get("url"), config.get("service")
-    if (url is None) == (service is None):
-        return [required(field, "exactly one of url or service is required")]
-    if url is not None:
-        return _validate_url(url, f"{field}.url")
-    return _validate_service(service or {}, f"{field}.service")
+def _has_one_target(config: JSON, _: JSON) -> bool:
+    return ("url" in config) is not ("service" in config)
 
 
-def _validate_url(url: str, field: str) -> list[Cause]:
+def _url(url: str, field: str) -> list[Cause]:
     try:
         found = urlsplit(url)
     except ValueError as error:
@@ -160,20 +175,7 @@ def _validate_url(url: str, field: str) -> list[Cause]:
     return causes
 
 
-def _validate_service(service: JSON, field: str) -> list[Cause]:
-    causes = [
-        required(f"{field}.{name}", f"service {name} is required")
-        for name in ("name", "namespace")
-        if not service.get(name)
-    ]
-    port = service.get("port", 443)
-    if not 1 <= port <= 65535:
-        detail = "port is not valid: must be between 1 and 65535, inclusive"
-        causes.append(invalid(f"{field}.port", shown(port), detail))
-    return causes + _validate_path(service.get("path") or "/", f"{field}.path")
-
-
-def _validate_path(path: str, field: str) -> list[Cause]:
+def _path(path: str, field: str) -> list[Cause]:
     if path == "/":
         return []
     if path == "//":
@@ -191,3 +193,99 @@ def _validate_path(path: str, field: str) -> list[Cause]:
             for each in subdomain_problems(step)
         ]
     return causes
+
+
+CLIENT: Final = table(
+    """
+    when has_one_target:
+      url: url pointer
+      service:
+        name: required "service name is required"
+        namespace: required "service namespace is required"
+        port: range 1 65535 default 443
+          "port is not valid: must be between 1 and 65535, inclusive"
+        path: path
+    else:
+      self: required "exactly one of url or service is required"
+    """,
+    _has_one_target,
+    _url,
+    _path,
+)
+_MATCHES: Final = table(
+    """
+    name: required
+    name: full_name
+    rules[]:
+      include RULE
+    failurePolicy: enum Fail Ignore default null
+    matchPolicy: enum Equivalent Exact default null
+    sideEffects: required pointer "must specify one of None, NoneOnDryRun"
+    sideEffects: enum None NoneOnDryRun
+    timeoutSeconds: range 1 30 "the timeout value must be between 1 and 30 seconds"
+    namespaceSelector, objectSelector: selector
+    """,
+    _full_name,
+    RULE=RULE,
+)
+_CALLS: Final = table(
+    """
+    clientConfig always:
+      include CLIENT
+    include MATCH_CONDITIONS
+    admissionReviewVersions: required "must specify one of v1, v1beta1"
+    admissionReviewVersions: review_versions
+    name: unique
+    """,
+    validate_review_versions,
+    CLIENT=CLIENT,
+    MATCH_CONDITIONS=MATCH_CONDITIONS,
+)
+
+_DEFAULTS: Final = {
+    "failurePolicy": "Fail",
+    "matchPolicy": "Equivalent",
+    "namespaceSelector": {},
+    "objectSelector": {},
+    "timeoutSeconds": 10,
+    "rules[]": {"scope": "*"},
+    "clientConfig": {"service": {"port": 443}},
+}
+_COLUMNS: Final = columns("Name; Webhooks integer: count .webhooks; Age")
+
+VALIDATING_WEBHOOKS: Final = kind_of(
+    "admissionregistration.k8s.io/v1",
+    "validatingwebhookconfigurations",
+    Strategy(
+        counts_generations=True,
+        defaults={"webhooks[]": _DEFAULTS},
+        rules=table(
+            """
+            webhooks[]:
+              include MATCHES CALLS
+            """,
+            MATCHES=_MATCHES,
+            CALLS=_CALLS,
+        ),
+        printer=_COLUMNS,
+    ),
+)
+MUTATING_WEBHOOKS: Final = kind_of(
+    "admissionregistration.k8s.io/v1",
+    "mutatingwebhookconfigurations",
+    Strategy(
+        counts_generations=True,
+        defaults={"webhooks[]": {**_DEFAULTS, "reinvocationPolicy": "Never"}},
+        rules=table(
+            """
+            webhooks[]:
+              include MATCHES
+              reinvocationPolicy: enum IfNeeded Never default null
+              include CALLS
+            """,
+            MATCHES=_MATCHES,
+            CALLS=_CALLS,
+        ),
+        printer=_COLUMNS,
+    ),
+)

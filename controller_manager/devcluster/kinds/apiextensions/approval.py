@@ -26,12 +26,15 @@ def approval_condition(definition: JSON) -> tuple[str, str, str] | None:
     return "True", "ApprovedAnnotation", f"approved in {value}"
 
 
-def validate_approval(definition: JSON, old: JSON | None = None) -> list[Cause]:
-    """Check that a definition in a protected group says whether it is approved."""
+def validate_approval(definition: JSON, _: str, old: JSON) -> list[Cause]:
+    """Check that a definition in a protected group says whether it is approved.
+
+    An update may keep the annotation of the `old` definition, which is else empty.
+    """
     value = _annotation(definition)
     if not _is_protected(definition) or _is_approved(value):
         return []
-    if old is not None and _annotation(old) == value:
+    if old and _annotation(old) == value:
         return []
     field, needs = f"metadata.annotations[{ANNOTATION}]", "protected groups must have"
     if not value:

@@ -8,63 +8,43 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.admissionregistration.webhooks import (
-    validate_client,
+    CLIENT,
+    validate_review_versions,
 )
-from controller_manager.devcluster.scheme.names import service_name_problems
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    forbidden_field,
-    invalid,
-    not_supported,
-    required,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
+from controller_manager.devcluster.validation.text import table
 from controller_manager.devcluster.webhook.client import NO_AUTHORITY, authority_of
 
-from .conversion.review import REVIEWS
-
-_CONVERSIONS: Final = ("None", "Webhook")
 _CLIENT: Final = "spec.conversion.webhookClientConfig"
-
-
-def validate_conversion(conversion: JSON) -> Iterator[Cause]:
-    """Yield the errors in the field ``conversion`` of a spec, as upstream."""
-    path, strategy = "spec.conversion", conversion.get("strategy", "")
-    webhook = conversion.get("webhook") or {}
-    config, reviews = (
-        webhook.get("clientConfig"),
-        webhook.get("conversionReviewVersions"),
-    )
-    if strategy not in _CONVERSIONS:
-        yield not_supported(f"{path}.strategy", shown(strategy), _CONVERSIONS)
-    if strategy != "Webhook":
-        detail = "should not be set when strategy is not set to Webhook"
-        if config is not None:
-            yield forbidden_field(_CLIENT, detail)
-        if reviews:
-            yield forbidden_field(f"{path}.conversionReviewVersions", detail)
-        return
-    if config is None:
-        yield required(_CLIENT, "required when strategy is set to Webhook")
+_INTERNAL: Final = table(
+    """
+    strategy: enum None Webhook default empty
+    when strategy is Webhook:
+      webhookClientConfig: required pointer "required when strategy is set to Webhook"
+      webhookClientConfig:
+        include CLIENT
+      conversionReviewVersions: required
+      conversionReviewVersions: review_versions
     else:
-        yield from validate_client(config, _CLIENT)
-    yield from _validate_reviews(reviews or [], f"{path}.conversionReviewVersions")
+      webhookClientConfig: forbidden
+        "should not be set when strategy is not set to Webhook"
+      conversionReviewVersions: forbidden filled
+        "should not be set when strategy is not set to Webhook"
+    """,
+    validate_review_versions,
+    CLIENT=CLIENT,
+)
 
 
-def _validate_reviews(versions: list[str], path: str) -> Iterator[Cause]:
-    if not versions:
-        yield required(path)
-        return
-    for number, version in enumerate(versions):
-        where = f"{path}[{number}]"
-        if version in versions[:number]:
-            yield invalid(where, shown(version), "duplicate version")
-            continue
-        for problem in service_name_problems(version):
-            yield invalid(where, shown(version), problem)
-    if not {*versions} & {*REVIEWS}:
-        detail = f"must include at least one of {', '.join(REVIEWS)}"
-        yield invalid(path, shown(versions), detail)
+def validate_conversion(conversion: JSON) -> list[Cause]:
+    """Return the errors in a ``conversion``; they name fields of upstream's form."""
+    webhook = conversion.get("webhook") or {}
+    internal = {"strategy": conversion.get("strategy", "")}
+    if (config := webhook.get("clientConfig")) is not None:
+        internal["webhookClientConfig"] = config
+    if reviews := webhook.get("conversionReviewVersions"):
+        internal["conversionReviewVersions"] = reviews
+    return _INTERNAL.errors(internal, path="spec.conversion.")
 
 
 def has_valid_bundle(definition: JSON) -> bool:
@@ -72,12 +52,12 @@ def has_valid_bundle(definition: JSON) -> bool:
     return authority_of(_client(definition)) is not None
 
 
-def validate_bundle(old: JSON, new: JSON, *, is_served: bool) -> Iterator[Cause]:
-    """Yield the error in a changed ``caBundle``.
+def validate_bundle(new: JSON, _: str, old: JSON) -> Iterator[Cause]:
+    """Yield the error in a changed ``caBundle`` of a definition that is served.
 
-    A definition that is not served yet may have a wrong one: it waits for a right one.
+    One that is not served yet may have a wrong one: it waits for a right one.
     """
-    if is_served and has_valid_bundle(old) and not has_valid_bundle(new):
+    if has_valid_bundle(old) and not has_valid_bundle(new):
         bundle = shown(_client(new)["caBundle"])
         yield invalid(f"{_CLIENT}.caBundle", bundle, NO_AUTHORITY)
 

@@ -1,34 +1,21 @@
 """CustomResourceDefinition: adds a kind to the API."""
 
-from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
-from controller_manager.devcluster.server.rest.tables import CREATED_AT, NAME
 from controller_manager.devcluster.server.storage.storage import Storage
 
-from .approval import validate_approval
-from .conversion_validation import validate_bundle
 from .custom_resources import CLEANUP, sync_definitions
-from .definition_status import is_established
-from .definition_validation import (
-    validate_definition_spec,
-    validate_definition_update,
-    validate_stored_versions,
-)
+from .definition_validation import NEW_RULES, RULES, UPDATE_RULES
 
 
 class CustomResourceDefinitionStrategy(Strategy):
     """Adds the defined kind to the catalogue, and removes it again."""
-
-    counts_generations: ClassVar = True
-    columns: ClassVar = (NAME, CREATED_AT)
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in names and conversion."""
@@ -60,29 +47,6 @@ class CustomResourceDefinitionStrategy(Strategy):
         if more:
             new["status"] = {**status, "storedVersions": [*stored, *more]}
 
-    def validate(self, obj: JSON) -> Sequence[Cause]:
-        """Check the spec, and whether its group may be used."""
-        causes = [*validate_definition_spec(obj["spec"])]
-        return [*causes, *validate_stored_versions(obj)]
-
-    def validate_new(self, obj: JSON) -> Sequence[Cause]:
-        """Check the name and the group."""
-        spec = obj["spec"]
-        causes = validate_approval(obj)
-        wanted = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
-        if obj["metadata"].get("name") != wanted:
-            why = 'must be spec.names.plural+"."+spec.group'
-            value = shown(obj["metadata"].get("name", ""))
-            causes.append(invalid("metadata.name", value, why))
-        return causes
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check immutable fields, the approval, and the authority of the webhook."""
-        is_served = is_established(old)
-        changes = validate_definition_update(old, new, is_served=is_served)
-        bundle = validate_bundle(old, new, is_served=is_served)
-        return [*changes, *validate_approval(new, old), *bundle]
-
 
 def _storage_versions(definition: JSON) -> list[str]:
     versions = definition.get("spec", {}).get("versions") or []
@@ -96,7 +60,12 @@ def _storage_versions(definition: JSON) -> list[str]:
 KIND: Final = kind_of(
     "apiextensions.k8s.io/v1",
     "customresourcedefinitions",
-    CustomResourceDefinitionStrategy(),
+    CustomResourceDefinitionStrategy(
+        counts_generations=True,
+        rules=RULES,
+        new_rules=NEW_RULES,
+        update_rules=UPDATE_RULES,
+    ),
 )
 
 

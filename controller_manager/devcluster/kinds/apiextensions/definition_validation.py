@@ -1,12 +1,11 @@
-"""Validation of definitions (pkg/apis/apiextensions/validation).
+"""The rules for definitions (pkg/apis/apiextensions/validation).
 
 The messages name fields as upstream does, in its internal form: a field with the same
 value in all versions stands at the top of the spec.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.names import (
@@ -16,202 +15,115 @@ from controller_manager.devcluster.scheme.names import (
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
-    not_supported,
-    required,
     shown,
 )
+from controller_manager.devcluster.validation.text import table
 
-from .conversion_validation import validate_conversion
+from .approval import validate_approval
+from .conversion_validation import validate_bundle, validate_conversion
+from .definition_status import is_established
 from .version_validation import (
-    validate_columns,
-    validate_selectable_fields,
-    validate_subresources,
-    validate_versioned_schema,
+    validate_agreed_fields,
+    validate_own_fields,
+    validate_warning,
 )
-
-_WARNING: Final = 256
-_SHARED: Final = {
-    "schema": "validation",
-    "subresources": "subresources",
-    "additionalPrinterColumns": "additionalPrinterColumns",
-    "selectableFields": "selectableFields",
-}
-"""The fields of versions, and their names at the top of upstream's internal form."""
-
-
-def validate_definition_spec(spec: JSON) -> Iterator[Cause]:
-    """Yield the errors in the spec of a definition."""
-    yield from _validate_group(spec.get("group", ""))
-    scope = spec.get("scope", "")
-    if not scope:
-        yield required("spec.scope")
-    elif scope not in ("Cluster", "Namespaced"):
-        supported = ("Cluster", "Namespaced")
-        yield not_supported("spec.scope", shown(scope), supported)
-    versions = spec.get("versions") or []
-    for number, version in enumerate(versions):
-        if (version.get("schema") or {}).get("openAPIV3Schema") is None:
-            field = f"spec.versions[{number}].schema.openAPIV3Schema"
-            yield required(field, "schemas are required")
-    shared = _shared_fields(versions)
-    for number, version in enumerate(versions):
-        yield from _validate_version(version, shared, f"spec.versions[{number}]")
-    yield from _validate_versions(versions)
-    yield from validate_names(spec.get("names") or {}, "spec.names")
-    if versions:
-        names = {name: _SHARED[name] for name in shared}
-        has_status = any(map(_has_status, versions))
-        yield from _validate_fields(versions[0], "spec", names, has_status=has_status)
-    yield from validate_conversion(spec.get("conversion") or {})
-    if spec.get("preserveUnknownFields"):
-        detail = (
-            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
-            "spec.versions[*].schema instead"
-        )
-        yield invalid("spec.preserveUnknownFields", "true", detail)
-
-
-def _validate_group(group: str) -> Iterator[Cause]:
-    if not group:
-        yield required("spec.group")
-    elif problems := subdomain_problems(group):
-        yield invalid("spec.group", shown(group), ",".join(problems))
-    elif "." not in group:
-        detail = "should be a domain with at least one dot"
-        yield invalid("spec.group", shown(group), detail)
-
-
-# Versions
-
-
-def _shared_fields(versions: list[JSON]) -> list[str]:
-    """Return the fields that are the same in all versions."""
-    return [
-        name
-        for name in _SHARED
-        if versions
-        and all(each.get(name) == versions[0].get(name) for each in versions)
-    ]
-
-
-def _validate_version(version: JSON, shared: list[str], path: str) -> Iterator[Cause]:
-    name = version.get("name", "")
-    if problems := service_name_problems(name):
-        yield invalid(f"{path}.name", shown(name), ",".join(problems))
-    warning = version.get("deprecationWarning")
-    for problem in _warning_problems(warning, is_deprecated=version.get("deprecated")):
-        yield invalid(f"{path}.deprecationWarning", shown(warning), problem)
-    names = {each: each for each in _SHARED if each not in shared}
-    has_status = _has_status(version)
-    yield from _validate_fields(version, path, names, has_status=has_status)
-
-
-def _validate_fields(
-    version: JSON, path: str, names: Mapping[str, str], *, has_status: bool
-) -> Iterator[Cause]:
-    """Check the fields of a version that stand below a path, under these names."""
-    schema = version.get("schema") or {}
-    if schema and "schema" in names:
-        where = f"{path}.{names['schema']}"
-        yield from validate_versioned_schema(schema, where, has_status=has_status)
-    checks: tuple[tuple[str, Callable[[Any, str], Iterator[Cause]]], ...] = (
-        ("subresources", validate_subresources),
-        ("additionalPrinterColumns", validate_columns),
-        (
-            "selectableFields",
-            partial(validate_selectable_fields, schema.get("openAPIV3Schema") or {}),
-        ),
-    )
-    for name, check in checks:
-        if name in names and version.get(name):
-            yield from check(version[name], f"{path}.{name}")
-
-
-def _has_status(version: JSON) -> bool:
-    return "status" in (version.get("subresources") or {})
-
-
-def _warning_problems(warning: str | None, *, is_deprecated: Any) -> Iterator[str]:
-    if warning is None:
-        return
-    if not is_deprecated:
-        yield "can only be set for deprecated versions"
-        return
-    if len(warning) > _WARNING:
-        yield f"must be <= {_WARNING} characters long"
-    if not warning:
-        yield "must not be an empty string"
-    for number, each in enumerate(warning):
-        if not each.isprintable():
-            yield (
-                "must only contain printable UTF-8 characters; non-printable "
-                f"character found at index {number}"
-            )
-            return
-
-
-def _validate_versions(versions: list[JSON]) -> Iterator[Cause]:
-    names = [each.get("name", "") for each in versions]
-    if len({*names}) < len(names):
-        detail = "must contain unique version names"
-        yield invalid("spec.versions", shown(versions), detail)
-    if sum(bool(each.get("storage")) for each in versions) != 1:
-        detail = "must have exactly one version marked as storage version"
-        yield invalid("spec.versions", shown(versions), detail)
-    if names and (problems := service_name_problems(names[0])):
-        yield invalid("spec.version", shown(names[0]), ",".join(problems))
-
 
 # Names
 
 
-def validate_names(names: JSON, path: str) -> Iterator[Cause]:
-    """Yield the errors in the names of a definition."""
-    for name in ("plural", "singular", "kind", "listKind"):
-        if not names.get(name):
-            yield required(f"{path}.{name}")
-    for name in ("plural", "singular"):
-        yield from _validate_name(names.get(name), f"{path}.{name}")
-    for name in ("kind", "listKind"):
-        value = names.get(name, "")
-        problems = service_name_problems(value.lower()) if value else []
-        if problems:
-            detail = "may have mixed case, but should otherwise match: "
-            yield invalid(f"{path}.{name}", shown(value), detail + ",".join(problems))
-    for name in ("shortNames", "categories"):
-        for number, value in enumerate(names.get(name) or ()):
-            yield from _validate_name(value, f"{path}.{name}[{number}]")
-    if names.get("kind") and names["kind"] == names.get("listKind"):
-        detail = "kind and listKind may not be the same"
-        yield invalid(f"{path}.listKind", shown(names["listKind"]), detail)
+def _name(name: str, field: str) -> Iterator[Cause]:
+    if name and (problems := service_name_problems(name)):
+        yield invalid(field, shown(name), ",".join(problems))
 
 
-def _validate_name(value: str | None, field: str) -> Iterator[Cause]:
-    if value and (problems := service_name_problems(value)):
-        yield invalid(field, shown(value), ",".join(problems))
+def _mixed_name(name: str, field: str) -> Iterator[Cause]:
+    if problems := service_name_problems(name.lower()):
+        detail = "may have mixed case, but should otherwise match: "
+        yield invalid(field, shown(name), detail + ",".join(problems))
 
 
-# Updates
+def _version_name(name: str, field: str) -> Iterator[Cause]:
+    if problems := service_name_problems(name):
+        yield invalid(field, shown(name), ",".join(problems))
 
 
-def validate_definition_update(
-    old: JSON, new: JSON, *, is_served: bool
-) -> Iterator[Cause]:
-    """Yield errors for immutable fields; `is_served`: the old one is established."""
-    was, now = old["spec"], new["spec"]
-    pairs = [
-        ("spec.group", was.get("group"), now.get("group")),
-        ("spec.names.plural", was["names"].get("plural"), now["names"].get("plural")),
-    ]
-    if is_served:
-        kind = ("spec.names.kind", was["names"].get("kind"), now["names"].get("kind"))
-        pairs = [("spec.scope", was.get("scope"), now.get("scope")), kind, *pairs]
-    for field, before, after in pairs:
-        if before != after:
-            yield invalid(field, shown(after), "field is immutable")
+def _group_name(group: str, field: str) -> Iterator[Cause]:
+    if problems := subdomain_problems(group):
+        yield invalid(field, shown(group), ",".join(problems))
+    elif "." not in group:
+        yield invalid(field, shown(group), "should be a domain with at least one dot")
 
 
-def validate_stored_versions(definition: JSON) -> Iterator[Cause]:
+def _is_one_kind(names: JSON, _: JSON) -> bool:
+    return bool(names.get("kind")) and names["kind"] == names.get("listKind")
+
+
+_NAMES: Final = table(
+    """
+    plural, singular, kind, listKind: required
+    plural, singular: name
+    kind, listKind: mixed_name
+    shortNames[]: name
+    categories[]: name
+    listKind: invalid if is_one_kind "kind and listKind may not be the same"
+    """,
+    _name,
+    _mixed_name,
+    _is_one_kind,
+)
+
+
+def _one_stored(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check the names of the versions, and that one of them is stored."""
+    versions = spec.get("versions") or []
+    names = [each.get("name", "") for each in versions]
+    if len({*names}) < len(names):
+        detail = "must contain unique version names"
+        yield invalid(f"{path}versions", shown(versions), detail)
+    if sum(bool(each.get("storage")) for each in versions) != 1:
+        detail = "must have exactly one version marked as storage version"
+        yield invalid(f"{path}versions", shown(versions), detail)
+    if names:
+        yield from _version_name(names[0], f"{path}version")
+
+
+def _conversion(spec: JSON, _: str, __: JSON) -> list[Cause]:
+    return validate_conversion(spec.get("conversion") or {})
+
+
+DEFINITION: Final = table(
+    """
+    group: required
+    group: group_name
+    scope: required
+    scope: enum Cluster Namespaced filled
+    versions[]:
+      schema always:
+        openAPIV3Schema: required pointer "schemas are required"
+    versions[]:
+      name: version_name default empty
+      hook warning own_fields
+    hook one_stored
+    names always:
+      include NAMES
+    hook agreed_fields conversion
+    preserveUnknownFields: invalid if preserveUnknownFields is true
+      "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in"
+      "spec.versions[*].schema instead"
+    """,
+    _group_name,
+    _version_name,
+    validate_warning,
+    validate_own_fields,
+    _one_stored,
+    validate_agreed_fields,
+    _conversion,
+    NAMES=_NAMES,
+)
+"""The rules for the spec of a definition."""
+
+
+def _stored_versions(definition: JSON, _: str, __: JSON) -> Iterator[Cause]:
     """Yield an error for each stored version that the definition has removed."""
     field = "status.storedVersions"
     stored = definition.get("status", {}).get("storedVersions") or []
@@ -233,3 +145,45 @@ def validate_stored_versions(definition: JSON) -> Iterator[Cause]:
                 "status.storedVersions"
             )
             yield invalid(f"{field}[{number}]", shown(name), detail)
+
+
+def _own_name(definition: JSON, _: str, __: JSON) -> Iterator[Cause]:
+    spec, name = definition["spec"], definition["metadata"].get("name", "")
+    if name != f"{spec['names'].get('plural', '')}.{spec.get('group', '')}":
+        why = 'must be spec.names.plural+"."+spec.group'
+        yield invalid("metadata.name", shown(name), why)
+
+
+def _was_established(_: JSON, old: JSON) -> bool:
+    return is_established(old)
+
+
+RULES: Final = table(
+    """
+    spec:
+      include DEFINITION
+    hook stored_versions
+    """,
+    _stored_versions,
+    DEFINITION=DEFINITION,
+)
+NEW_RULES: Final = table("hook approval own_name", validate_approval, _own_name)
+UPDATE_RULES: Final = table(
+    """
+    when was_established:
+      spec change:
+        scope: immutable
+        names change:
+          kind: immutable
+    spec change:
+      group: immutable
+      names change:
+        plural: immutable
+    hook approval
+    when was_established:
+      hook bundle
+    """,
+    _was_established,
+    validate_approval,
+    validate_bundle,
+)

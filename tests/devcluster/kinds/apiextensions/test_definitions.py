@@ -9,7 +9,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.definition_validation import (
-    validate_definition_spec,
+    DEFINITION,
 )
 from tests.clusters import Cluster
 from tests.devcluster.requests import call
@@ -62,7 +62,7 @@ def with_webhook(reviews: Sequence[str] = ("v1",), **client: Any) -> JSON:
 
 
 def problems(given: JSON) -> list[str]:
-    return [str(each) for each in validate_definition_spec(given)]
+    return [str(each) for each in DEFINITION.errors(given, path="spec.")]
 
 
 def test_a_plain_definition_is_right() -> None:

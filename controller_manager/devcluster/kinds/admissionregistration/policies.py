@@ -1,14 +1,16 @@
-"""Validation of an admission policy's expressions.
+"""The kinds of admission policies, and of their bindings.
 
 Upstream: pkg/apis/admissionregistration/validation.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.cel.types import Type
+from controller_manager.devcluster.kinds.built_in import kind_of
+from controller_manager.devcluster.kinds.columns import columns, selector_text
 from controller_manager.devcluster.scheme.names import validate_qualified_name
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -18,9 +20,56 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
+from controller_manager.devcluster.server.rest.strategy import Strategy
+from controller_manager.devcluster.validation import rules
+from controller_manager.devcluster.validation.text import table
 
 from .compilation import declared, problem_of, type_of
-from .match_conditions import validate_conditions
+from .webhooks import MATCH_CONDITIONS, RULE
+
+# The resources that a policy matches
+
+_storing: Final = rules.member(("*", "CONNECT", "CREATE", "UPDATE"))
+
+
+def _only_stored(match: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check that rules match only operations that store an object."""
+    for rule in match.get("resourceRules", ()):
+        for operation in rule.get("operations", ()):
+            yield from _storing(operation, f"{path}resourceRules.operations")
+
+
+_SELECTED: Final = table(
+    """
+    matchPolicy: enum Equivalent Exact default null
+    namespaceSelector, objectSelector: selector
+    """
+)
+_NAMED: Final = table(
+    """
+    resourceNames[]: path-segment unique
+    include RULE
+    """,
+    RULE=RULE,
+)
+_RESOURCES: Final = table(
+    """
+    resourceRules[]:
+      include NAMED
+    excludeResourceRules[]:
+      include NAMED
+    """,
+    NAMED=_NAMED,
+)
+_MATCH_DEFAULTS: Final = {
+    "matchPolicy": "Equivalent",
+    "namespaceSelector": {},
+    "objectSelector": {},
+    "resourceRules[]": {"scope": "*"},
+    "excludeResourceRules[]": {"scope": "*"},
+}
+
+# Expressions
 
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
 _PATCHES: Final = {
@@ -34,15 +83,10 @@ _NO_EXPRESSION: Final = "expression is not specified"
 _EMPTY: Final = "must be non-empty if specified"
 
 
-def validate_mutations(spec: JSON) -> list[Cause]:
-    """Check the expressions in the spec of a MutatingAdmissionPolicy.
-
-    Upstream: validateMutatingAdmissionPolicySpec.
-    """
-    params, conditions = "paramKind" in spec, spec.get("matchConditions", [])
-    causes = validate_conditions(conditions, "spec.matchConditions", params=params)
-    found, known = _validate_variables(spec, params=params)
-    causes += found
+def _mutations(spec: JSON, _: str, __: JSON) -> list[Cause]:
+    """Check variables and mutations (validateMutatingAdmissionPolicySpec)."""
+    params = "paramKind" in spec
+    causes, known = _validate_variables(spec, params=params)
     names = declared(params=params, variables=known or None, patches=True)
     mutations = spec.get("mutations", [])
     if not mutations:
@@ -79,14 +123,12 @@ def _validate_mutation(
     return causes
 
 
-def validate_expressions(spec: JSON, policy: str) -> list[Cause]:
-    """Check the expressions of the ValidatingAdmissionPolicy named `policy`."""
+def _validations(obj: JSON, _: str, __: JSON) -> list[Cause]:
+    """Check variables, validations and audit annotations."""
+    spec, policy = obj["spec"], obj["metadata"].get("name", "")
     params, validations = "paramKind" in spec, spec.get("validations", [])
     annotations = spec.get("auditAnnotations", [])
-    conditions = spec.get("matchConditions", [])
-    causes = validate_conditions(conditions, "spec.matchConditions", params=params)
-    found, known = _validate_variables(spec, params=params)
-    causes += found
+    causes, known = _validate_variables(spec, params=params)
     names = declared(params=params, variables=known or None)
     if not validations and not annotations:
         detail = "validations or auditAnnotations must contain at least one item"
@@ -185,3 +227,167 @@ def _validate_annotation(
         wanted = ("string", "null_type")
         causes += _compiled(annotation, "valueExpression", field, names, *wanted)
     return causes
+
+
+# Policies
+
+_POLICY: Final = table(
+    """
+    failurePolicy: enum Fail Ignore
+    paramKind:
+      apiVersion, kind: required
+    matchConstraints: required pointer
+    matchConstraints:
+      include SELECTED
+      resourceRules: required
+      include RESOURCES
+    """,
+    SELECTED=_SELECTED,
+    RESOURCES=_RESOURCES,
+)
+_POLICY_DEFAULTS: Final = {
+    "spec": {"failurePolicy": "Fail", "matchConstraints": _MATCH_DEFAULTS}
+}
+
+VALIDATING_POLICIES: Final = kind_of(
+    "admissionregistration.k8s.io/v1",
+    "validatingadmissionpolicies",
+    Strategy(
+        counts_generations=True,
+        defaults=_POLICY_DEFAULTS,
+        rules=table(
+            """
+            spec:
+              include POLICY MATCH_CONDITIONS
+            hook validations
+            """,
+            _validations,
+            POLICY=_POLICY,
+            MATCH_CONDITIONS=MATCH_CONDITIONS,
+        ),
+        printer=columns(
+            """
+            Name
+            Validations integer: count .spec.validations
+            ParamKind: {.spec.paramKind.apiVersion}/{.spec.paramKind.kind} or <unset>
+            Age
+            """
+        ),
+    ),
+)
+MUTATING_POLICIES: Final = kind_of(
+    "admissionregistration.k8s.io/v1",
+    "mutatingadmissionpolicies",
+    Strategy(
+        counts_generations=True,
+        defaults=_POLICY_DEFAULTS,
+        rules=table(
+            """
+            spec:
+              include POLICY
+              matchConstraints:
+                hook only_stored
+              include MATCH_CONDITIONS
+              hook mutations
+              reinvocationPolicy: required
+              reinvocationPolicy: enum Never IfNeeded filled
+            """,
+            _only_stored,
+            _mutations,
+            POLICY=_POLICY,
+            MATCH_CONDITIONS=MATCH_CONDITIONS,
+        ),
+        printer=columns(
+            """
+            Name
+            Mutations integer: count .spec.mutations
+            ParamKind: {.spec.paramKind.apiVersion}/{.spec.paramKind.kind} or <unset>
+            Age
+            """
+        ),
+    ),
+)
+
+# Bindings
+
+
+def _reference(binding: JSON) -> str:
+    """Return a reference to parameters as kubectl shows it."""
+    reference = binding["spec"].get("paramRef")
+    if not reference:
+        return "<unset>"
+    if name := reference.get("name"):
+        namespace = reference.get("namespace")
+        return f"{namespace}/{name}" if namespace else str(name)
+    return selector_text(reference.get("selector"))
+
+
+def _useful_actions(actions: list[str], field: str) -> Iterator[Cause]:
+    if {"Deny", "Warn"} <= {*actions}:
+        why = (
+            "must not contain both Deny and Warn (repeating the same validation "
+            "failure information in the API response and headers serves no purpose)"
+        )
+        yield invalid(field, shown(actions), why)
+
+
+_BINDING: Final = table(
+    """
+    policyName: required
+    policyName: subdomain
+    paramRef:
+      name: path-segment
+      selector: selector
+      name: required at self if lacks selector
+        "one of name or selector must be specified"
+      when has name and has selector:
+        name, selector: forbidden "name and selector are mutually exclusive"
+      parameterNotFoundAction: required pointer
+      parameterNotFoundAction: enum Deny Allow
+    matchResources:
+      include SELECTED RESOURCES
+    """,
+    SELECTED=_SELECTED,
+    RESOURCES=_RESOURCES,
+)
+_BINDINGS: Final = Strategy(
+    counts_generations=True,
+    defaults={"spec": {"matchResources": _MATCH_DEFAULTS}},
+    printer=columns(
+        "Name; PolicyName: .spec.policyName; ParamRef: reference; Age", _reference
+    ),
+)
+
+VALIDATING_BINDINGS: Final = kind_of(
+    "admissionregistration.k8s.io/v1",
+    "validatingadmissionpolicybindings",
+    _BINDINGS.with_facts(
+        rules=table(
+            """
+            spec:
+              include BINDING
+              validationActions: required "at least one validation action is required"
+              validationActions[]: enum Audit Deny Warn unique
+              validationActions: useful_actions
+            """,
+            _useful_actions,
+            BINDING=_BINDING,
+        )
+    ),
+)
+MUTATING_BINDINGS: Final = kind_of(
+    "admissionregistration.k8s.io/v1",
+    "mutatingadmissionpolicybindings",
+    _BINDINGS.with_facts(
+        rules=table(
+            """
+            spec:
+              include BINDING
+              matchResources:
+                hook only_stored
+            """,
+            _only_stored,
+            BINDING=_BINDING,
+        )
+    ),
+)
