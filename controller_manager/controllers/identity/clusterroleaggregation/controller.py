@@ -1,11 +1,7 @@
-"""Applies aggregated rules (clusterroleaggregation_controller.go).
-
-Indexes of cluster roles: by their labels, and by the labels that they select.
-
-Upstream compares all roles with each aggregated role after each change of a role.
-"""
+"""Applies aggregated rules (clusterroleaggregation_controller.go)."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -13,7 +9,7 @@ from msgspec.structs import replace
 from controller_manager.api.meta import key_of, labels_of
 from controller_manager.api.rbac.v1 import CLUSTER_ROLES, ClusterRole, PolicyRule
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
-from controller_manager.informers.store import Index
+from controller_manager.informers.store import BY_LABEL, BY_NAMESPACE, Index
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import DONE, Outcome
 from controller_manager.runtime.reconciler import Reconciler
@@ -64,53 +60,20 @@ def _normal(rule: PolicyRule) -> PolicyRule:
     return replace(rule, **dict.fromkeys(empty)) if empty else rule
 
 
-ANY: Final = ""
-"""The entry of a selector that requires no certain label."""
-
-
-def label_entries(role: ClusterRole) -> list[str]:
-    """Return the entries of a role: each of its labels, with and without its value."""
-    labels = labels_of(role)
-    return [*labels, *(f"{key}={value}" for key, value in labels.items())]
-
-
-def selector_entries(selector: Selector) -> list[str]:
-    """Return entries of which each role that a selector selects has at least one."""
-    if selector.exact:
-        key, value = selector.exact[0]
-        return [f"{key}={value}"]
-    for each in selector.requirements:
-        if each.operator == "In":
-            return [f"{each.key}={value}" for value in sorted(each.values)]
-        if each.operator == "Exists":
-            return [each.key]
-    return [ANY]
-
-
-def _wanted(role: ClusterRole) -> Iterable[str]:
-    try:
-        selectors = selectors_of(role)
-    except SelectorError:
-        return ()
-    return {entry for each in selectors for entry in selector_entries(each)}
-
-
-BY_LABEL: Final = Index("label", label_entries)
-"""Roles by each of their labels."""
-
-BY_WANTED_LABEL: Final = Index(
-    "wantedLabel",
-    _wanted,
-    lambda old, new: old.aggregation_rule == new.aggregation_rule,
+AGGREGATED: Final = Index(
+    "aggregated",
+    lambda role: ("",) if is_aggregated(role) else (),
+    lambda old, new: is_aggregated(old) == is_aggregated(new),
 )
-"""Aggregated roles by the labels that their selectors require."""
+"""The roles that aggregate others, which are few."""
 
 
 FIELD_MANAGER: Final = "clusterrole-aggregation-controller"
 """The manager of the rules, in managedFields; upstream's."""
 
 
-def _selects(role: ClusterRole, other: ClusterRole) -> bool:
+def selects(role: ClusterRole, other: ClusterRole) -> bool:
+    """Tell whether a role aggregates the rules of another one."""
     labels = labels_of(other)
     try:
         return any(each.matches(labels) for each in selectors_of(role))
@@ -130,12 +93,8 @@ class ClusterRoleAggregationReconciler(Reconciler[ClusterRole]):
     workers = 5
 
     def _aggregated_by(self, role: ClusterRole) -> Iterable[str]:
-        found = {
-            key_of(each): each
-            for entry in (*label_entries(role), ANY)
-            for each in self._roles.by_index(BY_WANTED_LABEL, entry)
-        }
-        return [key for key, each in found.items() if _selects(each, role)]
+        aggregated = self._roles.by_index(AGGREGATED, "")
+        return [key_of(each) for each in aggregated if selects(each, role)]
 
     watches = (
         For(CLUSTER_ROLES, when=is_aggregated),
@@ -143,14 +102,16 @@ class ClusterRoleAggregationReconciler(Reconciler[ClusterRole]):
     )
 
     def __init__(self, context: ControllerContext) -> None:
-        self._roles = context.lister(CLUSTER_ROLES, BY_LABEL, BY_WANTED_LABEL)
+        indexes = (AGGREGATED, BY_LABEL, BY_NAMESPACE)
+        self._roles = context.lister(CLUSTER_ROLES, *indexes)
         super().__init__(context)
 
     async def reconcile(self, role: ClusterRole) -> Outcome:
         """Apply the rules of the roles that a role selects, unless it has them."""
         if not is_aggregated(role):
             return DONE
-        rules = aggregated_rules(role, map(self._selected, selectors_of(role)))
+        matching = partial(self._roles.matching, "")
+        rules = aggregated_rules(role, map(matching, selectors_of(role)))
         if has_rules(role, rules):
             return DONE
         # The uid is a precondition, so that a deleted role is not created again.
@@ -161,10 +122,3 @@ class ClusterRoleAggregationReconciler(Reconciler[ClusterRole]):
             CLUSTER_ROLES, role.metadata.name, config, FIELD_MANAGER
         )
         return DONE
-
-    def _selected(self, selector: Selector) -> Sequence[ClusterRole]:
-        entries, by_index = selector_entries(selector), self._roles.by_index
-        found: Iterable[ClusterRole] = self._roles.all()
-        if ANY not in entries:
-            found = (each for entry in entries for each in by_index(BY_LABEL, entry))
-        return [each for each in found if selector.matches(labels_of(each))]

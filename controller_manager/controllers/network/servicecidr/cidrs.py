@@ -25,11 +25,6 @@ Range = IPv4Network | IPv6Network
 
 DELETED: Final = "deleted"
 
-_BITS: Final = {4: 16, 6: 64}
-"""By IP version: the number of last bits in which the addresses of one entry differ."""
-
-_MOST: Final = 256
-
 
 def ranges_of(service_cidr: ServiceCIDR) -> Sequence[Range]:
     """Return the ranges; an invalid text is left out: the API server refuses it."""
@@ -99,14 +94,16 @@ def is_covered(service_cidr: ServiceCIDR, others: Iterable[ServiceCIDR]) -> bool
 
 def uncovered_address(
     service_cidr: ServiceCIDR,
-    others: Iterable[ServiceCIDR],
-    addresses: Iterable[Address],
+    others: Sequence[ServiceCIDR],
+    allocated: Iterable[PartialObject],
 ) -> Address | None:
-    """Return an address that no other object contains, `None` if there is none."""
-    others = list(others)
-    for each in addresses:
-        if holds(service_cidr, each) and not any(holds(one, each) for one in others):
-            return each
+    """Return an allocated address that no other object contains, `None` without one."""
+    for obj in allocated:
+        address = allocated_address(obj)
+        if address is None or not holds(service_cidr, address):
+            continue
+        if not any(holds(one, address) for one in others):
+            return address
     return None
 
 
@@ -120,35 +117,9 @@ def allocated_address(obj: PartialObject) -> Address | None:
         return None
 
 
-def _entry(address: Address) -> str:
-    bits = address.max_prefixlen - _BITS[address.version]
-    return f"{address.version}/{int(address) >> bits:x}"
-
-
-def entries_of(found: Range) -> list[str]:
-    """Return the index entries that have all addresses of a range.
-
-    A range of more than 256 times 65,536 addresses uses the entry of its version.
-    """
-    bits = found.max_prefixlen - _BITS[found.version]
-    first = int(found.network_address) >> bits
-    last = int(found.broadcast_address) >> bits
-    if last - first >= _MOST:
-        return [str(found.version)]
-    return [f"{found.version}/{each:x}" for each in range(first, last + 1)]
-
-
-def _entries(obj: PartialObject) -> Iterable[str]:
-    address = allocated_address(obj)
-    return () if address is None else (_entry(address), str(address.version))
-
-
 def _deleted(service_cidr: ServiceCIDR) -> Iterable[str]:
     return (DELETED,) if is_deleting(service_cidr) else ()
 
-
-BY_ADDRESS: Final = Index("address", _entries)
-"""Addresses that the API server has allocated."""
 
 BY_DELETION: Final = Index(
     "deletion", _deleted, lambda old, new: is_deleting(old) == is_deleting(new)

@@ -3,17 +3,11 @@
 Upstream: pkg/controller/servicecidrs/servicecidrs_controller.go.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
-from controller_manager.api.meta import (
-    PartialObject,
-    find_condition,
-    is_deleting,
-    key_of,
-    metadata_of,
-)
+from controller_manager.api import meta
 from controller_manager.api.networking import v1
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.client.events.recorder import WARNING
@@ -52,7 +46,7 @@ TERMINATING: Final = {
 
 def has_condition(service_cidr: v1.ServiceCIDR, wanted: dict[str, str]) -> bool:
     """Tell whether a range has this condition, with any time of transition."""
-    found = find_condition(service_cidr.status.conditions, wanted["type"])
+    found = meta.find_condition(service_cidr.status.conditions, wanted["type"])
     return found is not None and all(
         getattr(found, name) == value for name, value in wanted.items()
     )
@@ -71,7 +65,7 @@ class ServiceCIDRReconciler(Reconciler[v1.ServiceCIDR]):
 
     def _deleted_overlapping(self, service_cidr: v1.ServiceCIDR) -> Iterable[str]:
         return [
-            key_of(each)
+            meta.key_of(each)
             for each in self._deleted_ranges()
             if any(
                 cidrs.overlap(one, other)
@@ -80,12 +74,12 @@ class ServiceCIDRReconciler(Reconciler[v1.ServiceCIDR]):
             )
         ]
 
-    def _deleted_containing(self, obj: PartialObject) -> Iterable[str]:
+    def _deleted_containing(self, obj: meta.PartialObject) -> Iterable[str]:
         address = cidrs.allocated_address(obj)
         if address is None:
             return ()
         return [
-            key_of(each)
+            meta.key_of(each)
             for each in self._deleted_ranges()
             if cidrs.holds(each, address)
         ]
@@ -98,13 +92,13 @@ class ServiceCIDRReconciler(Reconciler[v1.ServiceCIDR]):
 
     def __init__(self, context: ControllerContext) -> None:
         self._ranges = context.lister(v1.SERVICE_CIDRS, cidrs.BY_DELETION)
-        self._addresses = context.lister(v1.IP_ADDRESS_METADATA, cidrs.BY_ADDRESS)
+        self._addresses = context.lister(v1.IP_ADDRESS_METADATA)
         super().__init__(context)
         self._server_clock = context.server_clock
 
     async def reconcile(self, service_cidr: v1.ServiceCIDR) -> Outcome:
         """Protect a range, or release a deleted one that no address needs."""
-        if not is_deleting(service_cidr):
+        if not meta.is_deleting(service_cidr):
             if not is_protected(service_cidr):
                 done = "Added protection finalizer to ServiceCIDR"
                 await self._patch_finalizers(service_cidr, "finalizers", done)
@@ -121,7 +115,7 @@ class ServiceCIDRReconciler(Reconciler[v1.ServiceCIDR]):
         if blocking is not None:
             self.logger.info(
                 "Deleting ServiceCIDR blocked by IP address",
-                ServiceCIDR=key_of(service_cidr),
+                ServiceCIDR=meta.key_of(service_cidr),
                 IPAddress=str(blocking),
             )
             await self._set_condition(service_cidr, TERMINATING)
@@ -142,14 +136,8 @@ class ServiceCIDRReconciler(Reconciler[v1.ServiceCIDR]):
         others = cidrs.successors(service_cidr, self._ranges.all())
         if cidrs.is_covered(service_cidr, others):
             return None
-        return cidrs.uncovered_address(service_cidr, others, self._cached(service_cidr))
-
-    def _cached(self, service_cidr: v1.ServiceCIDR) -> Iterator[cidrs.Address]:
-        for found in cidrs.ranges_of(service_cidr):
-            for entry in cidrs.entries_of(found):
-                for each in self._addresses.by_index(cidrs.BY_ADDRESS, entry):
-                    if (address := cidrs.allocated_address(each)) is not None:
-                        yield address
+        cached = self._addresses.all()
+        return cidrs.uncovered_address(service_cidr, others, cached)
 
     async def _read_blocking_address(
         self, service_cidr: v1.ServiceCIDR
@@ -166,10 +154,8 @@ class ServiceCIDRReconciler(Reconciler[v1.ServiceCIDR]):
             return None
         options = ListOptions(label_selector=f"{v1.MANAGED_BY}={v1.ALLOCATOR}")
         async for page in self.client.list_all(v1.IP_ADDRESS_METADATA, "", options):
-            found = [each for each in map(cidrs.allocated_address, page.items) if each]
-            if (
-                address := cidrs.uncovered_address(service_cidr, others, found)
-            ) is not None:
+            address = cidrs.uncovered_address(service_cidr, others, page.items)
+            if address is not None:
                 return address
         return None
 
@@ -180,9 +166,9 @@ class ServiceCIDRReconciler(Reconciler[v1.ServiceCIDR]):
     ) -> None:
         patch = {"metadata": {field: [FINALIZER]}}
         with suppress(NotFound):
-            resource = metadata_of(v1.SERVICE_CIDRS)
+            resource = meta.metadata_of(v1.SERVICE_CIDRS)
             await self.client.patch_exactly(resource, service_cidr, patch)
-        self.logger.v(4).info(done, ServiceCIDR=key_of(service_cidr))
+        self.logger.v(4).info(done, ServiceCIDR=meta.key_of(service_cidr))
 
     async def _report_ready(self, service_cidr: v1.ServiceCIDR) -> None:
         try:

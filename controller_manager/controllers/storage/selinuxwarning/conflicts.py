@@ -74,7 +74,6 @@ class VolumeUses:
     def __init__(self) -> None:
         self._pods: dict[Volume, _Pods] = {}
         self._uses: dict[str, Mapping[Volume, Use]] = {}
-        self._by_driver: dict[str, dict[Volume, None]] = {}
 
     def note(self, pod: str, uses: Mapping[Volume, Use]) -> list[Conflict]:
         """Replace the uses of a pod; return new conflicts, one for each of two pods."""
@@ -87,7 +86,6 @@ class VolumeUses:
         found: list[Conflict] = []
         for volume, use in uses.items():
             if known.get(volume) != use:
-                self._by_driver.setdefault(volume[0], {})[volume] = None
                 pods = self._pods.setdefault(volume, {})
                 pods.setdefault(use, {})[pod] = None
                 found += _conflicts_with(pods, use, pod)
@@ -99,11 +97,10 @@ class VolumeUses:
 
     def pods_of(self, driver: str) -> set[str]:
         """Return the keys of the pods with volumes of a driver."""
-        volumes = self._by_driver.get(driver, ())
         return {
             pod
-            for volume in volumes
-            for pods in self._pods[volume].values()
+            for (of_driver, _), uses in self._pods.items()
+            for pods in (uses.values() if of_driver == driver else ())
             for pod in pods
         }
 
@@ -115,15 +112,12 @@ class VolumeUses:
                     yield from _between(pods, use, other_use)
 
     def _remove(self, volume: Volume, use: Use, pod: str) -> None:
-        pods, driver = self._pods[volume], volume[0]
+        pods = self._pods[volume]
         del pods[use][pod]
         if not pods[use]:
             del pods[use]
         if not pods:
             del self._pods[volume]
-            del self._by_driver[driver][volume]
-            if not self._by_driver[driver]:
-                del self._by_driver[driver]
 
 
 def _conflicts_with(pods: _Pods, use: Use, pod: str) -> Iterator[Conflict]:

@@ -9,14 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from controller_manager.api.core.v1 import (
-    Container,
-    EphemeralContainer,
-    InitContainer,
-    Pod,
-    PodVolume,
-    SELinuxOptions,
-)
+from controller_manager.api.core import v1
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.control.csi_migration import csi_volume, inline_csi_volume
 from controller_manager.control.volumes import disk_name
@@ -30,7 +23,7 @@ For a disk without a driver these are "" and its unique name.
 ALONE: Final[Volume] = ("", "")
 """A volume that no other pod has, or whose plugin cannot mount it with a label."""
 
-_Container = Container | EphemeralContainer | InitContainer
+_Container = v1.Container | v1.EphemeralContainer | v1.InitContainer
 
 _PARTS: Final = 4
 """The number of parts of a label."""
@@ -54,7 +47,7 @@ def shared_volume(volume: PersistentVolume) -> Volume:
     return "", disk_name(volume.spec.iscsi, volume.spec.fc)
 
 
-def shared_inline_volume(volume: PodVolume, namespace: str) -> Volume:
+def shared_inline_volume(volume: v1.PodVolume, namespace: str) -> Volume:
     """Return the volume that a pod defines itself; may raise UntranslatableError."""
     csi = inline_csi_volume(volume, namespace)
     if csi is not None:
@@ -62,7 +55,7 @@ def shared_inline_volume(volume: PodVolume, namespace: str) -> Volume:
     return "", disk_name(volume.iscsi, volume.fc)
 
 
-def label_of(options: SELinuxOptions) -> str:
+def label_of(options: v1.SELinuxOptions) -> str:
     """Return ``user:role:type:level``, with empty parts for fields that are not set."""
     parts = (options.user, options.role, options.type, options.level)
     return ":".join(parts) if any(parts) else ""
@@ -85,7 +78,7 @@ def _parts(label: str) -> list[str]:
     return parts + [""] * (_PARTS - len(parts))
 
 
-def mounted_labels(pod: Pod) -> Mapping[str, frozenset[str]]:
+def mounted_labels(pod: v1.Pod) -> Mapping[str, frozenset[str]]:
     """Return the labels with which containers mount each volume of a pod, by its name.
 
     A volume that is mounted without a label has an empty set.
@@ -99,7 +92,7 @@ def mounted_labels(pod: Pod) -> Mapping[str, frozenset[str]]:
     return {name: frozenset(labels) for name, labels in found.items()}
 
 
-def _mounts(pod: Pod) -> Iterator[tuple[SELinuxOptions | None, list[str]]]:
+def _mounts(pod: v1.Pod) -> Iterator[tuple[v1.SELinuxOptions | None, list[str]]]:
     """Yield label and volumes of each container; its label replaces the pod's."""
     context = pod.spec.security_context
     of_pod = None if context is None else context.se_linux_options
@@ -114,7 +107,7 @@ def _mounts(pod: Pod) -> Iterator[tuple[SELinuxOptions | None, list[str]]]:
         yield own or of_pod, [mount.name for mount in each.volume_mounts or ()]
 
 
-def use_of(pod: Pod, label: str, *, mounts_label: bool) -> Use:
+def use_of(pod: v1.Pod, label: str, *, mounts_label: bool) -> Use:
     """Return the use of a volume that a pod mounts with a label.
 
     Without a label, or if the plugin or driver cannot mount it with one, the container

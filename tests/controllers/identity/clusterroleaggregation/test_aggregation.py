@@ -1,7 +1,5 @@
 """The rules that a role aggregates, as tables."""
 
-from typing import Any
-
 import pytest
 
 from controller_manager.api.meta import ObjectMeta
@@ -9,15 +7,12 @@ from controller_manager.api.rbac.v1 import AggregationRule, ClusterRole, PolicyR
 from controller_manager.api.selectors import (
     LabelSelector,
     LabelSelectorRequirement,
-    compile_selector,
 )
 from controller_manager.controllers.identity.clusterroleaggregation.controller import (
-    ANY,
-    BY_WANTED_LABEL,
+    AGGREGATED,
     aggregated_rules,
     has_rules,
-    label_entries,
-    selector_entries,
+    selects,
 )
 
 PODS = PolicyRule(verbs=("get",), api_groups=("",), resources=("pods",))
@@ -95,33 +90,25 @@ def test_rules_are_compared_in_their_order() -> None:
     assert not has_rules(role("a", PODS), ())
 
 
-ENTRIES: list[tuple[LabelSelector, list[str]]] = [
-    (LabelSelector(match_labels={"a": "1", "b": "2"}), ["a=1"]),
-    (expression("a", "In", "2", "1"), ["a=1", "a=2"]),
-    (expression("a", "Exists"), ["a"]),
-    (expression("a", "NotIn", "1"), [ANY]),
-    (expression("a", "DoesNotExist"), [ANY]),
-    (LabelSelector(), [ANY]),
+SELECTORS: list[tuple[LabelSelector, list[bool]]] = [
+    (LabelSelector(match_labels={"a": "1", "b": "2"}), [False, False, True]),
+    (expression("a", "In", "2", "1"), [False, True, True]),
+    (expression("a", "Exists"), [False, True, True]),
+    (expression("a", "NotIn", "1"), [True, True, False]),
+    (expression("a", "DoesNotExist"), [True, False, False]),
+    (LabelSelector(), [True, True, True]),
+    (expression("a", "Like"), [False, False, False]),
 ]
+ROLES = [role("none"), role("one", a="2"), role("two", a="1", b="2")]
 
 
-@pytest.mark.parametrize(("selector", "entries"), ENTRIES)
-def test_what_a_selector_selects_has_one_of_its_entries(
-    selector: LabelSelector, entries: list[str]
+@pytest.mark.parametrize(("selector", "selected"), SELECTORS)
+def test_a_role_selects_others_by_their_labels(
+    selector: LabelSelector, selected: list[bool]
 ) -> None:
-    """So both directions are found by an index."""
-    compiled = compile_selector(selector)
-    assert selector_entries(compiled) == entries
-    labels: list[dict[str, Any]] = [{}, {"a": "1"}, {"a": "2"}, {"a": "1", "b": "2"}]
-    for each in labels:
-        if compiled.matches(each):
-            assert {*label_entries(role("x", **each)), ANY} & {*entries}
-
-
-def test_a_role_is_indexed_by_all_its_selectors() -> None:
-    """A role whose selectors cannot be evaluated is indexed by none."""
-    selectors = tuple(each for each, _ in ENTRIES[:3])
-    aggregated = ClusterRole(aggregation_rule=AggregationRule(selectors))
-    assert set(BY_WANTED_LABEL.function(aggregated)) == {"a=1", "a=2", "a"}
-    wrong = ClusterRole(aggregation_rule=AggregationRule((expression("a", "Like"),)))
-    assert set(BY_WANTED_LABEL.function(wrong)) == set()
+    """A role whose selector cannot be evaluated selects none."""
+    unfit = expression("c", "Exists")
+    aggregated = ClusterRole(aggregation_rule=AggregationRule((unfit, selector)))
+    assert [selects(aggregated, each) for each in ROLES] == selected
+    assert list(AGGREGATED.function(aggregated)) == [""]
+    assert not list(AGGREGATED.function(ROLES[0]))

@@ -196,7 +196,7 @@ def test_the_tracker_drops_pods_that_are_gone() -> None:
     assert (uses.pods_of("d"), uses.pods_of("e")) == ({"ns/p"}, set())
     uses.forget("ns/p")
     uses.forget("ns/never-seen")
-    assert [len(each) for each in vars(uses).values()] == [0, 0, 0]
+    assert [len(each) for each in vars(uses).values()] == [0, 0]
 
 
 def test_pods_that_use_a_volume_in_the_same_way_are_not_compared(
