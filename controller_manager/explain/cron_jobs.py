@@ -43,13 +43,14 @@ async def _starts(
 ) -> tuple[Cause, ...]:
     """Return the causes for which no run starts, or the time of the next one."""
     if (problem := schedule.zone_problem(cron_job)) is not None:
-        return (_unusable(item, "UnknownTimeZone", "spec.timeZone", problem.message),)
+        *_, message = problem
+        return (_unusable(item, "UnknownTimeZone", "spec.timeZone", message),)
     if cron_job.spec.suspend:
         return (suspended(item, "so no run starts"),)
     plan = schedule.plan_runs(cron_job, UTC, view.now)
-    for event in plan.events:
+    for _, reason, message in plan.events:
         if plan.requeue_after is None:
-            return (_unusable(item, event.reason, "spec.schedule", event.message),)
+            return (_unusable(item, reason, "spec.schedule", message),)
     waits = await _not_started(view, item, cron_job, plan, runs)
     return (*waits, *_next(view, item, plan))
 

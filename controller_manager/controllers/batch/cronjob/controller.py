@@ -12,7 +12,7 @@ from controller_manager.api.batch.v1 import CRON_JOBS, JOBS, CronJob, CronJobSta
 from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.meta import is_controlled_by, is_deleting, key_of
 from controller_manager.api.scalars import format_time, parse_time
-from controller_manager.client.events.recorder import WARNING
+from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
 from controller_manager.client.rest.errors import (
     AlreadyExists,
@@ -55,27 +55,23 @@ from .jobs import (
 
 _FORBID: Final = "Forbid"
 _REPLACE: Final = "Replace"
-_ALREADY_ACTIVE: Final = schedule.normal(
-    "JobAlreadyActive",
+_ACTIVE: Final = (
     "Not starting job because prior execution is running and concurrency policy is "
-    "Forbid",
+    "Forbid"
 )
+_ALREADY_ACTIVE: Final = (NORMAL, "JobAlreadyActive", _ACTIVE)
 
 _SKEW_SECONDS: Final = tuple(2**power for power in range(10))
 
 
-class CronJobMetrics:
-    """The delay with which jobs are created, with upstream's name."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collector."""
-        self.skew = Histogram(
-            "cronjob_controller_job_creation_skew_duration_seconds",
-            "Time between when a cronjob is scheduled to be run, and when the "
-            "corresponding job is created",
-            buckets=_SKEW_SECONDS,
-            registry=registry,
-        )
+def _creation_skew(registry: CollectorRegistry) -> Histogram:
+    return Histogram(
+        "cronjob_controller_job_creation_skew_duration_seconds",
+        "Time between when a cronjob is scheduled to be run, and when the "
+        "corresponding job is created",
+        buckets=_SKEW_SECONDS,
+        registry=registry,
+    )
 
 
 class CronJobReconciler(Reconciler[CronJob]):
@@ -87,7 +83,7 @@ class CronJobReconciler(Reconciler[CronJob]):
         super().__init__(context)
         self.workers = context.config.of(CronJobOptions).concurrent_syncs
         self._local = local_zone(os.environ)
-        self._metrics = context.metrics.of(CronJobMetrics)
+        self._skew = context.metrics.of(_creation_skew)
         self._jobs = self.lister(JOBS)
         self._takeover = Takeover(
             context.server_clock,
@@ -260,9 +256,9 @@ class CronJobReconciler(Reconciler[CronJob]):
         else:
             if created := job.metadata.creation_timestamp:
                 late = parse_time(created) - scheduled
-                self._metrics.skew.observe(late.total_seconds())
+                self._skew.observe(late.total_seconds())
             message = f"Created job {job.metadata.name}"
-            self._record(cron_job, schedule.normal("SuccessfulCreate", message))
+            self._record(cron_job, (NORMAL, "SuccessfulCreate", message))
         is_listed = any(each.uid == job.metadata.uid for each in found.active)
         if end_of(job) is None and not is_listed:
             found = replace(found, active=(*found.active, reference_to_job(job)))
@@ -275,7 +271,7 @@ class CronJobReconciler(Reconciler[CronJob]):
         wait = self._next_run(known.cron_job)
         if is_namespace_terminating(error):
             return await self._finish(known, found, requeue_after=wait)
-        event = schedule.warning("FailedCreate", f"Error creating job: {error}")
+        event = (WARNING, "FailedCreate", f"Error creating job: {error}")
         return await self._finish(
             known, found, event, requeue_after=wait, failure=error
         )
@@ -285,7 +281,7 @@ class CronJobReconciler(Reconciler[CronJob]):
             f'Error creating job: jobs.batch "{job.metadata.name}" already exists, '
             "and this cron job does not control it"
         )
-        event = schedule.warning("FailedCreate", message)
+        event = (WARNING, "FailedCreate", message)
         wait = self._next_run(known.cron_job)
         return await self._finish(known, found, event, requeue_after=wait)
 
@@ -382,10 +378,10 @@ class CronJobReconciler(Reconciler[CronJob]):
             if isinstance(error, NotFound) and is_about(error, job.name):
                 return None
             self._show_again(key, job.uid)
-            event = schedule.warning("FailedDelete", f"Deleted job: {error}")
+            event = (WARNING, "FailedDelete", f"Deleted job: {error}")
             self._record(cron_job, event)
             return error
-        event = schedule.normal("SuccessfulDelete", f"Deleted job {job.name}")
+        event = (NORMAL, "SuccessfulDelete", f"Deleted job {job.name}")
         self._record(cron_job, event)
         return None
 

@@ -7,15 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from controller_manager.api.batch.v1 import (
-    COMPLETE,
-    CRON_JOBS,
-    FAILED,
-    JOBS,
-    CronJob,
-    Job,
-    end_condition,
-)
+from controller_manager.api.batch import v1
 from controller_manager.api.core.v1 import ObjectReference
 from controller_manager.api.meta import (
     annotations_of,
@@ -23,25 +15,26 @@ from controller_manager.api.meta import (
     is_deleting,
 )
 from controller_manager.api.scalars import parse_time
+from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.schedules.zones import load_zone
 
-from .schedule import CronJobEvent, normal, warning
+from .schedule import CronJobEvent
 
 SCHEDULED_TIMESTAMP: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
-def job_name(cron_job: CronJob, scheduled: datetime) -> str:
+def job_name(cron_job: v1.CronJob, scheduled: datetime) -> str:
     """Return the name of the only job of a run: with its minute (getJobName)."""
     return f"{cron_job.metadata.name}-{int(scheduled.timestamp()) // 60}"
 
 
-def job_body(cron_job: CronJob, scheduled: datetime) -> bytes:
+def job_body(cron_job: v1.CronJob, scheduled: datetime) -> bytes:
     """Return the request body of the job for a run (getJobFromTemplate2)."""
     # The spec is copied as bytes, so none of its fields can be lost.
     template = cron_job.spec.job_template
     zone = load_zone(cron_job.spec.time_zone or "")
     local = scheduled.astimezone(zone).isoformat().replace("+00:00", "Z")
-    owner = controller_reference(cron_job, CRON_JOBS)
+    owner = controller_reference(cron_job, v1.CRON_JOBS)
     metadata: dict[str, Any] = {
         "name": job_name(cron_job, scheduled),
         "namespace": cron_job.metadata.namespace,
@@ -54,39 +47,39 @@ def job_body(cron_job: CronJob, scheduled: datetime) -> bytes:
     if template.metadata.labels:
         metadata["labels"] = template.metadata.labels
     body = {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
+        "apiVersion": v1.JOBS.api_version,
+        "kind": v1.JOBS.kind,
         "metadata": metadata,
         "spec": template.spec,
     }
     return msgspec.json.encode(body)
 
 
-def reference_to_job(job: Job) -> ObjectReference:
+def reference_to_job(job: v1.Job) -> ObjectReference:
     """Return the entry of a job in the list of active jobs."""
     metadata = job.metadata
     return ObjectReference(
-        kind=JOBS.kind,
+        kind=v1.JOBS.kind,
         namespace=metadata.namespace,
         name=metadata.name,
         uid=metadata.uid,
-        api_version=JOBS.api_version,
+        api_version=v1.JOBS.api_version,
         resource_version=metadata.resource_version,
     )
 
 
-def end_of(job: Job) -> str | None:
+def end_of(job: v1.Job) -> str | None:
     """Return the end of a job, `Complete` or `Failed`; `None` if it has not ended."""
-    condition = end_condition(job)
+    condition = v1.end_condition(job)
     return None if condition is None else condition.type
 
 
-def is_of_a_run(job: Job) -> bool:
+def is_of_a_run(job: v1.Job) -> bool:
     """Tell whether a job was created for a run, not by hand."""
     return SCHEDULED_TIMESTAMP in annotations_of(job.metadata)
 
 
-def _by_start(job: Job) -> tuple[bool, datetime | None, str]:
+def _by_start(job: v1.Job) -> tuple[bool, datetime | None, str]:
     """Sort jobs by their start, unstarted jobs last (byJobStartTime)."""
     started = job.status.start_time
     time = parse_time(started) if started else None
@@ -104,8 +97,8 @@ class Known(Struct, frozen=True):
     job.
     """
 
-    cron_job: CronJob
-    jobs: tuple[Job, ...]
+    cron_job: v1.CronJob
+    jobs: tuple[v1.Job, ...]
     is_fresh: bool = False
     may_be_behind: bool = False
     still_there: Mapping[str, bool] = {}
@@ -121,14 +114,14 @@ class Known(Struct, frozen=True):
         return tuple(each for each in listed if not self.is_deleted(each.uid))
 
 
-def surplus(known: Known) -> Iterator[Job]:
+def surplus(known: Known) -> Iterator[v1.Job]:
     """Yield the oldest finished jobs beyond the limits (cleanupFinishedJobs)."""
     spec = known.cron_job.spec
-    yield from _beyond(spec.successful_jobs_history_limit, COMPLETE, known)
-    yield from _beyond(spec.failed_jobs_history_limit, FAILED, known)
+    yield from _beyond(spec.successful_jobs_history_limit, v1.COMPLETE, known)
+    yield from _beyond(spec.failed_jobs_history_limit, v1.FAILED, known)
 
 
-def _beyond(limit: int | None, end: str, known: Known) -> Iterator[Job]:
+def _beyond(limit: int | None, end: str, known: Known) -> Iterator[v1.Job]:
     if limit is None:
         return
     kept = [job for job in known.jobs if end_of(job) == end and not is_deleting(job)]
@@ -144,7 +137,7 @@ class ActiveJobs(Struct, frozen=True):
     events: tuple[CronJobEvent, ...]
 
 
-def unlisted(known: Known) -> Iterator[Job]:
+def unlisted(known: Known) -> Iterator[v1.Job]:
     """Yield the running jobs that the list of active jobs does not have."""
     listed = {each.uid for each in known.cron_job.status.active or ()}
     for job in known.jobs:
@@ -179,20 +172,20 @@ def active_jobs(known: Known) -> ActiveJobs:
         if (end := end_of(job)) and active.pop(job.metadata.uid, None):
             name = job.metadata.name
             message = f"Saw completed job: {name}, condition: {end}"
-            events.append(normal("SawCompletedJob", message))
+            events.append((NORMAL, "SawCompletedJob", message))
     for job in unlisted(known):
         if not known.still_there.get(job.metadata.uid, True):
             continue  # the cache will show its deletion
         name = job.metadata.name
         message = f"Saw a job that the controller did not create or forgot: {name}"
-        events.append(warning("UnexpectedJob", message))
+        events.append((WARNING, "UnexpectedJob", message))
         if is_of_a_run(job):
             active[job.metadata.uid] = reference_to_job(job)
     for each in uncached(known):
         if not known.still_there.get(each.uid, True):
             del active[each.uid]
             message = f"Active job went missing: {each.name}"
-            events.append(normal("MissingJob", message))
+            events.append((NORMAL, "MissingJob", message))
     return ActiveJobs(tuple(active.values()), _last_success(known), tuple(events))
 
 
@@ -200,7 +193,7 @@ def _last_success(known: Known) -> str | None:
     latest = known.cron_job.status.last_successful_time
     for job in known.jobs:
         time = job.status.completion_time
-        if end_of(job) != COMPLETE or time is None:
+        if end_of(job) != v1.COMPLETE or time is None:
             continue
         if latest is None or parse_time(time) > parse_time(latest):
             latest = time

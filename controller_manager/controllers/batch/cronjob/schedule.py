@@ -1,13 +1,13 @@
 """The run of a cron job that is due, and the time of the next run."""
 
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
 from controller_manager.api.batch.v1 import CronJob
 from controller_manager.api.scalars import parse_time
-from controller_manager.client.events.recorder import NORMAL, WARNING
+from controller_manager.client.events.recorder import WARNING
 from controller_manager.schedules.fields import ScheduleError
 from controller_manager.schedules.parsing import Schedule, names_a_zone, parse_in_zone
 from controller_manager.schedules.quoting import quoted
@@ -31,22 +31,8 @@ _EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The earliest run that can be missed, also if a status has an earlier time."""
 
 
-class CronJobEvent(NamedTuple):
-    """An event about the cron job."""
-
-    type: str
-    reason: str
-    message: str
-
-
-def normal(reason: str, message: str) -> CronJobEvent:
-    """Return an event about an observation or a write."""
-    return CronJobEvent(NORMAL, reason, message)
-
-
-def warning(reason: str, message: str) -> CronJobEvent:
-    """Return an event about a problem."""
-    return CronJobEvent(WARNING, reason, message)
+CronJobEvent = tuple[str, str, str]
+"""The type, the reason and the message of an event about the cron job."""
 
 
 class Plan(Struct, frozen=True):
@@ -71,13 +57,13 @@ def plan_runs(cron_job: CronJob, local: tzinfo, now: datetime) -> Plan:
     events: tuple[CronJobEvent, ...] = ()
     if names_a_zone(cron_job.spec.schedule):
         message = _ZONE_IN_SCHEDULE.format(quoted(cron_job.spec.schedule))
-        events = (warning("UnsupportedSchedule", message),)
+        events = ((WARNING, "UnsupportedSchedule", message),)
     try:
         schedule = _parsed(cron_job, local)
     except ScheduleError as error:
         text = quoted(cron_job.spec.schedule)
         message = f"unparseable schedule: {text} : {error}"
-        return Plan(events=(*events, warning("UnparseableSchedule", message)))
+        return Plan(events=(*events, (WARNING, "UnparseableSchedule", message)))
     start = _window_start(cron_job, now)
     if schedule.next_after(start) is None:
         return Plan(events=(*events, _never(cron_job)))
@@ -96,7 +82,7 @@ def zone_problem(cron_job: CronJob) -> CronJobEvent | None:
         load_zone(zone)
     except ZoneError as error:
         message = f"invalid timeZone: {quoted(zone)}: {error}"
-        return warning("UnknownTimeZone", message)
+        return (WARNING, "UnknownTimeZone", message)
     return None
 
 
@@ -157,11 +143,11 @@ def _never(cron_job: CronJob) -> CronJobEvent:
     # The words are upstream's: it computes the time between the next two runs.
     problem = "time difference between two schedules is less than 1 second"
     message = f"invalid schedule: {cron_job.spec.schedule} : {problem}"
-    return warning("InvalidSchedule", message)
+    return (WARNING, "InvalidSchedule", message)
 
 
-_TOO_MANY: Final = warning(
-    "TooManyMissedTimes",
+_MANY: Final = (
     "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or "
-    "check clock skew",
+    "check clock skew"
 )
+_TOO_MANY: Final[CronJobEvent] = (WARNING, "TooManyMissedTimes", _MANY)
