@@ -5,9 +5,10 @@ from typing import Any, ClassVar, Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.core.v1 import PODS, Pod, PodMeta
 from controller_manager.api.meta import is_deleting, true_condition
 from controller_manager.api.scalars import format_time
+from controller_manager.client.events.recorder import NORMAL
 from controller_manager.client.rest.errors import NotFound, is_about
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
@@ -27,15 +28,31 @@ class PodEvictor:
         context: ControllerContext,
         reason: str,
         message: str,
+        event: str,
         *,
         observes_generation: bool,
     ) -> None:
-        """Take the texts of the condition, and whether it has an observedGeneration."""
+        """Take the texts of the condition, and whether it has an observedGeneration.
+
+        `event` is the reason of all events.
+        """
         self._client = context.client
         self._clock = context.clock
+        self._recorder = context.recorder
+        self._event = event
         self._reason = reason
         self._message = message
         self._observes_generation = observes_generation
+
+    def announce(self, key: str, uid: str, message: str) -> None:
+        """Record an event about a pod, which may be gone.
+
+        Upstream's reference to the pod has no version, and for taints of nodes no uid:
+        with the uid, `kubectl describe pod` shows the event.
+        """
+        namespace, _, name = key.partition("/")
+        pod = Pod(metadata=PodMeta(namespace=namespace, name=name, uid=uid))
+        self._recorder.event(PODS, pod, NORMAL, self._event, message)
 
     def has_evicted(self, pod: Pod) -> bool:
         """Tell whether this controller, or one before it, has evicted a pod already."""

@@ -9,15 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from controller_manager.api.core.scheduling import NO_EXECUTE
-from controller_manager.api.core.v1 import PODS, Pod, PodMeta
-from controller_manager.api.dynamicresources.v1 import (
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
-    Device,
-    DeviceTaint,
-    ResourceClaim,
-    ResourceSlice,
-)
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.dynamicresources import v1
 from controller_manager.api.dynamicresources.v1beta2 import (
     DEVICE_TAINT_RULES,
     DeviceTaintRule,
@@ -25,7 +18,6 @@ from controller_manager.api.dynamicresources.v1beta2 import (
 )
 from controller_manager.api.meta import Condition, find_condition, is_deleting, key_of
 from controller_manager.api.scalars import format_time, parse_time
-from controller_manager.client.events.recorder import NORMAL
 from controller_manager.client.rest.errors import Conflict, NotFound
 from controller_manager.control.expectations import live
 from controller_manager.control.pod_evictor import EvictionMetrics, PodEvictor
@@ -41,7 +33,7 @@ from .status import IN_PROGRESS, NO_EFFECT, Counts, condition_of, counts_pods
 
 ItemT = TypeVar("ItemT")
 
-Taints = dict[str, tuple[DeviceTaint, ...]]
+Taints = dict[str, tuple[v1.DeviceTaint, ...]]
 """The NoExecute taints of devices, by the name of the device."""
 
 
@@ -95,9 +87,8 @@ class DeviceTaintEviction:
         self._client = context.client
         self._clock = context.server_clock
         self._field_manager = context.name
-        self._recorder = context.recorder
-        reason = "DeletionByDeviceTaintManager"
-        self._evictor = PodEvictor(context, reason, _MESSAGE, observes_generation=False)
+        texts = ("DeletionByDeviceTaintManager", _MESSAGE, "DeviceTaintManagerEviction")
+        self._evictor = PodEvictor(context, *texts, observes_generation=False)
         self._metrics = context.metrics.of(DeviceTaintEvictionMetrics)
         has_rules = context.config.features.is_enabled(TAINT_RULES)
         self._claims = claims.Claims(context, with_rules=has_rules)
@@ -125,10 +116,10 @@ class DeviceTaintEviction:
                 ),
             )
         )
-        informers.informer(RESOURCE_CLAIMS).add_handler(
+        informers.informer(v1.RESOURCE_CLAIMS).add_handler(
             Handler(self._claim_changed, self._claim_updated, self._claim_changed)
         )
-        informers.informer(RESOURCE_SLICES).add_handler(
+        informers.informer(v1.RESOURCE_SLICES).add_handler(
             Handler(self._pool_changed, self._slice_updated, self._pool_changed)
         )
         if with_rules:
@@ -157,16 +148,16 @@ class DeviceTaintEviction:
         if pod.spec.node_name and pod.spec.resource_claims:
             self.queue.add(key_of(pod))
 
-    def _claim_changed(self, claim: ResourceClaim) -> None:
+    def _claim_changed(self, claim: v1.ResourceClaim) -> None:
         for pod in self._claims.consumers(claim):
             self.queue.add(key_of(pod))
 
-    def _claim_updated(self, old: ResourceClaim, new: ResourceClaim) -> None:
+    def _claim_updated(self, old: v1.ResourceClaim, new: v1.ResourceClaim) -> None:
         if old.status != new.status or old.metadata.uid != new.metadata.uid:
             self._claim_changed(old)
             self._claim_changed(new)
 
-    def _slice_updated(self, old: ResourceSlice, new: ResourceSlice) -> None:
+    def _slice_updated(self, old: v1.ResourceSlice, new: v1.ResourceSlice) -> None:
         if claims.pool_of(old) != claims.pool_of(new):
             self._pool_changed(old)
             self._pool_changed(new)
@@ -177,7 +168,7 @@ class DeviceTaintEviction:
             changed = _differences(_tainted([old]), _tainted([new]))
             self._devices_changed(new, changed)
 
-    def _pool_changed(self, resource_slice: ResourceSlice) -> None:
+    def _pool_changed(self, resource_slice: v1.ResourceSlice) -> None:
         """Check the tainted devices of a slice, or of its pool's new generation."""
         pool = claims.pool_of(resource_slice)
         last = self._claims.last_generation(pool)
@@ -191,7 +182,7 @@ class DeviceTaintEviction:
         self._devices_changed(resource_slice, _tainted(concerned))
 
     def _devices_changed(
-        self, resource_slice: ResourceSlice, names: Iterable[str]
+        self, resource_slice: v1.ResourceSlice, names: Iterable[str]
     ) -> None:
         driver, pool = resource_slice.spec.driver, resource_slice.spec.pool.name
         for name in names:
@@ -293,7 +284,10 @@ class DeviceTaintEviction:
         taint = replace(rule.spec.taint, effect=NO_EXECUTE)
         rule = replace(rule, spec=replace(rule.spec, taint=taint))
         pods, allocated = await self._pending(rule, now)
-        published = await self._published(rule) if is_simulated else 0
+        published = 0
+        if is_simulated:
+            async for name in _in_turns(self._claims.published()):
+                published += claims.selects(rule.spec.device_selector, name)
         namespaces = {each.metadata.namespace for each in pods.values()}
         return Counts(len(pods), len(namespaces), published, allocated, evicted)
 
@@ -317,12 +311,6 @@ class DeviceTaintEviction:
             return False
         reasons = self._claims.reasons(pod, [rule], now)
         return any(each.origin.uid == rule.metadata.uid for each in reasons)
-
-    async def _published(self, rule: DeviceTaintRule) -> int:
-        count = 0
-        async for name in _in_turns(self._claims.published()):
-            count += claims.selects(rule.spec.device_selector, name)
-        return count
 
     # Evictions.
 
@@ -370,7 +358,7 @@ class DeviceTaintEviction:
         if not await self._is_confirmed(reasons, now):
             return Requeue(_STALE, "the cache shows old taints of devices")
         if not planned.is_announced:
-            self._announce(planned.uid, key, "Marking for deletion")
+            self._evictor.announce(key, planned.uid, "Marking for deletion")
             planned = replace(planned, is_announced=True)
             self._planned[key] = planned
         if await self._evictor.evict(pod, lambda _: True):
@@ -410,7 +398,7 @@ class DeviceTaintEviction:
             if rule is None or cached is None or rule.metadata.uid != origin.uid:
                 return False
             return rule.spec == cached.spec
-        found = await live(self._client, RESOURCE_SLICES, "", origin.name)
+        found = await live(self._client, v1.RESOURCE_SLICES, "", origin.name)
         return found is not None and any(
             each.name == origin.device and reason.taint in (each.taints or ())
             for each in found.spec.devices or ()
@@ -419,24 +407,17 @@ class DeviceTaintEviction:
     def _cancel(self, key: str) -> None:
         planned = self._planned.pop(key, None)
         if planned is not None:
-            self._announce(planned.uid, key, "Cancelling deletion")
-
-    def _announce(self, uid: str, key: str, message: str) -> None:
-        # Upstream's reference to the pod has no version.
-        namespace, _, name = key.partition("/")
-        pod = Pod(metadata=PodMeta(namespace=namespace, name=name, uid=uid))
-        reason = "DeviceTaintManagerEviction"
-        self._recorder.event(PODS, pod, NORMAL, reason, message)
+            self._evictor.announce(key, planned.uid, "Cancelling deletion")
 
 
-def _tainted(slices: Iterable[ResourceSlice]) -> Taints:
+def _tainted(slices: Iterable[v1.ResourceSlice]) -> Taints:
     devices = (
         each for resource_slice in slices for each in resource_slice.spec.devices or ()
     )
     return {each.name: taints for each in devices if (taints := _evicting(each))}
 
 
-def _evicting(device: Device) -> tuple[DeviceTaint, ...]:
+def _evicting(device: v1.Device) -> tuple[v1.DeviceTaint, ...]:
     return tuple(each for each in device.taints or () if each.effect == NO_EXECUTE)
 
 

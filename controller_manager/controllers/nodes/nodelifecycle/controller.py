@@ -13,13 +13,7 @@ from controller_manager.api.core.v1 import NODES, PODS, Node, NodeMeta, Pod
 from controller_manager.api.meta import metadata_of
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.client.events.recorder import NORMAL, WARNING
-from controller_manager.client.rest.errors import (
-    APIError,
-    Conflict,
-    NotFound,
-    ProtocolError,
-    TransportError,
-)
+from controller_manager.client.rest import errors
 from controller_manager.control.pod_indexes import PODS_BY_NODE
 from controller_manager.informers.changes import DependsOn
 from controller_manager.informers.dispatch import Handler
@@ -322,7 +316,7 @@ class NodeMonitor:
                 return
             try:
                 await self._writer.set_taints(node, swapped)
-            except Conflict:
+            except errors.Conflict:
                 if attempt == _ATTEMPTS:
                     raise
             else:
@@ -351,15 +345,15 @@ class NodeMonitor:
             return True
         try:
             await action(record)
-        except NotFound:
+        except errors.NotFound:
             return True  # the watch will deliver the deletion
-        except Conflict as error:
+        except errors.Conflict as error:
             self._logger.v(2).info("Node has changed", node=name, err=str(error))
             self._changed[name] = None
-        except (APIError, TransportError, ProtocolError) as error:
+        except (errors.APIError, errors.TransportError, errors.ProtocolError) as error:
             self._logger.error("Node not updated", node=name, err=str(error))
             self._changed[name] = None
-            return not isinstance(error, TransportError)
+            return not isinstance(error, errors.TransportError)
         return True
 
     # Leases.
@@ -453,7 +447,7 @@ class PodMarker:
             await self._client.patch_exactly(
                 *what, subresource="status", same_version=True
             )
-        except NotFound:
+        except errors.NotFound:
             return
         self._recorder.event(PODS, pod, WARNING, "NodeNotReady", "Node is not ready")
 

@@ -19,7 +19,7 @@ class NodeLifecycleMetrics:
             "unhealthy_nodes_in_zone",
             "The number of nodes in a zone that are not ready",
         )
-        self._evictions = Counter(
+        self.evictions = Counter(
             "node_collector_evictions_total",
             "Number of nodes whose pods were evicted since this process started",
             ["zone"],
@@ -37,14 +37,6 @@ class NodeLifecycleMetrics:
             buckets=[0.01 * 4**step for step in range(8)],
             registry=registry,
         )
-
-    def zone_seen(self, zone: str) -> None:
-        """Show zero evictions for a new zone."""
-        self._evictions.labels(zone)
-
-    def evicted(self, zone: str) -> None:
-        """Count a node that got its NoExecute taint."""
-        self._evictions.labels(zone).inc()
 
     def zone(self, zone: str, count: Count) -> None:
         """Show the numbers of a zone; one without nodes is healthy."""

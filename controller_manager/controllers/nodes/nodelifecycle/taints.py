@@ -329,10 +329,10 @@ class NoExecuteTainter:
         self._renews_lease = renews_lease
 
     def add_zone(self, zone: str) -> None:
-        """Make the queue of a zone, if it is new."""
+        """Make the queue of a new zone, and show its metric."""
         if zone not in self._zones:
             self._zones[zone] = EvictionQueue(self._rate, self._clock)
-            self._metrics.zone_seen(zone)
+            self._metrics.evictions.labels(zone)  # none yet
 
     def remove_zone(self, zone: str) -> None:
         """Drop the queue of a zone that has no nodes."""
@@ -374,7 +374,7 @@ class NoExecuteTainter:
             waiting.discard(name)
             if is_tainted:
                 waiting.used()
-                self._metrics.evicted(zone)
+                self._metrics.evictions.labels(zone).inc()
         requeue_after = waiting.requeue_after()
         return DONE if requeue_after is None else Done(requeue_after)
 

@@ -5,9 +5,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.core.v1 import NODES, PODS, Node, Pod, PodMeta
+from controller_manager.api.core.v1 import NODES, PODS, Node, Pod
 from controller_manager.api.meta import key_of
-from controller_manager.client.events.recorder import NORMAL
 from controller_manager.control.expectations import live
 from controller_manager.control.gates import COMPARISON_OPERATORS
 from controller_manager.control.pod_evictor import EvictionMetrics, PodEvictor
@@ -28,6 +27,7 @@ class TaintEvictionMetrics(EvictionMetrics):
 
 
 _MESSAGE: Final = "Taint manager: deleting due to NoExecute taint"
+_CANCELLING: Final = "Cancelling deletion of Pod "
 _WORKERS: Final = 50
 """The number of concurrent evictions: a slow webhook must not stop the others."""
 _LONGEST_WAIT: Final = 86400.0
@@ -63,10 +63,8 @@ class TaintEviction:
     def __init__(self, context: ControllerContext) -> None:
         self._client = context.client
         self._clock = context.clock
-        self._recorder = context.recorder
-        self._evictor = PodEvictor(
-            context, "DeletionByTaintManager", _MESSAGE, observes_generation=True
-        )
+        texts = ("DeletionByTaintManager", _MESSAGE, "TaintManagerEviction")
+        self._evictor = PodEvictor(context, *texts, observes_generation=True)
         self._metrics = context.metrics.of(TaintEvictionMetrics)
         gates = context.config.features
         self._compares_numbers = gates.is_enabled(COMPARISON_OPERATORS)
@@ -151,7 +149,7 @@ class TaintEviction:
         if (requeue_after := eviction.due - now) > 0:
             return Done(min(max(requeue_after, _SHORTEST_WAIT), _LONGEST_WAIT))
         if planned is not None and planned.due > now:
-            self._announce(eviction.uid, key, "Cancelling deletion of Pod")
+            self._evictor.announce(key, eviction.uid, _CANCELLING + key)
         return await self._evict(key, pod, node, eviction)
 
     def _plan(
@@ -179,7 +177,8 @@ class TaintEviction:
         if node is not None and (requeue := await self._must_wait(node, eviction.due)):
             return requeue
         if not eviction.is_announced:
-            self._announce(pod.metadata.uid, key, "Marking for deletion Pod")
+            message = f"Marking for deletion Pod {key}"
+            self._evictor.announce(key, eviction.uid, message)
             eviction = replace(eviction, is_announced=True)
             self._evictions[key] = eviction
         wanted = pod.spec.tolerations
@@ -210,12 +209,4 @@ class TaintEviction:
         """Forget an eviction; record an event that cancels it, unless it was done."""
         eviction = self._evictions.pop(key, None)
         if eviction is not None and not (eviction.is_done or eviction.is_silent):
-            self._announce(eviction.uid, key, "Cancelling deletion of Pod")
-
-    def _announce(self, uid: str, key: str, text: str) -> None:
-        # Upstream's reference to the pod has neither version nor uid. With the uid,
-        # `kubectl describe pod` shows the event.
-        namespace, _, name = key.partition("/")
-        pod = Pod(metadata=PodMeta(namespace=namespace, name=name, uid=uid))
-        message = f"{text} {key}"
-        self._recorder.event(PODS, pod, NORMAL, "TaintManagerEviction", message)
+            self._evictor.announce(key, eviction.uid, _CANCELLING + key)
