@@ -123,3 +123,15 @@ def requested_storage(claim: PersistentVolumeClaim) -> str | None:
     resources = claim.spec.resources
     requests: Mapping[str, str] | None = resources.requests if resources else None
     return None if requests is None else requests.get(STORAGE)
+
+
+def attributes_classes_of(claim: PersistentVolumeClaim) -> tuple[str, ...]:
+    """Return the wanted, current and target volume attributes classes, each once."""
+    status = claim.status
+    target = status.modify_volume_status
+    names = (
+        claim.spec.volume_attributes_class_name,
+        status.current_volume_attributes_class_name,
+        target and target.target_volume_attributes_class_name,
+    )
+    return tuple(dict.fromkeys(name for name in names if name))

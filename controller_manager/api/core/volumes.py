@@ -21,6 +21,10 @@ from .v1 import ObjectReference
 BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 """The annotation that named the class before there was a field; it still wins."""
 
+PRE_RESIZE_CAPACITY: Final = "volume.alpha.kubernetes.io/pre-resize-capacity"
+"""The annotation of a volume with the capacity that its file system has until a kubelet
+has expanded it: a claim that is bound to the volume later is expanded, too."""
+
 AVAILABLE: Final = "Available"
 BOUND: Final = "Bound"
 RELEASED: Final = "Released"

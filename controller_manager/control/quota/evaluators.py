@@ -12,6 +12,7 @@ from msgspec import Struct
 from controller_manager.api.core.claims import (
     CLAIMS,
     PersistentVolumeClaim,
+    attributes_classes_of,
     requested_storage,
     storage_class_of,
 )
@@ -214,7 +215,7 @@ CLAIM_EVALUATOR: Final = Evaluator(
     CLAIMS.plural,
     tracks_claim,
     lambda claim, _: claim_usage(claim),
-    lambda claim, _: (claim_usage(claim), scopes.attributes_classes(claim)),
+    lambda claim, _: (claim_usage(claim), frozenset(attributes_classes_of(claim))),
     scopes.claim_meets,
     charges_update=_always,
     charged_subresources=("status",),

@@ -3,7 +3,10 @@
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 
-from controller_manager.api.core.claims import PersistentVolumeClaim
+from controller_manager.api.core.claims import (
+    PersistentVolumeClaim,
+    attributes_classes_of,
+)
 from controller_manager.api.core.resources import (
     CPU,
     MEMORY,
@@ -86,16 +89,7 @@ def claim_meets(requirement: Requirement, claim: PersistentVolumeClaim) -> bool:
     """Tell whether a claim meets a requirement (pvcMatchesScopeFunc)."""
     if requirement.scope_name != "VolumeAttributesClass":
         return False
-    return _has_class(requirement, attributes_classes(claim))
-
-
-def attributes_classes(claim: PersistentVolumeClaim) -> frozenset[str]:
-    """Return the current, wanted and target volume attributes classes of a claim."""
-    current = claim.status.current_volume_attributes_class_name
-    modified = claim.status.modify_volume_status
-    target = modified and modified.target_volume_attributes_class_name
-    names = (claim.spec.volume_attributes_class_name, current, target)
-    return frozenset(each for each in names if each)
+    return _has_class(requirement, attributes_classes_of(claim))
 
 
 def _has_class(requirement: Requirement, classes: Collection[str]) -> bool:

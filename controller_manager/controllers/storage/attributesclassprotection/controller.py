@@ -3,7 +3,11 @@
 from collections.abc import Iterable
 from typing import Final
 
-from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
+from controller_manager.api.core.claims import (
+    CLAIMS,
+    PersistentVolumeClaim,
+    attributes_classes_of,
+)
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.storage.v1 import VOLUME_ATTRIBUTES_CLASSES as CLASSES
@@ -23,18 +27,6 @@ FINALIZER: Final = "kubernetes.io/vac-protection"
 PROTECTION: Final = Protection(FINALIZER)
 
 
-def classes_of_claim(claim: PersistentVolumeClaim) -> tuple[str, ...]:
-    """Return the classes that a claim uses, each once (getPVCReferencedVACNames)."""
-    status = claim.status
-    target = status.modify_volume_status
-    names = (
-        claim.spec.volume_attributes_class_name,
-        status.current_volume_attributes_class_name,
-        target and target.target_volume_attributes_class_name,
-    )
-    return tuple(dict.fromkeys(name for name in names if name))
-
-
 def classes_of_volume(volume: PersistentVolume) -> tuple[str, ...]:
     """Return the class of a volume, if it has one (getPVReferencedVACNames)."""
     name = volume.spec.volume_attributes_class_name
@@ -47,11 +39,11 @@ def _claims_use_the_same(
     # A change of the metadata needs no decoding.
     if (old.raw_spec, old.raw_status) == (new.raw_spec, new.raw_status):
         return True
-    return classes_of_claim(old) == classes_of_claim(new)
+    return attributes_classes_of(old) == attributes_classes_of(new)
 
 
 CLAIMS_BY_CLASS: Final = Index(
-    "attributes class", classes_of_claim, _claims_use_the_same
+    "attributes class", attributes_classes_of, _claims_use_the_same
 )
 VOLUMES_BY_CLASS: Final = Index(
     "attributes class",
@@ -62,7 +54,7 @@ VOLUMES_BY_CLASS: Final = Index(
 )
 
 USERS: Final = (
-    Users(CLAIMS, classes_of_claim),
+    Users(CLAIMS, attributes_classes_of),
     Users(PERSISTENT_VOLUMES, classes_of_volume),
 )
 
@@ -86,7 +78,7 @@ class AttributesClassProtectionReconciler(
     users = USERS
 
     def _held_of_claim(self, claim: PersistentVolumeClaim) -> Iterable[str]:
-        return filter(self._is_held, classes_of_claim(claim))
+        return filter(self._is_held, attributes_classes_of(claim))
 
     def _held_of_volume(self, volume: PersistentVolume) -> Iterable[str]:
         return filter(self._is_held, classes_of_volume(volume))

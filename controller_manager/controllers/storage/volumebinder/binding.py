@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from controller_manager.api.core import claims, volumes
 from controller_manager.api.core.claims import CLAIMS, STORAGE, PersistentVolumeClaim
 from controller_manager.api.core.v1 import ObjectReference
-from controller_manager.api.core.volumes import PersistentVolume
+from controller_manager.api.core.volumes import PRE_RESIZE_CAPACITY, PersistentVolume
 from controller_manager.api.json_objects import with_fields
 from controller_manager.api.meta import ObjectMeta, annotations_of
 from controller_manager.api.quantity import QuantityError, parse_quantity
@@ -38,9 +38,6 @@ BETA_STORAGE_PROVISIONER: Final = "volume.beta.kubernetes.io/storage-provisioner
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 """Of a claim: the node that the scheduler has chosen for the first consumer."""
-
-PRE_RESIZE_CAPACITY: Final = "volume.alpha.kubernetes.io/pre-resize-capacity"
-"""Of a volume that grew before it was bound: the size of its file system."""
 
 YES: Final = "yes"
 

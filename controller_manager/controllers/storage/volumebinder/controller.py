@@ -31,20 +31,8 @@ from controller_manager.runtime.outcome import (
     SyncError,
 )
 
+from . import binding
 from .assume_cache import STATUS, AssumeCache, VolumeLocks, version_of
-from .binding import (
-    BIND_COMPLETED,
-    BOUND_BY_CONTROLLER,
-    SELECTED_NODE,
-    claim_bound_to,
-    claim_of_volume,
-    claim_without_volume,
-    class_given_to,
-    is_bound,
-    is_reserved_for,
-    volume_bound_to,
-    volume_in_phase,
-)
 from .matching import VolumeIndex, WaitingClaims, mismatch
 from .metrics import PROVISION, Counts, Operations, VolumeBinderMetrics
 from .options import VolumeBinderOptions
@@ -242,7 +230,7 @@ class VolumeBinder:
             return None
         if (volume := self._volume_for(claim)) is not None:
             return await self._bind(claim, volume)
-        if BIND_COMPLETED in annotations_of(claim.metadata):
+        if binding.BIND_COMPLETED in annotations_of(claim.metadata):
             return await self._sync_bound_claim(claim)
         if claim.spec.volume_name:
             return await self._sync_claim_with_volume_name(claim)
@@ -253,7 +241,7 @@ class VolumeBinder:
 
         Raises SyncError for an invalid class or selector.
         """
-        was_bound = BIND_COMPLETED in annotations_of(claim.metadata)
+        was_bound = binding.BIND_COMPLETED in annotations_of(claim.metadata)
         if not claim.spec.volume_name:
             return None if was_bound else self._best_volume(claim)
         volume = self._volumes.get(claim.spec.volume_name)
@@ -264,7 +252,7 @@ class VolumeBinder:
             return None if not was_bound and mismatch(volume, claim) else volume
         if was_bound:
             return volume if reference.uid == claim.metadata.uid else None
-        return volume if is_reserved_for(volume, claim) else None
+        return volume if binding.is_reserved_for(volume, claim) else None
 
     def _best_volume(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         """Return the best volume for a claim that accepts any (findBestMatchForClaim).
@@ -296,7 +284,7 @@ class VolumeBinder:
 
         The volume is written first: if that is refused, the claim stays unchanged.
         """
-        if is_bound(claim, volume):
+        if binding.is_bound(claim, volume):
             return DONE
         key, name = key_of(claim), volume.metadata.name
         async with self._locks.lock(name, key):
@@ -314,13 +302,13 @@ class VolumeBinder:
         self, claim: PersistentVolumeClaim, volume: PersistentVolume
     ) -> bool:
         """Make the first write that a binding misses; return False if none is."""
-        if (bound := volume_bound_to(volume, claim)) is not None:
+        if (bound := binding.volume_bound_to(volume, claim)) is not None:
             await self._volumes.update(bound)
-        elif (phased := volume_in_phase(volume, volumes.BOUND)) is not None:
+        elif (phased := binding.volume_in_phase(volume, volumes.BOUND)) is not None:
             await self._volumes.update(phased, STATUS)
-        elif (naming := claim_bound_to(claim, volume)) is not None:
+        elif (naming := binding.claim_bound_to(claim, volume)) is not None:
             await self._update(naming)
-        elif (complete := claim_of_volume(claim, volume)) is not None:
+        elif (complete := binding.claim_of_volume(claim, volume)) is not None:
             await self._update(complete, STATUS)
         else:
             return False
@@ -340,7 +328,7 @@ class VolumeBinder:
                 return None
             if self._volume_for(claim) is not None:
                 return None
-        lost = claim_without_volume(claim, claims.LOST)
+        lost = binding.claim_without_volume(claim, claims.LOST)
         if lost is None or claim.status.phase == claims.LOST:
             return self._later
         reason = "ClaimLost"
@@ -372,7 +360,7 @@ class VolumeBinder:
             message = f'Cannot bind to requested volume "{name}": {problem}'
             return await self._stay_pending(claim, WARNING, "VolumeMismatch", message)
         message = f'volume "{name}" already bound to a different claim.'
-        if BOUND_BY_CONTROLLER not in annotations_of(claim.metadata):
+        if binding.BOUND_BY_CONTROLLER not in annotations_of(claim.metadata):
             return await self._stay_pending(claim, WARNING, "FailedBinding", message)
         self._warn(claim, "FailedBinding", message)
         error = (
@@ -388,7 +376,7 @@ class VolumeBinder:
             await self._give_class(claim, default)
             return None
         is_delayed = self._waits_for_consumer(claim)
-        if is_delayed and SELECTED_NODE not in annotations_of(claim.metadata):
+        if is_delayed and binding.SELECTED_NODE not in annotations_of(claim.metadata):
             reason, message = self._awaited_consumer(claim)
         elif claims.storage_class_of(claim):
             return await self._provision(claim)
@@ -412,7 +400,7 @@ class VolumeBinder:
     ) -> None:
         """Give a claim a storage class (assignDefaultStorageClass)."""
         try:
-            await self._update(class_given_to(claim, default.metadata.name))
+            await self._update(binding.class_given_to(claim, default.metadata.name))
         except (APIError, TransportError):
             self._metrics.default_class_given(succeeded=False)
             raise
@@ -472,7 +460,7 @@ class VolumeBinder:
         message: str = "",
     ) -> Outcome | None:
         """Make a claim Pending; if it is, tell it why, and sync it again later."""
-        pending = claim_without_volume(claim, claims.PENDING)
+        pending = binding.claim_without_volume(claim, claims.PENDING)
         if pending is not None:
             await self._update(pending, STATUS)
             return None

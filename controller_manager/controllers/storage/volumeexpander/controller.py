@@ -7,7 +7,11 @@ expands only volumes of flex volume plugins; this controller prepares them.
 from typing import Final, TypeVar
 
 from controller_manager.api.core.claims import CLAIMS, STORAGE, PersistentVolumeClaim
-from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
+from controller_manager.api.core.volumes import (
+    PERSISTENT_VOLUMES,
+    PRE_RESIZE_CAPACITY,
+    PersistentVolume,
+)
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import CompleteObject, Resource, annotations_of, key_of
 from controller_manager.api.quantity import parse_quantity
@@ -27,10 +31,6 @@ ObjectT = TypeVar("ObjectT", bound=CompleteObject)
 
 RESIZER: Final = "volume.kubernetes.io/storage-resizer"
 """The annotation of a claim with the name of the resizer of its volume."""
-
-PRE_RESIZE_CAPACITY: Final = "volume.alpha.kubernetes.io/pre-resize-capacity"
-"""The annotation of a volume with the capacity that its file system has until a kubelet
-has expanded it: a claim that is bound to the volume later is expanded, too."""
 
 _EXTERNAL: Final = "ExternalExpanding"
 _FAILED: Final = "VolumeResizeFailed"

@@ -3,7 +3,10 @@
 import pytest
 from msgspec import Raw
 
-from controller_manager.api.core.claims import PersistentVolumeClaim
+from controller_manager.api.core.claims import (
+    PersistentVolumeClaim,
+    attributes_classes_of,
+)
 from controller_manager.api.core.volumes import PersistentVolume
 from controller_manager.controllers.storage.attributesclassprotection import (
     controller,
@@ -46,7 +49,7 @@ def test_a_claim_uses_the_classes_it_wants_has_and_changes_to(
     used: PersistentVolumeClaim, classes: tuple[str, ...]
 ) -> None:
     """Each class is returned once."""
-    assert controller.classes_of_claim(used) == classes
+    assert attributes_classes_of(used) == classes
     assert controller.CLAIMS_BY_CLASS.has_same_values is not None
     assert controller.CLAIMS_BY_CLASS.has_same_values(used, claim()) is (not classes)
 

@@ -3,12 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from controller_manager.api.core.volumes import PRE_RESIZE_CAPACITY
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, parse_quantity
-from controller_manager.controllers.storage.volumeexpander.controller import (
-    PRE_RESIZE_CAPACITY,
-    RESIZER,
-)
+from controller_manager.controllers.storage.volumeexpander.controller import RESIZER
 from tests.controllers.storage.volumeexpander.workload import (
     CLAIMS,
     GROWING,

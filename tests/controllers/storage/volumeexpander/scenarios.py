@@ -3,11 +3,9 @@
 import asyncio
 from typing import Final
 
+from controller_manager.api.core.volumes import PRE_RESIZE_CAPACITY
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.storage.volumeexpander.controller import (
-    PRE_RESIZE_CAPACITY,
-    RESIZER,
-)
+from controller_manager.controllers.storage.volumeexpander.controller import RESIZER
 from tests.controllers.storage.volumeexpander.workload import (
     CLAIMS,
     CLASSES,

@@ -9,13 +9,16 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
-from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
+from controller_manager.api.core.volumes import (
+    PERSISTENT_VOLUMES,
+    PRE_RESIZE_CAPACITY,
+    PersistentVolume,
+)
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import AnyResource, ObjectMeta, Status
 from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.errors import APIError, Conflict
 from controller_manager.controllers.storage.volumeexpander.controller import (
-    PRE_RESIZE_CAPACITY,
     RESIZER,
     VolumeExpanderReconciler,
     has_grown,
