@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Raw
 
+from controller_manager.api import meta
 from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, ControllerRevision
 from controller_manager.api.core.pod_templates import (
     canonical_template,
@@ -23,23 +24,9 @@ from controller_manager.api.core.pod_templates import (
 )
 from controller_manager.api.core.v1 import PodTemplateSpec
 from controller_manager.api.json_objects import JSON, object_at
-from controller_manager.api.meta import (
-    APIStruct,
-    CompleteObject,
-    ObjectMeta,
-    controller_reference,
-    is_controlled_by,
-    key_of,
-)
 from controller_manager.api.selectors import Selector
 from controller_manager.client.events.recorder import WARNING
-from controller_manager.client.rest.errors import (
-    AlreadyExists,
-    APIError,
-    BadRequest,
-    NotFound,
-    TransportError,
-)
+from controller_manager.client.rest import errors
 from controller_manager.runtime.reconciler import Reconciler
 
 from .controller_ref_manager import Claimer
@@ -112,11 +99,11 @@ _EXACT: Final = 2**53
 """The largest number below which a floating-point number is exact."""
 
 
-class _Spec(APIStruct, frozen=True):
+class _Spec(meta.APIStruct, frozen=True):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
-class _Patch(APIStruct, frozen=True):
+class _Patch(meta.APIStruct, frozen=True):
     spec: _Spec = _Spec()
 
 
@@ -205,7 +192,7 @@ def template_within(decoded: Any) -> JSON | None:  # noqa: ANN401 - any JSON
     return None
 
 
-OwnerT = TypeVar("OwnerT", bound=CompleteObject)
+OwnerT = TypeVar("OwnerT", bound=meta.CompleteObject)
 
 MOST_COLLISIONS: Final = 16
 """After so many names in use, the creation fails and is retried."""
@@ -256,9 +243,9 @@ class History(Generic[OwnerT]):
         labels: Mapping[str, str],
     ) -> ControllerRevision:
         """Return a revision of `owner` with its annotations; it is not stored."""
-        reference = controller_reference(owner, self._owners)
+        reference = meta.controller_reference(owner, self._owners)
         return ControllerRevision(
-            metadata=ObjectMeta(
+            metadata=meta.ObjectMeta(
                 name=revision_name(owner.metadata.name, hash_text),
                 namespace=owner.metadata.namespace,
                 labels=dict(labels),
@@ -283,7 +270,7 @@ class History(Generic[OwnerT]):
         metadata = revision.metadata
         try:
             stored = await self._client.create(CONTROLLER_REVISIONS, revision)
-        except AlreadyExists:
+        except errors.AlreadyExists:
             stored = await self._client.get(
                 CONTROLLER_REVISIONS, metadata.namespace, metadata.name
             )
@@ -310,7 +297,7 @@ class History(Generic[OwnerT]):
             return stored
         try:
             tried = await self._try(revision, owner)
-        except (APIError, TransportError) as error:
+        except (errors.APIError, errors.TransportError) as error:
             self._tell(owner, self._mutations.not_told(owner, known, error))
             return stored
         return stored if self._is_mutated(revision, tried, owner) else None
@@ -319,11 +306,11 @@ class History(Generic[OwnerT]):
         self, revision: ControllerRevision, stored: ControllerRevision, owner: OwnerT
     ) -> bool:
         # An earlier process may have created the stored one; a dry run tells.
-        if not is_controlled_by(stored, owner):
+        if not meta.is_controlled_by(stored, owner):
             return False
         try:
             tried = await self._try(revision, owner)
-        except BadRequest:
+        except errors.BadRequest:
             return False  # a webhook of the cluster allows no dry runs
         if find_equal((stored,), tried.data) is None:
             return False
@@ -357,11 +344,11 @@ class History(Generic[OwnerT]):
     def _tell(self, owner: OwnerT, mutation: Mutation) -> None:
         message = mutation.message
         self._recorder.event(self._owners, owner, WARNING, REVISION_MUTATED, message)
-        self._queue.add_after(key_of(owner), mutation.seconds)
+        self._queue.add_after(meta.key_of(owner), mutation.seconds)
 
     def has_current(self, owner: OwnerT) -> None:
         """Note that the revision of the owner's template is stored."""
-        self._mutations.forget(key_of(owner))
+        self._mutations.forget(meta.key_of(owner))
 
     async def create_renamed(
         self, revision: ControllerRevision, owner: OwnerT, collision_count: int
@@ -394,7 +381,7 @@ class History(Generic[OwnerT]):
 
     async def delete(self, revision: ControllerRevision) -> None:
         """Delete exactly this revision; a revision that is gone already is no error."""
-        with suppress(NotFound):
+        with suppress(errors.NotFound):
             await self._client.delete_exactly(CONTROLLER_REVISIONS, revision)
 
 

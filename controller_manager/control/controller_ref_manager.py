@@ -5,21 +5,14 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from controller_manager.api.meta import (
-    KubeObject,
-    Resource,
-    controller_of,
-    controller_reference,
-    is_deleting,
-    labels_of,
-)
+from controller_manager.api import meta
 from controller_manager.api.selectors import Selector
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import Invalid, NotFound, gravest
 from controller_manager.runtime.outcome import SyncError
 
-OwnerT = TypeVar("OwnerT", bound=KubeObject)
-DependentT = TypeVar("DependentT", bound=KubeObject)
+OwnerT = TypeVar("OwnerT", bound=meta.KubeObject)
+DependentT = TypeVar("DependentT", bound=meta.KubeObject)
 
 
 def _always(owner: object, obj: object) -> bool:
@@ -45,8 +38,8 @@ class Claimer(Generic[OwnerT, DependentT]):
     def __init__(
         self,
         client: Client,
-        owner_resource: Resource[OwnerT],
-        dependents: Resource[DependentT],
+        owner_resource: meta.Resource[OwnerT],
+        dependents: meta.Resource[DependentT],
         finalizer: str = "",
         needs_finalizer: Callable[[OwnerT, DependentT], bool] = _always,
     ) -> None:
@@ -88,14 +81,17 @@ class Claimer(Generic[OwnerT, DependentT]):
         obj: DependentT,
         check_once: Callable[[], Awaitable[None]],
     ) -> DependentT | None:
-        reference, matches = controller_of(obj), selector.matches(labels_of(obj))
+        reference, matches = (
+            meta.controller_of(obj),
+            selector.matches(meta.labels_of(obj)),
+        )
         if reference is not None:
             if reference.uid != owner.metadata.uid:
                 return None
-            if not matches and not is_deleting(owner):
+            if not matches and not meta.is_deleting(owner):
                 await self.release(owner, obj)
             return obj if matches else None
-        if not matches or is_deleting(owner) or is_deleting(obj):
+        if not matches or meta.is_deleting(owner) or meta.is_deleting(obj):
             return None
         if obj.metadata.namespace != owner.metadata.namespace:
             return None
@@ -121,7 +117,7 @@ class Claimer(Generic[OwnerT, DependentT]):
 
     async def adopt(self, owner: OwnerT, obj: DependentT) -> DependentT | None:
         """Make `owner` the controller of `obj`; `None` if the object is gone."""
-        reference = controller_reference(owner, self._owner_resource)
+        reference = meta.controller_reference(owner, self._owner_resource)
         changes: dict[str, Any] = {"ownerReferences": [msgspec.to_builtins(reference)]}
         if self._finalizer and self._needs_finalizer(owner, obj):
             changes["finalizers"] = [self._finalizer]
@@ -160,6 +156,6 @@ class Claimer(Generic[OwnerT, DependentT]):
                 f"wanted {metadata.uid}"
             )
             raise AdoptionRefused(msg)
-        if is_deleting(fresh):
+        if meta.is_deleting(fresh):
             msg = f"{what} has just been deleted at {fresh.metadata.deletion_timestamp}"
             raise AdoptionRefused(msg)

@@ -44,9 +44,6 @@ The first ones come without a delay.
 ROUNDING: Final = 1e-6
 """A shorter remainder is a floating-point error, not a delay."""
 
-_DISRUPTION: Final = "DisruptionTarget"
-_BY_TAINT: Final = "DeletionByTaintManager"
-
 
 def delay_after(last: float) -> float:
     """Return the delay that follows the last one, which was 0 for the first failure."""
@@ -63,8 +60,8 @@ def has_failed(pod: Pod) -> bool:
     """Tell whether a pod has failed, or is evicted because of a taint."""
     if pod.status.phase == "Failed":
         return True
-    disruption = true_condition(pod.status.conditions, _DISRUPTION)
-    return disruption is not None and disruption.reason == _BY_TAINT
+    disruption = true_condition(pod.status.conditions, "DisruptionTarget")
+    return disruption is not None and disruption.reason == "DeletionByTaintManager"
 
 
 def failed_at_once(pod: Pod, now: datetime) -> bool:

@@ -22,17 +22,9 @@ from typing import Final, Generic, TypeVar
 from msgspec import Struct
 from prometheus_client import CollectorRegistry, Counter
 
+from controller_manager.api import meta
 from controller_manager.api.apps.v1 import selector_of
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import (
-    AnyResource,
-    CompleteObject,
-    KubeObject,
-    Resource,
-    key_of,
-    labels_of,
-    resource_version_number,
-)
 from controller_manager.api.scalars import parse_time
 from controller_manager.api.selectors import Selector, format_selector
 from controller_manager.client.rest.client import Client, ListOptions
@@ -167,9 +159,9 @@ class Takeover:
         if self._elected:
             self._since = self._clock.now()
 
-    def must_recheck(self, obj: KubeObject) -> bool:
+    def must_recheck(self, obj: meta.KubeObject) -> bool:
         """Tell whether to read from the API server before writing for `obj`."""
-        if self._since is None or key_of(obj) in self._rechecked:
+        if self._since is None or meta.key_of(obj) in self._rechecked:
             return False
         created = obj.metadata.creation_timestamp
         return created is None or parse_time(created) <= self._since + _SKEW
@@ -187,7 +179,7 @@ class StaleSyncs:
     """Counts syncs that wait for a cache: ``PREFIX_stale_sync_skips_total``."""
 
     def __init__(
-        self, registry: CollectorRegistry, prefix: str, *resources: AnyResource
+        self, registry: CollectorRegistry, prefix: str, *resources: meta.AnyResource
     ) -> None:
         self._skips = Counter(
             f"{prefix}_stale_sync_skips_total",
@@ -198,7 +190,7 @@ class StaleSyncs:
         for each in resources:
             self._skips.labels(each.group, each.plural)
 
-    def count(self, resource: AnyResource) -> None:
+    def count(self, resource: meta.AnyResource) -> None:
         """Count a sync that was put off because the cache of `resource` is stale."""
         self._skips.labels(resource.group, resource.plural).inc()
 
@@ -229,7 +221,9 @@ class StoredPods(Struct, frozen=True):
         """
         if pod.metadata.uid in self.uids:
             return False
-        return resource_version_number(pod.metadata.resource_version) <= self.version
+        return (
+            meta.resource_version_number(pod.metadata.resource_version) <= self.version
+        )
 
 
 class TakeoverLists:
@@ -279,13 +273,15 @@ class TakeoverLists:
             version = page.resource_version
             for pod in page.items:
                 uids.add(pod.metadata.uid)
-                number = resource_version_number(pod.metadata.resource_version)
+                number = meta.resource_version_number(pod.metadata.resource_version)
                 if number > last:
                     last, newest = number, pod
-        return StoredPods(frozenset(uids), resource_version_number(version), newest)
+        return StoredPods(
+            frozenset(uids), meta.resource_version_number(version), newest
+        )
 
 
-OwnerT = TypeVar("OwnerT", bound=CompleteObject)
+OwnerT = TypeVar("OwnerT", bound=meta.CompleteObject)
 
 
 class OwnerReads(Generic[OwnerT]):
@@ -297,7 +293,7 @@ class OwnerReads(Generic[OwnerT]):
     def __init__(
         self,
         client: Client,
-        owners: Resource[OwnerT],
+        owners: meta.Resource[OwnerT],
         lister: Lister[OwnerT],
         consistency: ConsistencyStore,
     ) -> None:
@@ -328,7 +324,7 @@ class OwnerReads(Generic[OwnerT]):
         Otherwise pods would be created for it as long as the cache is stale, and the
         garbage collector would delete them.
         """
-        cached = self._lister.by_key(key_of(owner))
+        cached = self._lister.by_key(meta.key_of(owner))
         if cached is not None and cached.metadata.uid == owner.metadata.uid:
             self._gone[owner.metadata.uid] = cached.metadata.resource_version
 
@@ -343,7 +339,7 @@ class OwnerReads(Generic[OwnerT]):
             return
         if stored.metadata.uid != metadata.uid:
             self.mark_gone(owner)
-        self._consistency.record(key_of(owner), self._resource, stored)
+        self._consistency.record(meta.key_of(owner), self._resource, stored)
 
     async def update_status(self, owner: OwnerT) -> bool:
         """Write the status of an owner; tell whether the owner still exists.
@@ -373,7 +369,7 @@ class OwnerReads(Generic[OwnerT]):
         them. Returns the pods that were listed. Raises NotFound if the owner is gone,
         and what the client raises.
         """
-        key, namespace = key_of(owner), owner.metadata.namespace
+        key, namespace = meta.key_of(owner), owner.metadata.namespace
         stored = await self._client.get(self._resource, namespace, owner.metadata.name)
         self._consistency.record(key, self._resource, stored)
         shared = await self._takeover_lists.shared(namespace) if is_takeover else None
@@ -386,17 +382,17 @@ class OwnerReads(Generic[OwnerT]):
         async for page in self._client.list_all(PODS, namespace, options):
             version = page.resource_version
             for pod in page.items:
-                if selector.matches(labels_of(pod)):
+                if selector.matches(meta.labels_of(pod)):
                     self._consistency.record(key, PODS, pod)
                     uids.add(pod.metadata.uid)
-        return StoredPods(frozenset(uids), resource_version_number(version))
+        return StoredPods(frozenset(uids), meta.resource_version_number(version))
 
 
-ReadT = TypeVar("ReadT", bound=KubeObject)
+ReadT = TypeVar("ReadT", bound=meta.KubeObject)
 
 
 async def live(
-    client: Client, resource: Resource[ReadT], namespace: str, name: str
+    client: Client, resource: meta.Resource[ReadT], namespace: str, name: str
 ) -> ReadT | None:
     """Return an object as the API server has it, `None` if it does not exist.
 

@@ -11,25 +11,11 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Raw
 
+from controller_manager.api import meta
 from controller_manager.api.core.v1 import PODS, Pod, PodTemplateSpec
-from controller_manager.api.meta import (
-    AnyResource,
-    KubeObject,
-    ObjectT,
-    OwnerReference,
-    PartialObject,
-    Resource,
-    metadata_of,
-)
 from controller_manager.client.events.recorder import NORMAL, WARNING, EventRecorder
+from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import Client
-from controller_manager.client.rest.errors import (
-    APIError,
-    NotFound,
-    TransportError,
-    gravest,
-    is_namespace_terminating,
-)
 
 ItemT = TypeVar("ItemT")
 
@@ -55,7 +41,7 @@ async def slow_start(
         started += size
         failures = [each for each in results if isinstance(each, Exception)]
         if failures:
-            return started, gravest(failures)
+            return started, errors.gravest(failures)
         for result in results:
             if result is not None:
                 raise result  # a cancellation must not be swallowed
@@ -77,13 +63,13 @@ async def at_once(
             failures.append(result)
         else:
             raise result  # a cancellation must not be swallowed
-    return tuple(done), gravest(failures)
+    return tuple(done), errors.gravest(failures)
 
 
 def pod_from_template(
     template: PodTemplateSpec,
-    owner: KubeObject,
-    reference: OwnerReference,
+    owner: meta.KubeObject,
+    reference: meta.OwnerReference,
     generate_name: str = "",
 ) -> bytes:
     """Return the request body of a pod, encoded once for a whole burst."""
@@ -111,28 +97,21 @@ class PodControl:
     """Writes pods on behalf of an owner and records events on it."""
 
     def __init__(
-        self, client: Client, recorder: EventRecorder, owner_resource: AnyResource
+        self, client: Client, recorder: EventRecorder, owner_resource: meta.AnyResource
     ) -> None:
         self._client = client
         self._recorder = recorder
         self._owner_resource = owner_resource
 
-    async def create(self, owner: KubeObject, body: bytes) -> PartialObject:
-        """Create a pod from an encoded body; return its metadata as stored."""
-        return await self._create(metadata_of(PODS), owner, body)
-
-    async def create_whole(self, owner: KubeObject, body: bytes) -> Pod:
-        """Create a pod as `create` does; return the whole pod as stored."""
-        return await self._create(PODS, owner, body)
-
-    async def _create(
-        self, resource: Resource[ObjectT], owner: KubeObject, body: bytes
-    ) -> ObjectT:
+    async def create(
+        self, resource: meta.Resource[meta.ObjectT], owner: meta.KubeObject, body: bytes
+    ) -> meta.ObjectT:
+        """Create a pod from an encoded body; return it, or its metadata, as stored."""
         namespace = owner.metadata.namespace
         try:
             pod = await self._client.create_json(resource, namespace, body)
-        except (APIError, TransportError) as error:
-            if not is_namespace_terminating(error):
+        except (errors.APIError, errors.TransportError) as error:
+            if not errors.is_namespace_terminating(error):
                 message = f"Error creating: {error}"
                 self._record(owner, WARNING, "FailedCreate", message)
             raise
@@ -140,18 +119,20 @@ class PodControl:
         self._record(owner, NORMAL, "SuccessfulCreate", message)
         return pod
 
-    async def delete(self, owner: KubeObject, pod: Pod) -> None:
+    async def delete(self, owner: meta.KubeObject, pod: Pod) -> None:
         """Delete the pod with this uid; raises NotFound if it is gone already."""
         try:
             await self._client.delete_exactly(PODS, pod)
-        except NotFound:
+        except errors.NotFound:
             raise
-        except (APIError, TransportError) as error:
+        except (errors.APIError, errors.TransportError) as error:
             message = f"Error deleting: {error}"
             self._record(owner, WARNING, "FailedDelete", message)
             raise
         message = f"Deleted pod: {pod.metadata.name}"
         self._record(owner, NORMAL, "SuccessfulDelete", message)
 
-    def _record(self, owner: KubeObject, kind: str, reason: str, message: str) -> None:
+    def _record(
+        self, owner: meta.KubeObject, kind: str, reason: str, message: str
+    ) -> None:
         self._recorder.event(self._owner_resource, owner, kind, reason, message)

@@ -13,17 +13,10 @@ from controller_manager.api.meta import AnyResource, CompleteObject, KubeObject,
 from controller_manager.api.selectors import Selector
 from controller_manager.client.rest import errors
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import Requeue
+from controller_manager.runtime.outcome import Requeue, earliest
 from controller_manager.runtime.reconciler import Reconciler
 
-from .expectations import (
-    Expectations,
-    OwnerReads,
-    StaleSyncs,
-    State,
-    StoredPods,
-    Takeover,
-)
+from . import expectations
 from .pod_control import PodControl, slow_start
 
 _UNSEEN_RECHECK: Final = 5.0
@@ -41,17 +34,17 @@ class PodOwnerReconciler(Reconciler[OwnerT]):
     always_rechecks: ClassVar[bool] = False
     """True if a manager without an election also asks what was written before it."""
 
-    stale_syncs: StaleSyncs
+    stale_syncs: expectations.StaleSyncs
 
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self._pods = self.lister(PODS)
-        self._expectations = Expectations(context.clock)
+        self._expectations = expectations.Expectations(context.clock)
         elected = context.config.generic.leader_election.leader_elect
-        self._takeover = Takeover(
+        self._takeover = expectations.Takeover(
             context.server_clock, elected=elected or self.always_rechecks
         )
-        self._reads = OwnerReads(
+        self._reads = expectations.OwnerReads(
             context.client, self.resource, self.objects, context.consistency
         )
         self._pod_control = PodControl(context.client, context.recorder, self.resource)
@@ -96,14 +89,14 @@ class PodOwnerReconciler(Reconciler[OwnerT]):
 
     # Steps of a sync.
 
-    def _expected(self, key: str) -> State:
+    def _expected(self, key: str) -> expectations.State:
         """Return the state of the expectations when a sync begins."""
         if self.reads_own_writes:
             self._expectations.cache_caught_up(key)
         return self._expectations.state(key)
 
     def _is_settled(self, key: str) -> bool:
-        return self._expectations.state(key) is State.FULFILLED
+        return self._expectations.state(key) is expectations.State.FULFILLED
 
     async def _read_api_server(
         self, owner: OwnerT, selector: Selector, *, is_takeover: bool = False
@@ -125,7 +118,7 @@ class PodOwnerReconciler(Reconciler[OwnerT]):
         )
         return Requeue(0.0, "the cache may be stale")
 
-    def _listed(self, owner: OwnerT, stored: StoredPods) -> None:
+    def _listed(self, owner: OwnerT, stored: expectations.StoredPods) -> None:
         """Note the pods that the API server has; nothing by default."""
 
     async def _create_pods(
@@ -167,8 +160,4 @@ class PodOwnerReconciler(Reconciler[OwnerT]):
     def _requeue_after(self, key: str, next_change: float | None) -> float | None:
         # While a write of this sync is not visible, the next sync must not depend on an
         # event: a pod can be created and deleted while the watch is broken.
-        if self._is_settled(key):
-            return next_change
-        if next_change is None:
-            return _UNSEEN_RECHECK
-        return min(_UNSEEN_RECHECK, next_change)
+        return earliest(None if self._is_settled(key) else _UNSEEN_RECHECK, next_change)

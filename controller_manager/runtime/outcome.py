@@ -110,6 +110,11 @@ Outcome = Done | Requeue | Failed
 DONE: Final = Done()
 
 
+def earliest(*seconds: float | None) -> float | None:
+    """Return the least of the times that are known, `None` if none is."""
+    return min((each for each in seconds if each is not None), default=None)
+
+
 async def failure_of(
     writes: Awaitable[object], requeue_after: float | None
 ) -> Failed | None:

@@ -13,14 +13,7 @@ from typing import ClassVar, Final, TypeVar
 import msgspec
 from prometheus_client import CollectorRegistry, Histogram
 
-from controller_manager.api.apps.v1 import (
-    REPLICASETS,
-    ReplicaSet,
-    ReplicaSetCondition,
-    ReplicaSetStatus,
-    desired_replicas,
-    selector_of,
-)
+from controller_manager.api.apps import v1
 from controller_manager.api.core.v1 import (
     PODS,
     Pod,
@@ -34,6 +27,7 @@ from controller_manager.api.meta import (
     is_deleting,
     key_of,
     labels_of,
+    metadata_of,
 )
 from controller_manager.api.pods import (
     is_active,
@@ -58,7 +52,14 @@ from controller_manager.control.pod_control import (
 from controller_manager.control.pod_owner import PodOwnerReconciler
 from controller_manager.informers.store import BY_CONTROLLER
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome, failure_of
+from controller_manager.runtime.outcome import (
+    DONE,
+    Done,
+    Failed,
+    Outcome,
+    earliest,
+    failure_of,
+)
 
 from .ranking import age_ratios, choose_pods_to_delete
 
@@ -66,14 +67,14 @@ from .ranking import age_ratios, choose_pods_to_delete
 
 REPLICA_FAILURE: Final = "ReplicaFailure"
 
-OwnerStatus = ReplicaSetStatus | ReplicationControllerStatus
+OwnerStatus = v1.ReplicaSetStatus | ReplicationControllerStatus
 ConditionT = TypeVar(
-    "ConditionT", bound=ReplicaSetCondition | ReplicationControllerCondition
+    "ConditionT", bound=v1.ReplicaSetCondition | ReplicationControllerCondition
 )
 
 
 def calculate_status(
-    owner: ReplicaSet | ReplicationController,
+    owner: v1.ReplicaSet | ReplicationController,
     active: Sequence[Pod],
     terminating: Sequence[Pod] | None,
     failure: Exception | None,
@@ -86,22 +87,22 @@ def calculate_status(
     not counted (the feature gate DeploymentReplicaSetTerminatingReplicas).
     """
     counts = _counts(owner, active, now)
-    reason = _failure_reason(len(active) - desired_replicas(owner))
+    reason = _failure_reason(len(active) - v1.desired_replicas(owner))
     if isinstance(owner, ReplicationController):
         make, present = ReplicationControllerCondition, owner.status.conditions
         conditions = _conditions(make, present, reason, failure, now)
         return ReplicationControllerStatus(**counts, conditions=conditions)
-    return ReplicaSetStatus(
+    return v1.ReplicaSetStatus(
         **counts,
         terminating_replicas=None if terminating is None else len(terminating),
         conditions=_conditions(
-            ReplicaSetCondition, owner.status.conditions, reason, failure, now
+            v1.ReplicaSetCondition, owner.status.conditions, reason, failure, now
         ),
     )
 
 
 def _counts(
-    owner: ReplicaSet | ReplicationController, active: Sequence[Pod], now: datetime
+    owner: v1.ReplicaSet | ReplicationController, active: Sequence[Pod], now: datetime
 ) -> dict[str, int]:
     template_labels = owner.spec.template.metadata.labels or {}
     min_ready_seconds = owner.spec.min_ready_seconds
@@ -156,7 +157,7 @@ def _substance(status: OwnerStatus) -> OwnerStatus:
     status = msgspec.structs.replace(
         status, observed_generation=0, conditions=status.conditions or None
     )
-    if isinstance(status, ReplicaSetStatus) and status.terminating_replicas is None:
+    if isinstance(status, v1.ReplicaSetStatus) and status.terminating_replicas is None:
         # No count of terminating pods means the same as a count of zero.
         return msgspec.structs.replace(status, terminating_replicas=0)
     return status
@@ -184,11 +185,11 @@ class ReplicaSetMetrics:
             buckets=(0.25, 0.5, 1, 2, 4, 8),
             registry=registry,
         )
-        watched = REPLICASETS, PODS
+        watched = v1.REPLICASETS, PODS
         self.stale_syncs = StaleSyncs(registry, "replicaset_controller", *watched)
 
 
-OwnerT = TypeVar("OwnerT", ReplicaSet, ReplicationController)
+OwnerT = TypeVar("OwnerT", v1.ReplicaSet, ReplicationController)
 
 
 class ReplicasReconciler(PodOwnerReconciler[OwnerT]):
@@ -241,7 +242,7 @@ class ReplicasReconciler(PodOwnerReconciler[OwnerT]):
         failure: Exception | None = None
         acted, allowed = False, NO_LIMIT
         if expected is State.FULFILLED and not is_deleting(owner):
-            surplus = len(active) - desired_replicas(owner)
+            surplus = len(active) - v1.desired_replicas(owner)
             if surplus and self._takeover.must_recheck(owner):
                 # A former leader may have made the planned changes already.
                 return await self._read_api_server(owner, selector, is_takeover=True)
@@ -256,8 +257,8 @@ class ReplicasReconciler(PodOwnerReconciler[OwnerT]):
         now = self.clock.now()
         status = calculate_status(owner, active, terminating, failure, now)
         min_ready_seconds = owner.spec.min_ready_seconds
-        waits = (next_availability(active, min_ready_seconds, now), allowed.seconds)
-        next_change = min((each for each in waits if each is not None), default=None)
+        available_in = next_availability(active, min_ready_seconds, now)
+        next_change = earliest(available_in, allowed.seconds)
         report = self._report(owner, status, acted=acted and failure is None)
         unreported = await failure_of(report, next_change)
         if unreported is not None or failure is None:
@@ -266,7 +267,7 @@ class ReplicasReconciler(PodOwnerReconciler[OwnerT]):
 
     def _usable_selector(self, owner: OwnerT) -> Selector | None:
         try:
-            selector = compile_selector(selector_of(owner))
+            selector = compile_selector(v1.selector_of(owner))
         except SelectorError as error:
             problem = str(error)
         else:
@@ -293,7 +294,7 @@ class ReplicasReconciler(PodOwnerReconciler[OwnerT]):
         self, key: str, owner: OwnerT, active: Sequence[Pod], most: int | None
     ) -> tuple[bool, Exception | None]:
         # `most` limits the creations; the flag tells whether a write was tried.
-        count = burst(len(active), desired_replicas(owner))
+        count = burst(len(active), v1.desired_replicas(owner))
         if count < 0:
             return True, await self._delete(key, owner, active, -count)
         if most is not None:
@@ -308,7 +309,7 @@ class ReplicasReconciler(PodOwnerReconciler[OwnerT]):
         body = pod_from_template(owner.spec.template, owner, reference)
 
         async def create() -> None:
-            await self._pod_control.create(owner, body)
+            await self._pod_control.create(metadata_of(PODS), owner, body)
 
         self._expectations.expect(key, count)
         return await self._create_pods(key, count, create)

@@ -5,7 +5,6 @@ Upstream: daemon_controller.go of pkg/controller/daemon.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
 
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
@@ -38,6 +37,7 @@ from controller_manager.runtime.outcome import (
     Done,
     Outcome,
     SyncError,
+    earliest,
     failure_of,
 )
 from controller_manager.runtime.watches import For, Handles, Maps, Owns
@@ -50,9 +50,6 @@ from .pod_template import PodTemplates
 from .pods import DaemonPods, Deletion, Plan, calculate_status, manage_pods
 from .revisions import RevisionKeeper, Revisions, named_owner
 from .rolling_update import plan_update
-
-FAILED_DAEMON_POD: Final = "FailedDaemonPod"
-SUCCEEDED_DAEMON_POD: Final = "SucceededDaemonPod"
 
 
 def _stale_syncs(registry: CollectorRegistry) -> StaleSyncs:
@@ -245,10 +242,10 @@ class DaemonSetReconciler(PodOwnerReconciler[DaemonSet]):
             key, uid = key_of(daemon_set), metadata.uid
             self._backoff.replaced(key, generation, deletion.node, uid)
             message = f"Found failed daemon pod {which}, will try to kill it"
-            event = WARNING, FAILED_DAEMON_POD, message
+            event = WARNING, "FailedDaemonPod", message
         else:
             message = f"Found succeeded daemon pod {which}, will try to delete it"
-            event = NORMAL, SUCCEEDED_DAEMON_POD, message
+            event = NORMAL, "SucceededDaemonPod", message
         self.recorder.event(DAEMON_SETS, daemon_set, *event)
 
     async def _create_on(
@@ -265,7 +262,7 @@ class DaemonSetReconciler(PodOwnerReconciler[DaemonSet]):
         async def create() -> None:
             template = templates.for_node(next(waiting))
             body = pod_from_template(template, daemon_set, reference)
-            created.append(await self._pod_control.create_whole(daemon_set, body))
+            created.append(await self._pod_control.create(PODS, daemon_set, body))
 
         key = key_of(daemon_set)
         return created, await self._create_pods(key, len(nodes), create)
@@ -293,9 +290,7 @@ class DaemonSetReconciler(PodOwnerReconciler[DaemonSet]):
     def _next_change(self, placed: DaemonPods, delay: float | None) -> float | None:
         pods = (pod for each in placed.pods.values() for pod in each)
         minimum = placed.daemon_set.spec.min_ready_seconds
-        available_in = next_availability(pods, minimum, self.clock.now())
-        seconds = (delay, available_in)
-        return min((each for each in seconds if each is not None), default=None)
+        return earliest(delay, next_availability(pods, minimum, self.clock.now()))
 
     async def _report(self, placed: DaemonPods, *, is_processed: bool) -> None:
         daemon_set = placed.daemon_set

@@ -12,13 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from controller_manager.api.apps.v1 import DAEMON_SETS, ControllerRevision, DaemonSet
-from controller_manager.api.core.scheduling import (
-    NO_EXECUTE,
-    NO_SCHEDULE,
-    NODE_NAME_FIELD,
-    SchedulingSpec,
-    Toleration,
-)
+from controller_manager.api.core import scheduling
 from controller_manager.api.core.v1 import NODES, PODS, Node, Pod, PodTemplateSpec
 from controller_manager.api.meta import controller_of, key_of
 from controller_manager.control.controller_history import find_equal, template_data
@@ -56,7 +50,7 @@ class Placement(Struct, frozen=True):
 
     node_name: str
     required: RequiredNodes
-    tolerations: tuple[Toleration, ...]
+    tolerations: tuple[scheduling.Toleration, ...]
     compares_numbers: bool = False
 
     def fit(self, node: Node) -> Fit:
@@ -65,9 +59,11 @@ class Placement(Struct, frozen=True):
             return Fit.NONE
         if not self.required.matches(node):
             return Fit.NONE
-        if not node.spec.taints or self._tolerates(node, NO_EXECUTE, NO_SCHEDULE):
+        if not node.spec.taints or self._tolerates(
+            node, scheduling.NO_EXECUTE, scheduling.NO_SCHEDULE
+        ):
             return Fit.RUN
-        return Fit.KEEP if self._tolerates(node, NO_EXECUTE) else Fit.NONE
+        return Fit.KEEP if self._tolerates(node, scheduling.NO_EXECUTE) else Fit.NONE
 
     def _tolerates(self, node: Node, *effects: str) -> bool:
         taint = untolerated(
@@ -84,7 +80,7 @@ def placement_of(template: PodTemplateSpec, *, compares_numbers: bool) -> Placem
 
     `compares_numbers` is the feature gate TaintTolerationComparisonOperators.
     """
-    spec = msgspec.json.decode(template.spec, type=SchedulingSpec)
+    spec = msgspec.json.decode(template.spec, type=scheduling.SchedulingSpec)
     return Placement(
         spec.node_name,
         required_nodes(spec.node_selector, spec.affinity),
@@ -107,7 +103,7 @@ def target_of(pod: Pod) -> str:
         return ""
     for term in node_affinity.required.node_selector_terms or ():
         for field in term.match_fields or ():
-            if field.key == NODE_NAME_FIELD and field.operator == "In":
+            if field.key == scheduling.NODE_NAME_FIELD and field.operator == "In":
                 values = field.values or ()
                 return values[0] if len(values) == 1 else ""
     return ""

@@ -19,11 +19,10 @@ REVISION_HISTORY: Final = "deployment.kubernetes.io/revision-history"
 DESIRED_REPLICAS: Final = "deployment.kubernetes.io/desired-replicas"
 MAX_REPLICAS: Final = "deployment.kubernetes.io/max-replicas"
 ROLLBACK_TO: Final = "deprecated.deployment.rollback.to"
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 NOT_COPIED: Final = (
     *(REVISION, REVISION_HISTORY, DESIRED_REPLICAS, MAX_REPLICAS),
-    *(ROLLBACK_TO, LAST_APPLIED),
+    *(ROLLBACK_TO, "kubectl.kubernetes.io/last-applied-configuration"),
 )
 """Annotations that a replica set does not inherit from its deployment."""
 

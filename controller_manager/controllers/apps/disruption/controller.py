@@ -8,14 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.apps.v1 import (
-    DEPLOYMENTS,
-    REPLICASETS,
-    STATEFUL_SETS,
-    Deployment,
-    ReplicaSet,
-    Workload,
-)
+from controller_manager.api.apps import v1
 from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS, Pod
 from controller_manager.api.meta import KubeObject, is_deleting, key_of, labels_of
 from controller_manager.api.pods import is_ready
@@ -34,14 +27,8 @@ from controller_manager.client.discovery.resource_mapper import KindNotServed
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest import errors
 from controller_manager.control.scales import NoScale
+from controller_manager.informers import store
 from controller_manager.informers.dispatch import Handler
-from controller_manager.informers.store import (
-    BY_CONTROLLER,
-    BY_LABEL,
-    BY_NAMESPACE,
-    BY_SELECTED_LABEL,
-    label_entry,
-)
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
 from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome
@@ -96,18 +83,18 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
         ),
         # The cache may show an owner later than its pods.
         Handles(
-            DEPLOYMENTS,
+            v1.DEPLOYMENTS,
             lambda self: Handler(
                 self._add_budgets_of_deployment, self._deployment_scaled
             ),
         ),
         Handles(
-            REPLICASETS,
+            v1.REPLICASETS,
             lambda self: Handler(self._add_budgets_of_pods, self._replica_set_scaled),
         ),
         *(
             Handles(each, lambda self: Handler(self._add_budgets_of_pods, self._scaled))
-            for each in (REPLICATION_CONTROLLERS, STATEFUL_SETS)
+            for each in (REPLICATION_CONTROLLERS, v1.STATEFUL_SETS)
         ),
         Handles(PODS, lambda self: self.stale_pod_disruptions.handler()),
     )
@@ -119,8 +106,10 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
         super().__init__(context)
         self._clock = context.server_clock
         self._owners = OwnerScales(context)
-        self._pods = context.lister(PODS, BY_LABEL, BY_NAMESPACE, BY_CONTROLLER)
-        self._budgets = context.lister(BUDGETS, BY_SELECTED_LABEL)
+        self._pods = context.lister(
+            PODS, store.BY_LABEL, store.BY_NAMESPACE, store.BY_CONTROLLER
+        )
+        self._budgets = context.lister(BUDGETS, store.BY_SELECTED_LABEL)
         self._leads = False
         self.stale_pod_disruptions = StalePodDisruptions(context)
 
@@ -158,11 +147,11 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
     def _selecting(self, pod: Pod) -> list[PodDisruptionBudget]:
         """Return the budgets that select a pod (GetPodPodDisruptionBudgets)."""
         namespace, labels = pod.metadata.namespace, labels_of(pod)
-        entries = [label_entry(namespace, *pair) for pair in labels.items()]
+        entries = [store.label_entry(namespace, *pair) for pair in labels.items()]
         found = [
             budget
             for entry in (*entries, namespace)
-            for budget in self._budgets.by_index(BY_SELECTED_LABEL, entry)
+            for budget in self._budgets.by_index(store.BY_SELECTED_LABEL, entry)
             if _selects(budget, pod)
         ]
         return sorted(found, key=lambda each: each.metadata.name)
@@ -178,22 +167,22 @@ class DisruptionReconciler(Reconciler[PodDisruptionBudget]):
             return
         self._add_all(found)
 
-    def _scaled(self, old: Workload, new: Workload) -> None:
+    def _scaled(self, old: v1.Workload, new: v1.Workload) -> None:
         if old.spec.replicas != new.spec.replicas:
             self._add_budgets_of_pods(new)
 
-    def _replica_set_scaled(self, old: ReplicaSet, new: ReplicaSet) -> None:
+    def _replica_set_scaled(self, old: v1.ReplicaSet, new: v1.ReplicaSet) -> None:
         # The scale of a replica set does not count while it has a deployment.
         if old.metadata.owner_references != new.metadata.owner_references:
             self._add_budgets_of_pods(new)
         elif self._owners.deployments.controller_of(new) is None:
             self._scaled(old, new)
 
-    def _deployment_scaled(self, old: Deployment, new: Deployment) -> None:
+    def _deployment_scaled(self, old: v1.Deployment, new: v1.Deployment) -> None:
         if old.spec.replicas != new.spec.replicas:
             self._add_budgets_of_deployment(new)
 
-    def _add_budgets_of_deployment(self, deployment: Deployment) -> None:
+    def _add_budgets_of_deployment(self, deployment: v1.Deployment) -> None:
         for replica_set in self._owners.replica_sets.controlled_by(deployment):
             self._add_budgets_of_pods(replica_set)
 

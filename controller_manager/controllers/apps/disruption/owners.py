@@ -10,13 +10,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from controller_manager.api.apps.v1 import (
-    DEPLOYMENTS,
-    REPLICASETS,
-    STATEFUL_SETS,
-    Workload,
-    desired_replicas,
-)
+from controller_manager.api.apps import v1
 from controller_manager.api.core.v1 import REPLICATION_CONTROLLERS, Pod
 from controller_manager.api.meta import OwnerReference, controller_of
 from controller_manager.client.rest.errors import NotFound
@@ -26,7 +20,7 @@ from controller_manager.runtime.context import ControllerContext
 
 _APPS: Final = ("apps", "extensions")
 
-WorkloadT = TypeVar("WorkloadT", bound=Workload)
+WorkloadT = TypeVar("WorkloadT", bound=v1.Workload)
 
 
 class Uncountable(Exception):
@@ -47,9 +41,9 @@ class OwnerScales:
         self._resources = context.resources
         self._scales = Scales(context.client, context.resources)
         self.controllers = context.lister(REPLICATION_CONTROLLERS)
-        self.deployments = context.lister(DEPLOYMENTS)
-        self.replica_sets = context.lister(REPLICASETS, BY_CONTROLLER)
-        self.stateful_sets = context.lister(STATEFUL_SETS)
+        self.deployments = context.lister(v1.DEPLOYMENTS)
+        self.replica_sets = context.lister(v1.REPLICASETS, BY_CONTROLLER)
+        self.stateful_sets = context.lister(v1.STATEFUL_SETS)
 
     async def expected(self, pods: Iterable[Pod]) -> tuple[int, bool]:
         """Return the pods that the owners want (getExpectedScale), and if one has none.
@@ -103,7 +97,7 @@ class OwnerScales:
         if replica_set is None:
             return None
         owner = controller_of(replica_set)
-        if owner is None or owner.kind != DEPLOYMENTS.kind:
+        if owner is None or owner.kind != v1.DEPLOYMENTS.kind:
             return _scale_of(replica_set)
         group, _ = _parsed(owner.api_version)
         if group not in _APPS:
@@ -145,5 +139,5 @@ def _scale(
     return None if found is None else _scale_of(found)
 
 
-def _scale_of(owner: Workload) -> Scale:
-    return Scale(owner.metadata.uid, desired_replicas(owner))
+def _scale_of(owner: v1.Workload) -> Scale:
+    return Scale(owner.metadata.uid, v1.desired_replicas(owner))

@@ -11,23 +11,10 @@ from msgspec import Raw
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, Gauge
 
-from controller_manager.api.apps.v1 import (
-    CONTROLLER_REVISIONS,
-    STATEFUL_SETS,
-    ControllerRevision,
-    StatefulSet,
-    StatefulSetStatus,
-)
+from controller_manager.api import meta
+from controller_manager.api.apps import v1
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import (
-    AnyResource,
-    KubeObject,
-    is_controlled_by,
-    is_deleting,
-    key_of,
-    split_key,
-)
 from controller_manager.api.pods import is_terminal
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.rest.errors import is_namespace_terminating
@@ -70,7 +57,7 @@ class StatefulSetMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Register the collectors."""
-        watched = STATEFUL_SETS, CONTROLLER_REVISIONS, PODS, CLAIMS
+        watched = v1.STATEFUL_SETS, v1.CONTROLLER_REVISIONS, PODS, CLAIMS
         self.stale_syncs = StaleSyncs(registry, "statefulset_controller", *watched)
         self._max_unavailable = Gauge(
             "statefulset_controller_statefulset_max_unavailable",
@@ -123,7 +110,7 @@ PODS_BY_CLAIM: Final = Index(
 """Stateful sets by the names of their claims without ordinals."""
 
 
-class StatefulSetReconciler(Reconciler[StatefulSet]):
+class StatefulSetReconciler(Reconciler[v1.StatefulSet]):
     """Keeps a pod with its claims for each ordinal that a set wants."""
 
     queue_name = "statefulset"
@@ -141,14 +128,14 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         self._metrics = context.metrics.of(StatefulSetMetrics)
         self._pods = self.lister(PODS)
         self._claims = self.lister(CLAIMS)
-        self._by_claim = context.lister(STATEFUL_SETS, PODS_BY_CLAIM)
+        self._by_claim = context.lister(v1.STATEFUL_SETS, PODS_BY_CLAIM)
         self._history = controller_history.History(self)
-        self._pod_claimer = Claimer(context.client, STATEFUL_SETS, PODS)
+        self._pod_claimer = Claimer(context.client, v1.STATEFUL_SETS, PODS)
         self._deletions = UnseenDeletions(self._pods.get)
         self._start_failures = StartFailures(context.clock)
         self._failed_pods = FailedPods(context.clock, context.server_clock)
         self._reads = OwnerReads(
-            context.client, STATEFUL_SETS, self.objects, context.consistency
+            context.client, v1.STATEFUL_SETS, self.objects, context.consistency
         )
 
     # Watches, and the state that they keep.
@@ -176,29 +163,29 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         namespace, (prefix, ordinal) = claim.metadata.namespace, found
         for each in self._by_claim.by_index(PODS_BY_CLAIM, f"{namespace}/{prefix}"):
             pod = self._pods.get(namespace, identity.pod_name(each, ordinal))
-            yield key_of(each), pod is not None
+            yield meta.key_of(each), pod is not None
 
     def _wants_name(self, pod: Pod) -> Iterable[str]:
         found = identity.parent_and_ordinal(pod.metadata.name)
         if found is None:
             return ()
         stateful_set = self.objects.get(pod.metadata.namespace, found[0])
-        if stateful_set is None or is_controlled_by(pod, stateful_set):
+        if stateful_set is None or meta.is_controlled_by(pod, stateful_set):
             return ()
-        return (key_of(stateful_set),)
+        return (meta.key_of(stateful_set),)
 
     watches = (
-        For(STATEFUL_SETS),
+        For(v1.STATEFUL_SETS),
         Owns(PODS),
-        Owns(CONTROLLER_REVISIONS),
+        Owns(v1.CONTROLLER_REVISIONS),
         Maps(PODS, _wants_name, on=("delete",)),
         Maps(CLAIMS, _wants_claim, on=("delete",)),
         Maps(CLAIMS, _wants_free_claim, on=("update",)),
     )
 
-    def deleted(self, obj: StatefulSet) -> None:
+    def deleted(self, obj: v1.StatefulSet) -> None:
         """Drop the state of a set, so that a new one of its name starts afresh."""
-        self.forget(key_of(obj))
+        self.forget(meta.key_of(obj))
         self._reads.forget(obj)
 
     def forget(self, key: str) -> None:
@@ -207,39 +194,39 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         self._start_failures.forget(key)
         self._failed_pods.forget(key)
         self._history.forget(key)
-        self._metrics.forget(*split_key(key))
+        self._metrics.forget(*meta.split_key(key))
 
-    def dependent_gone(self, key: str, obj: Pod | ControllerRevision) -> None:
+    def dependent_gone(self, key: str, obj: Pod | v1.ControllerRevision) -> None:
         """Note that a pod is gone: it may have failed before."""
         if isinstance(obj, Pod):
             self._failed_pods.gone(key, obj)
 
-    def is_known_gone(self, obj: StatefulSet) -> bool:
+    def is_known_gone(self, obj: v1.StatefulSet) -> bool:
         """Tell whether a response of the API server showed that this set is gone."""
         return self._reads.is_known_gone(obj)
 
-    def stale(self, resource: AnyResource) -> None:
+    def stale(self, resource: meta.AnyResource) -> None:
         """Count a sync that waits for a cache."""
         self._metrics.stale_syncs.count(resource)
 
     # The sync.
 
-    async def reconcile(self, stateful_set: StatefulSet) -> Outcome:
+    async def reconcile(self, stateful_set: v1.StatefulSet) -> Outcome:
         """Bring pods, claims, revisions and status closer to the spec (sync)."""
-        if self._deletions.are_unseen(key_of(stateful_set)):
+        if self._deletions.are_unseen(meta.key_of(stateful_set)):
             return Requeue(_UNSEEN_RECHECK, "the cache does not show all deletions")
         try:
             selector = compile_selector(stateful_set.spec.selector)
         except SelectorError as error:
             self.logger.error("The selector of the set cannot be used", err=str(error))
             return DONE
-        stored: list[ControllerRevision] = []
-        if not is_deleting(stateful_set):
+        stored: list[v1.ControllerRevision] = []
+        if not meta.is_deleting(stateful_set):
             stored = await self._history.claim(stateful_set, selector)
         candidates = self._pods.candidates(stateful_set, selector)
         found = FoundPods.among(candidates, stateful_set, selector)
         pods = await self._claim_pods(stateful_set, selector, found)
-        if is_deleting(stateful_set):
+        if meta.is_deleting(stateful_set):
             revisions = Revisions.recorded(stateful_set)
         else:
             revisions = await self._sync_revisions(stateful_set, stored)
@@ -252,7 +239,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             revisions=revisions,
             claims=self._claims_of(stateful_set, pods),
             foreign=foreign,
-            failing_since=self._start_failures.observe(key_of(stateful_set), pods),
+            failing_since=self._start_failures.observe(meta.key_of(stateful_set), pods),
             held=self._failed_pods.observe(stateful_set, pods),
             settings=self._settings,
         )
@@ -260,17 +247,17 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         return await self._update(replicas)
 
     async def _claim_pods(
-        self, stateful_set: StatefulSet, selector: Selector, found: FoundPods
+        self, stateful_set: v1.StatefulSet, selector: Selector, found: FoundPods
     ) -> tuple[Pod, ...]:
         """Return the set's pods; adopt and release others."""
         claimed = await self._pod_claimer.claim(stateful_set, selector, found.named)
-        if not is_deleting(stateful_set):
+        if not meta.is_deleting(stateful_set):
             for pod in found.misnamed:
                 await self._pod_claimer.release(stateful_set, pod)
         return tuple(claimed)
 
     async def _sync_revisions(
-        self, stateful_set: StatefulSet, stored: Sequence[ControllerRevision]
+        self, stateful_set: v1.StatefulSet, stored: Sequence[v1.ControllerRevision]
     ) -> Revisions:
         """Create or renumber the template's revision (getStatefulSetRevisions)."""
         data = controller_history.template_data(stateful_set.spec.template)
@@ -303,8 +290,8 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         return Revisions(current, update.metadata.name, collisions, tuple(stored))
 
     def _find_update_revision(
-        self, stored: Sequence[ControllerRevision], data: Raw
-    ) -> ControllerRevision | None:
+        self, stored: Sequence[v1.ControllerRevision], data: Raw
+    ) -> v1.ControllerRevision | None:
         # By the feature gate, the newest revision also matches a template that differs
         # from it only by defaults. Older revisions must be equal to it, as upstream.
         if stored and controller_history.find_equal(stored[-1:], data) is None:
@@ -316,7 +303,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         return stored[-1] if stored else None
 
     def _foreign_pods(
-        self, stateful_set: StatefulSet, found: FoundPods, pods: Sequence[Pod]
+        self, stateful_set: v1.StatefulSet, found: FoundPods, pods: Sequence[Pod]
     ) -> dict[str, Pod] | None:
         # The cache may have changed since: `None` if it shows a pod of the set that was
         # not found.
@@ -334,9 +321,9 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
         return foreign
 
     def _claims_of(
-        self, stateful_set: StatefulSet, pods: Sequence[Pod]
+        self, stateful_set: v1.StatefulSet, pods: Sequence[Pod]
     ) -> identity.Claims:
-        claims: dict[str, KubeObject] = {}
+        claims: dict[str, meta.KubeObject] = {}
         if not stateful_set.spec.volume_claim_templates:
             return claims
         wanted = identity.ordinals(stateful_set)
@@ -351,7 +338,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
 
     def _show_availability(self, replicas: Replicas) -> None:
         stateful_set = replicas.stateful_set
-        if is_deleting(stateful_set) or not self._settings.max_unavailable:
+        if meta.is_deleting(stateful_set) or not self._settings.max_unavailable:
             return
         self._metrics.availability(
             stateful_set.metadata.namespace,
@@ -406,7 +393,7 @@ class StatefulSetReconciler(Reconciler[StatefulSet]):
             return None if is_namespace_terminating(error) else error
         return None
 
-    async def _report(self, replicas: Replicas, status: StatefulSetStatus) -> None:
+    async def _report(self, replicas: Replicas, status: v1.StatefulSetStatus) -> None:
         stateful_set = replicas.stateful_set
         if not is_same(stateful_set.status, status):
             reported = replace(stateful_set, status=status)

@@ -18,13 +18,7 @@ from controller_manager.api.core.v1 import ContainerStatus, Pod, PodCondition
 from controller_manager.api.meta import is_deleting, key_of
 from controller_manager.api.pods import is_ready, ready_condition
 from controller_manager.clock import Clock
-from controller_manager.control.creation_delays import (
-    AT_ONCE,
-    ROUNDING,
-    age,
-    delay_after,
-    failed_at_once,
-)
+from controller_manager.control import creation_delays
 
 from .identity import ordinals, parent_and_ordinal
 
@@ -225,13 +219,13 @@ class FailedPods:
         # that may be a program that deletes all failed pods. Somebody who deletes an
         # older one asks for another attempt now.
         now = self._server_clock.now()
-        if failed_at_once(pod, now):
+        if creation_delays.failed_at_once(pod, now):
             self._note(key, pod)
         last = self._last(key, pod)
         if last is None or last.uid != pod.metadata.uid or last.is_gone:
             return
         last.is_gone = True
-        if age(pod, now) >= AT_ONCE:
+        if creation_delays.age(pod, now) >= creation_delays.AT_ONCE:
             last.due = 0.0
 
     def forget(self, key: str) -> None:
@@ -239,13 +233,13 @@ class FailedPods:
         self._failures.pop(key, None)
 
     def _see(self, key: str, pod: Pod, now: datetime) -> None:
-        if failed_at_once(pod, now):
+        if creation_delays.failed_at_once(pod, now):
             self._note(key, pod)
             return
         last = self._last(key, pod)
         if last is None or last.uid == pod.metadata.uid:
             return
-        if is_ready(pod) or age(pod, now) >= AT_ONCE:
+        if is_ready(pod) or creation_delays.age(pod, now) >= creation_delays.AT_ONCE:
             del self._failures[key].by_name[pod.metadata.name]
 
     def _last(self, key: str, pod: Pod) -> _Failure | None:
@@ -256,7 +250,7 @@ class FailedPods:
         last, uid = self._last(key, pod), pod.metadata.uid
         if last is not None and last.uid == uid:
             return
-        delay = 0.0 if last is None else delay_after(last.delay)
+        delay = 0.0 if last is None else creation_delays.delay_after(last.delay)
         by_name = self._failures.setdefault(key, _Failures()).by_name
         due = self._clock.monotonic() + delay
         by_name[pod.metadata.name] = _Failure(uid, delay, due)
@@ -276,7 +270,7 @@ class FailedPods:
                 del failures.by_name[name]
             elif is_changed:
                 each.due = 0.0
-            elif each.due - now > ROUNDING:
+            elif each.due - now > creation_delays.ROUNDING:
                 held[name] = each.due - now
         if failures.by_name:
             self._failures[key_of(stateful_set)] = failures

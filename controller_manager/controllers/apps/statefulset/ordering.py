@@ -28,7 +28,7 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.meta import is_deleting
 from controller_manager.api.pods import is_available, is_terminal, next_availability
-from controller_manager.runtime.outcome import Reason, waiting
+from controller_manager.runtime.outcome import Reason, earliest, waiting
 
 from . import identity
 from .identity import ClaimChanges
@@ -103,7 +103,7 @@ def seconds_until_change(replicas: Replicas, now: datetime) -> float | None:
     delays = [seconds_until_broken(replicas, now), *replicas.held.values()]
     if seconds := replicas.min_ready_seconds:
         delays.append(next_availability(replicas.pods, seconds, now))
-    return min((each for each in delays if each is not None), default=None)
+    return earliest(*delays)
 
 
 def _in_order(replicas: Replicas, now: datetime) -> Plan:

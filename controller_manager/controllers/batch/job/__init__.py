@@ -54,14 +54,12 @@ CONTROLLER = Descriptor(
             f"metadata.annotations[{JOB_INDEX_IGNORED_FAILURE_COUNT}]",
             "spec.nodeName",
             *("spec.initContainers.name", "spec.initContainers.restartPolicy"),
-            "status.phase",
-            "status.conditions",
-            "status.containerStatuses.name",
-            "status.containerStatuses.restartCount",
-            "status.containerStatuses.state",
-            "status.initContainerStatuses.name",
-            "status.initContainerStatuses.restartCount",
-            "status.initContainerStatuses.state",
+            *("status.phase", "status.conditions"),
+            *(
+                f"status.{statuses}.{field}"
+                for statuses in ("containerStatuses", "initContainerStatuses")
+                for field in ("name", "restartCount", "state")
+            ),
         ),
     ),
     options=JobOptions,

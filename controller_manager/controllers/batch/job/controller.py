@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.batch.v1 import COMPLETE, FAILED, JOBS, Job, JobStatus
 from controller_manager.api.core.v1 import PODS, Pod
-from controller_manager.api.meta import is_deleting, key_of
+from controller_manager.api.meta import is_deleting, key_of, metadata_of
 from controller_manager.api.selectors import Selector, SelectorError, compile_selector
 from controller_manager.client.events.recorder import NORMAL, WARNING
 from controller_manager.client.rest import errors
@@ -20,7 +20,14 @@ from controller_manager.control.pod_owner import PodOwnerReconciler
 from controller_manager.informers.dispatch import Handler
 from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.controller import Controller, WorkerGroup
-from controller_manager.runtime.outcome import DONE, Done, Failed, Outcome, SyncError
+from controller_manager.runtime.outcome import (
+    DONE,
+    Done,
+    Failed,
+    Outcome,
+    SyncError,
+    earliest,
+)
 from controller_manager.runtime.watches import For, Handles, Owns
 from controller_manager.workqueue.ratelimiters import Backoff, ExponentialBackoff
 
@@ -162,7 +169,8 @@ class JobReconciler(PodOwnerReconciler[Job]):
             expected = self._expected(key)
             if expected is State.UNKNOWN:
                 return await self._read_api_server(job, selector), action
-            pods = await self._claim(job, selector)
+            candidates = self._pods.candidates(job, selector)
+            pods = await self._claimer.claim(job, selector, candidates)
             sees_all_pods = expected is State.FULFILLED
             now = self.clock.now()
             tally, finished = self._evaluate(job, pods, now)
@@ -176,7 +184,10 @@ class JobReconciler(PodOwnerReconciler[Job]):
             if plan is not None:
                 action = action_of(plan)
             if finished is not None:
-                writes = await self._delete_active_pods(tally)
+                # They keep their finalizer, and are counted.
+                delete = partial(self._delete_pod, tally.job)
+                deleted, failure = await at_once(tally.active, delete)
+                writes = PodWrites(deleted=deleted, failure=failure)
                 if active_after(tally, writes) or not self._is_settled(key):
                     finished = None  # pods that may still run are not counted yet
             else:
@@ -194,11 +205,6 @@ class JobReconciler(PodOwnerReconciler[Job]):
         cached = self._pods.controlled_by(owner)
         gone = frozenset(pod.metadata.uid for pod in cached if stored.lacks(pod))
         self._add_released(key_of(owner), gone)
-
-    async def _claim(self, job: Job, selector: Selector) -> list[Pod]:
-        """Return the pods of a job, adopted ones included (getPodsForJob)."""
-        pods = self._pods.candidates(job, selector)
-        return await self._claimer.claim(job, selector, pods)
 
     def _evaluate(
         self, job: Job, pods: Sequence[Pod], now: datetime
@@ -233,10 +239,8 @@ class JobReconciler(PodOwnerReconciler[Job]):
     ) -> float | None:
         """Return the seconds until the deadline, or the end of the pods' backoff."""
         deadline = self._deadline(job) if finished is None else None
-        if plan is None or not plan.wait:
-            return deadline
-        backoff = max(plan.wait, BATCH_PERIOD)
-        return backoff if deadline is None else min(backoff, deadline)
+        wait = 0.0 if plan is None else plan.wait
+        return earliest(deadline, max(wait, BATCH_PERIOD) if wait else None)
 
     async def _see_change(self, job: Job, error: Exception) -> None:
         """Wait for the cache after a refusal that shows that the job has changed."""
@@ -246,12 +250,6 @@ class JobReconciler(PodOwnerReconciler[Job]):
             await self._reads.wait_for_cache(job)
 
     # The number of pods.
-
-    async def _delete_active_pods(self, tally: Tally) -> PodWrites:
-        """Delete all active pods of a job that ends; they keep their finalizer."""
-        delete = partial(self._delete_pod, tally.job)
-        deleted, failure = await at_once(tally.active, delete)
-        return PodWrites(deleted=deleted, failure=failure)
 
     async def _manage_job(
         self, job: Job, tally: Tally, plan: PodPlan | None
@@ -275,7 +273,7 @@ class JobReconciler(PodOwnerReconciler[Job]):
         async def create() -> None:
             nonlocal tried, created
             tried += 1
-            await self._pod_control.create(job, next(bodies))
+            await self._pod_control.create(metadata_of(PODS), job, next(bodies))
             created += 1
 
         self._expectations.expect(key, plan.create)

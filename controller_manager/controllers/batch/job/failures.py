@@ -19,13 +19,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from controller_manager.api.batch.v1 import (
-    Job,
-    PodFailurePolicy,
-    PodFailurePolicyOnExitCodesRequirement,
-    PodFailurePolicyOnPodConditionsPattern,
-    PodFailurePolicyRule,
-)
+from controller_manager.api.batch import v1
 from controller_manager.api.core.v1 import (
     JOB_INDEX_FAILURE_COUNT,
     JOB_INDEX_IGNORED_FAILURE_COUNT,
@@ -58,7 +52,7 @@ class MatchedAction(Struct, frozen=True):
     """The reason for which the job fails; empty for other actions than FailJob."""
 
 
-def match(policy: PodFailurePolicy | None, pod: Pod) -> MatchedAction | None:
+def match(policy: v1.PodFailurePolicy | None, pod: Pod) -> MatchedAction | None:
     """Return the action of the first matching rule, `None` for no rule."""
     # An action that this version does not know is skipped.
     for number, rule in enumerate(policy.rules or () if policy is not None else ()):
@@ -75,19 +69,19 @@ def match(policy: PodFailurePolicy | None, pod: Pod) -> MatchedAction | None:
     return None
 
 
-def counts(policy: PodFailurePolicy | None, pod: Pod) -> bool:
+def counts(policy: v1.PodFailurePolicy | None, pod: Pod) -> bool:
     """Tell whether a failed pod counts towards backoffLimit: not if it is ignored."""
     matched = match(policy, pod)
     return matched is None or matched.action != IGNORE
 
 
-def fails_job(policy: PodFailurePolicy | None, pod: Pod) -> bool:
+def fails_job(policy: v1.PodFailurePolicy | None, pod: Pod) -> bool:
     """Tell whether the job fails because of a failed pod."""
     matched = match(policy, pod)
     return matched is not None and matched.action == FAIL_JOB
 
 
-def _found(rule: PodFailurePolicyRule, pod: Pod) -> str | None:
+def _found(rule: v1.PodFailurePolicyRule, pod: Pod) -> str | None:
     name = f"{pod.metadata.namespace}/{pod.metadata.name}"
     if rule.on_exit_codes is not None:
         ended = _exited(rule.on_exit_codes, pod)
@@ -100,7 +94,7 @@ def _found(rule: PodFailurePolicyRule, pod: Pod) -> str | None:
 
 
 def _exited(
-    requirement: PodFailurePolicyOnExitCodesRequirement, pod: Pod
+    requirement: v1.PodFailurePolicyOnExitCodesRequirement, pod: Pod
 ) -> tuple[str, int] | None:
     # Containers come before init containers. Exit code 0 never matches, not even NotIn.
     for status in (
@@ -119,7 +113,7 @@ def _exited(
 
 
 def _condition(
-    patterns: Iterable[PodFailurePolicyOnPodConditionsPattern], pod: Pod
+    patterns: Iterable[v1.PodFailurePolicyOnPodConditionsPattern], pod: Pod
 ) -> str | None:
     wanted = {(pattern.type, pattern.status) for pattern in patterns}
     for condition in pod.status.conditions or ():
@@ -204,13 +198,13 @@ class _PodSpec(APIStruct, frozen=True):
     restart_policy: str = ""
 
 
-def backoff_limit(job: Job) -> int:
+def backoff_limit(job: v1.Job) -> int:
     """Return how many pods may fail."""
     limit = job.spec.backoff_limit
     return _DEFAULT_BACKOFF_LIMIT if limit is None else limit
 
 
-def exceeds_backoff_limit(job: Job, pods: Iterable[Pod], failed: int) -> bool:
+def exceeds_backoff_limit(job: v1.Job, pods: Iterable[Pod], failed: int) -> bool:
     """Tell whether the job fails because of its backoffLimit.
 
     `failed` of its pods have failed. Restarts of containers in pods that run count as
@@ -232,7 +226,7 @@ def exceeds_backoff_limit(job: Job, pods: Iterable[Pod], failed: int) -> bool:
     return restarts >= max(limit, 1) and _restarts_containers(job)
 
 
-def _restarts_containers(job: Job) -> bool:
+def _restarts_containers(job: v1.Job) -> bool:
     """Tell whether failed containers are restarted in their pod (OnFailure)."""
     spec = msgspec.json.decode(job.spec.template.spec, type=_PodSpec)
     return spec.restart_policy == "OnFailure"
@@ -298,7 +292,7 @@ def all_failures_of(pod: Pod) -> int:
 
 
 def annotations_of_replacement(
-    policy: PodFailurePolicy | None, replaced: Pod | None
+    policy: v1.PodFailurePolicy | None, replaced: Pod | None
 ) -> dict[str, str]:
     """Return the annotations of the next pod of an index, with the counts."""
     failures = ignored = 0
@@ -316,7 +310,7 @@ def annotations_of_replacement(
     return annotations
 
 
-def ends_index(policy: PodFailurePolicy | None, pod: Pod, limit: int) -> bool:
+def ends_index(policy: v1.PodFailurePolicy | None, pod: Pod, limit: int) -> bool:
     """Tell whether a failed pod makes its index fail for good."""
     # It does if the failure policy says so, or if the failure counts and the index had
     # failed `limit` times before (backoffLimitPerIndex).

@@ -12,19 +12,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from controller_manager.api import meta
 from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import (
-    APIStruct,
-    KubeObject,
-    OwnerReference,
-    Resource,
-    controller_of,
-    controller_reference,
-    is_controlled_by,
-    key_of,
-)
 from controller_manager.api.scheduling.v1alpha2 import (
     POD_GROUPS,
     WORKLOADS,
@@ -48,7 +39,7 @@ from .status import SUSPENDED
 _LONGEST_NAME: Final = 253
 
 
-class _PodSpec(APIStruct, frozen=True):
+class _PodSpec(meta.APIStruct, frozen=True):
     """The only field that is read of the template's pod spec."""
 
     scheduling_group: JSON | None = None
@@ -128,7 +119,7 @@ def workload_body(job: Job) -> JSON:
         "metadata": {
             "name": workload_name(name, job.metadata.uid),
             "namespace": job.metadata.namespace,
-            "ownerReferences": [controller_reference(job, JOBS)],
+            "ownerReferences": [meta.controller_reference(job, JOBS)],
         },
         "spec": {
             "controllerRef": {"apiGroup": JOBS.group, "kind": JOBS.kind, "name": name},
@@ -142,7 +133,7 @@ def pod_group_body(job: Job, workload: Workload) -> JSON:
     # The workload owns the group, too, but its deletion does not wait for the group.
     origin = workload.metadata.name
     (template,) = workload.spec.pod_group_templates or ()
-    owner = OwnerReference(
+    owner = meta.OwnerReference(
         api_version=WORKLOADS.api_version,
         kind=WORKLOADS.kind,
         name=origin,
@@ -155,7 +146,7 @@ def pod_group_body(job: Job, workload: Workload) -> JSON:
         "metadata": {
             "name": pod_group_name(origin, template.name),
             "namespace": job.metadata.namespace,
-            "ownerReferences": [controller_reference(job, JOBS), owner],
+            "ownerReferences": [meta.controller_reference(job, JOBS), owner],
         },
         "spec": {
             "podGroupTemplateRef": {"workload": reference},
@@ -187,7 +178,7 @@ def pod_group_name(workload: str, template: str) -> str:
     return f"{workload}-{template}-{end}"
 
 
-ObjectT = TypeVar("ObjectT", bound=KubeObject)
+ObjectT = TypeVar("ObjectT", bound=meta.KubeObject)
 
 
 class GangScheduling:
@@ -226,7 +217,7 @@ class GangScheduling:
     async def _workload(
         self, workloads: Lister[Workload], job: Job, pods: Sequence[Pod]
     ) -> Workload | None:
-        cached = workloads.by_index(WORKLOADS_BY_JOB, key_of(job))
+        cached = workloads.by_index(WORKLOADS_BY_JOB, meta.key_of(job))
         found = [each for each in cached if not _is_of_earlier_job(each, job)]
         if found:
             workload = self._only(WORKLOADS, job, found)
@@ -243,15 +234,15 @@ class GangScheduling:
         self._logger.v(2).info(
             "Workload has unsupported number of PodGroupTemplates, falling back to "
             "default scheduling",
-            job=key_of(job),
-            workload=key_of(workload),
+            job=meta.key_of(job),
+            workload=meta.key_of(workload),
         )
         return None
 
     async def _group(
         self, groups: Lister[PodGroup], job: Job, workload: Workload
     ) -> PodGroup | None:
-        found = groups.by_index(GROUPS_BY_WORKLOAD, key_of(workload))
+        found = groups.by_index(GROUPS_BY_WORKLOAD, meta.key_of(workload))
         if found:
             return self._only(POD_GROUPS, job, found)
         body = pod_group_body(job, workload)
@@ -259,7 +250,7 @@ class GangScheduling:
         return group
 
     async def _create(
-        self, resource: Resource[ObjectT], job: Job, body: JSON
+        self, resource: meta.Resource[ObjectT], job: Job, body: JSON
     ) -> tuple[ObjectT, bool]:
         # The cache may not show yet what an earlier sync created; the next sync waits
         # until it does. The flag tells whether this call has created the object.
@@ -269,31 +260,31 @@ class GangScheduling:
             return await self._client.create_json(resource, namespace, encoded), True
         except AlreadyExists:
             stored = await self._client.get(resource, namespace, name)
-        if not is_controlled_by(stored, job):
+        if not meta.is_controlled_by(stored, job):
             full_name = f"{resource.kind} {namespace}/{name}"
             msg = f"{full_name} exists, and the job does not control it"
             raise SyncError(msg)
-        self._consistency.record(key_of(job), resource, stored)
+        self._consistency.record(meta.key_of(job), resource, stored)
         return stored, False
 
     def _only(
-        self, resource: Resource[ObjectT], job: Job, found: Sequence[ObjectT]
+        self, resource: meta.Resource[ObjectT], job: Job, found: Sequence[ObjectT]
     ) -> ObjectT | None:
         one, *others = found
         if others:
             self._logger.error(
                 "Found several objects for the job, falling back to default scheduling",
-                job=key_of(job),
+                job=meta.key_of(job),
                 kind=resource.kind,
                 count=len(found),
             )
             return None
-        if is_controlled_by(one, job):
+        if meta.is_controlled_by(one, job):
             return one
         self._logger.v(2).info(
             f"{resource.kind} not owned by this Job, skipping workload integration",
-            job=key_of(job),
-            name=key_of(one),
+            job=meta.key_of(job),
+            name=meta.key_of(one),
         )
         return None
 
@@ -301,7 +292,7 @@ class GangScheduling:
 def _is_of_earlier_job(workload: Workload, job: Job) -> bool:
     # The garbage collector will delete the workload. Upstream does not make a gang of
     # the new job then.
-    reference = controller_of(workload)
+    reference = meta.controller_of(workload)
     if reference is None or reference.uid == job.metadata.uid:
         return False
     named = reference.api_version, reference.kind, reference.name
