@@ -24,7 +24,6 @@ READ_WRITE_MANY: Final = "ReadWriteMany"
 _UNSPECIFIED: Final = "UNSPECIFIED"
 _BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
 _ZONE: Final = "topology.kubernetes.io/zone"
-_ZONES_APART: Final = "__"
 _ZONE_PARTS: Final = 3
 _RESOURCE_GROUP: Final = "kubernetes.io/azure-file-resource-group"
 _AZURE_SECRET: Final = re.compile(r"azure-storage-account-(.+)-secret")
@@ -280,7 +279,7 @@ def _inline_gce(source: sources.GCEPersistentDiskSource) -> CSIVolume:
 def _zones_of(volume: PersistentVolume) -> tuple[str, ...]:
     labels = labels_of(volume)
     zones = labels.get(_BETA_ZONE) or labels.get(_ZONE) or ""
-    return tuple(zones.split(_ZONES_APART)) if zones else ()
+    return tuple(zones.split("__")) if zones else ()
 
 
 def _gce_handle(name: str, zones: tuple[str, ...]) -> str:

@@ -11,14 +11,7 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from controller_manager.api.meta import (
-    CompleteObject,
-    KubeObject,
-    Resource,
-    is_deleting,
-    key_of,
-    resource_version_number,
-)
+from controller_manager.api import meta
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import NotFound, is_about
 from controller_manager.clock import Clock
@@ -27,8 +20,8 @@ from controller_manager.runtime.context import ControllerContext
 from controller_manager.runtime.outcome import SyncError
 from controller_manager.runtime.reconciler import Reconciler
 
-CompleteT = TypeVar("CompleteT", bound=CompleteObject)
-ObjectT = TypeVar("ObjectT", bound=KubeObject)
+CompleteT = TypeVar("CompleteT", bound=meta.CompleteObject)
+ObjectT = TypeVar("ObjectT", bound=meta.KubeObject)
 FoundT = TypeVar("FoundT")
 
 LONGEST_USE: Final = 5.0
@@ -37,7 +30,7 @@ LONGEST_USE: Final = 5.0
 After a stalled watch, or a pause of the process, no old list removes a finalizer.
 """
 
-Waiting = Callable[[str], Iterable[KubeObject]]
+Waiting = Callable[[str], Iterable[meta.KubeObject]]
 """Returns the cached objects of a namespace, or of all (""), that wait for removal."""
 
 
@@ -47,9 +40,9 @@ class Protection:
     def __init__(self, finalizer: str) -> None:
         self.finalizer = finalizer
 
-    def holds(self, obj: KubeObject) -> bool:
+    def holds(self, obj: meta.KubeObject) -> bool:
         """Tell whether a deleted object has the finalizer (IsDeletionCandidate)."""
-        return is_deleting(obj) and self.protects(obj)
+        return meta.is_deleting(obj) and self.protects(obj)
 
     @property
     def waiting(self) -> Index:
@@ -60,23 +53,23 @@ class Protection:
             lambda old, new: self.holds(old) == self.holds(new),
         )
 
-    def protects(self, obj: KubeObject) -> bool:
+    def protects(self, obj: meta.KubeObject) -> bool:
         """Tell whether an object has the finalizer."""
         return self.finalizer in (obj.metadata.finalizers or ())
 
-    def is_settled(self, obj: KubeObject) -> bool:
+    def is_settled(self, obj: meta.KubeObject) -> bool:
         """Tell whether an object needs no change of its finalizer, used or not."""
-        return is_deleting(obj) != self.protects(obj)
+        return meta.is_deleting(obj) != self.protects(obj)
 
-    def finalizers_of(self, obj: KubeObject) -> tuple[str, ...]:
+    def finalizers_of(self, obj: meta.KubeObject) -> tuple[str, ...]:
         """Return the finalizers of an unused object after the change; others stay."""
         others = obj.metadata.finalizers or ()
-        if not is_deleting(obj):
+        if not meta.is_deleting(obj):
             return others if self.protects(obj) else (*others, self.finalizer)
         return tuple(each for each in others if each != self.finalizer)
 
     async def settle(
-        self, client: Client, resource: Resource[CompleteT], obj: CompleteT
+        self, client: Client, resource: meta.Resource[CompleteT], obj: CompleteT
     ) -> None:
         """Give an object its finalizer, or take it from a deleted one that is not used.
 
@@ -94,7 +87,7 @@ class Protection:
 class Users(NamedTuple):
     """The objects of a resource, with a function that returns the keys they use."""
 
-    resource: Resource[Any]
+    resource: meta.Resource[Any]
     used_by: Callable[[Any], Iterable[str]]
 
 
@@ -110,11 +103,12 @@ class SharedLists(Generic[FoundT]):
         self._found: dict[str, tuple[float, frozenset[str], FoundT]] = {}
         """By namespace: until when a list serves, for which uids, and its result."""
 
-    def serving(self, obj: KubeObject) -> frozenset[str]:
+    def serving(self, obj: meta.KubeObject) -> frozenset[str]:
         """Return the uids of the objects that a list serves which begins now."""
-        return uids_of((obj, *self._waiting(obj.metadata.namespace)))
+        waiting = (obj, *self._waiting(obj.metadata.namespace))
+        return frozenset(each.metadata.uid for each in waiting)
 
-    def found_for(self, obj: KubeObject) -> FoundT | None:
+    def found_for(self, obj: meta.KubeObject) -> FoundT | None:
         """Return the result of a list that serves the object, `None` without one."""
         known = self._found.get(obj.metadata.namespace)
         if known is None:
@@ -155,9 +149,9 @@ class LiveUse:
         """Drop the results of the last lists."""
         self._lists.forget()
 
-    async def is_used(self, obj: KubeObject) -> bool:
+    async def is_used(self, obj: meta.KubeObject) -> bool:
         """Tell whether something uses a deleted object; SyncError for an old list."""
-        key, known = key_of(obj), self._lists.found_for(obj)
+        key, known = meta.key_of(obj), self._lists.found_for(obj)
         if known is not None and key not in known:
             return False
         namespace, served = obj.metadata.namespace, self._lists.serving(obj)
@@ -169,13 +163,8 @@ class LiveUse:
         return key in used
 
 
-def uids_of(objects: Iterable[KubeObject]) -> frozenset[str]:
-    """Return the uids of objects."""
-    return frozenset(each.metadata.uid for each in objects)
-
-
 async def listed(
-    context: ControllerContext, resource: Resource[ObjectT], namespace: str
+    context: ControllerContext, resource: meta.Resource[ObjectT], namespace: str
 ) -> AsyncGenerator[ObjectT, None]:
     """Yield the objects of a namespace, or of all (""), as the API server has them.
 
@@ -188,7 +177,7 @@ async def listed(
         version = page.resource_version
         for each in page.items:
             yield each
-    if resource_version_number(version) < resource_version_number(cached):
+    if meta.resource_version_number(version) < meta.resource_version_number(cached):
         msg = f"the API server's {resource.plural} are older than those of the cache"
         raise SyncError(msg)
 
@@ -218,5 +207,5 @@ class LiveProtectionReconciler(Reconciler[CompleteT]):
             self._live.forget()
         if is_used:
             kind = self.resource.kind
-            msg = f"the {kind} {key_of(obj)} is in use, and no cache shows it"
+            msg = f"the {kind} {meta.key_of(obj)} is in use, and no cache shows it"
             raise SyncError(msg)

@@ -57,7 +57,7 @@ class TriggerTimes:
         """Return the time of the change, from only the pods that have changed.
 
         `gone` has the names of pods that the service does not have any more. The
-        service must have been observed (see `knows`).
+        service must have been observed.
         """
         last = self._seen[key_of(service)]
         for name in gone:
@@ -66,10 +66,6 @@ class TriggerTimes:
         seen = _Seen(service.metadata.creation_timestamp or "", last.pods)
         self._seen[key_of(service)] = seen
         return _earliest(last, seen, fresh)
-
-    def knows(self, key: str) -> bool:
-        """Tell whether a service has been observed."""
-        return key in self._seen
 
     def forget(self, key: str) -> None:
         """Drop a service that is gone."""

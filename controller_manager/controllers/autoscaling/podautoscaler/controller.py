@@ -143,14 +143,14 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         self._histories.pop(key, None)
         self._overlaps.forget(key)
         self._metrics.forget(namespace, name)
-        self._metrics.count(len(self.objects))
+        self._metrics.autoscalers.set(len(self.objects))
 
     async def reconcile(self, autoscaler: HorizontalPodAutoscaler) -> Outcome:
         """Scale the target of an autoscaler to the number that its metrics ask for."""
         api = self._metrics_client.busy(autoscaler.spec.metrics or ())
         if api is not None:
             return Requeue(_REQUEUE_AFTER, str(APIStuck(api.group)))
-        self._metrics.count(len(self.objects))
+        self._metrics.autoscalers.set(len(self.objects))
         now, began, key = self.clock.now(), self.clock.monotonic(), key_of(autoscaler)
         sync = _Sync(
             autoscaler,
@@ -186,7 +186,7 @@ class AutoscalerReconciler(Reconciler[HorizontalPodAutoscaler]):
         sync.draft.decided(
             current, replicas, choice.statuses, rescaled=replicas != current
         )
-        self._metrics.desired(metadata.namespace, metadata.name, replicas)
+        self._metrics.desired.labels(metadata.namespace, metadata.name).set(replicas)
         await self._update_status(sync)
         if choice.problem:
             raise SyncFailed(choice.problem, is_spec=choice.is_spec)

@@ -54,12 +54,12 @@ class AutoscalerMetrics:
             "The time(seconds) that the HPA controller takes to calculate one metric.",
             *of_metric,
         )
-        self._autoscalers = Gauge(
+        self.autoscalers = Gauge(
             f"{_PREFIX}num_horizontal_pod_autoscalers",
             "Current number of controlled HPA objects.",
             registry=registry,
         )
-        self._desired = Gauge(
+        self.desired = Gauge(
             f"{_PREFIX}desired_replicas",
             "Current desired replica count for HPA objects.",
             ("namespace", "hpa_name"),
@@ -78,14 +78,6 @@ class AutoscalerMetrics:
         self._computations.labels(action, error, metric_type).inc()
         self._computation_seconds.labels(action, error, metric_type).observe(seconds)
 
-    def count(self, autoscalers: int) -> None:
-        """Set how many autoscalers there are."""
-        self._autoscalers.set(autoscalers)
-
-    def desired(self, namespace: str, name: str, replicas: int) -> None:
-        """Set how many replicas an autoscaler wants."""
-        self._desired.labels(namespace, name).set(replicas)
-
     def forget(self, namespace: str, name: str) -> None:
         """Drop the metric of an autoscaler that is gone."""
-        self._desired.remove_by_labels({"namespace": namespace, "hpa_name": name})
+        self.desired.remove_by_labels({"namespace": namespace, "hpa_name": name})

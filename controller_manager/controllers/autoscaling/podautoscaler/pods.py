@@ -94,7 +94,6 @@ class PodSample(Struct, frozen=True):
     resource: str = ""
 
 
-_CPU: Final = "cpu"
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -129,7 +128,7 @@ def _group(pod: Pod, sample: PodSample, readiness: Readiness) -> str:
     metric = sample.metrics.get(pod.metadata.name)
     if metric is None:
         return "missing"
-    if sample.resource == _CPU and _starts_up(pod, metric, sample.now, readiness):
+    if sample.resource == "cpu" and _starts_up(pod, metric, sample.now, readiness):
         return "unready"
     return "measured"
 
@@ -152,7 +151,6 @@ def _starts_up(
 
 
 _POD_LEVEL: Final = ("cpu", "memory")
-_HUGE_PAGES: Final = "hugepages-"
 
 
 def requested(
@@ -232,7 +230,7 @@ def _pod_requests(pod: Pod) -> dict[str, str]:
 
 
 def _is_pod_level(resource: str) -> bool:
-    return resource in _POD_LEVEL or resource.startswith(_HUGE_PAGES)
+    return resource in _POD_LEVEL or resource.startswith("hugepages-")
 
 
 def _long_running(pod: Pod) -> Iterator[Container | InitContainer]:

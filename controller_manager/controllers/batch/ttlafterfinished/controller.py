@@ -20,17 +20,13 @@ from . import TTLAfterFinishedOptions
 _DELETION_SECONDS: Final = tuple(0.1 * 2**power for power in range(14))
 
 
-class TTLAfterFinishedMetrics:
-    """The seconds by which deletions are late, with upstream's name."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the collector."""
-        self.late = Histogram(
-            "ttl_after_finished_controller_job_deletion_duration_seconds",
-            "Seconds from the time that a job is to be deleted until it is",
-            buckets=_DELETION_SECONDS,
-            registry=registry,
-        )
+def _deletion_delay(registry: CollectorRegistry) -> Histogram:
+    return Histogram(
+        "ttl_after_finished_controller_job_deletion_duration_seconds",
+        "Seconds from the time that a job is to be deleted until it is",
+        buckets=_DELETION_SECONDS,
+        registry=registry,
+    )
 
 
 def expires_at(job: Job) -> datetime | None:
@@ -63,7 +59,7 @@ class TTLAfterFinishedReconciler(Reconciler[Job]):
     def __init__(self, context: ControllerContext) -> None:
         super().__init__(context)
         self.workers = context.config.of(TTLAfterFinishedOptions).concurrent_syncs
-        self._metrics = context.metrics.of(TTLAfterFinishedMetrics)
+        self._delay = context.metrics.of(_deletion_delay)
 
     async def reconcile(self, job: Job) -> Outcome:
         """Delete the job if it has expired, else requeue it for that time."""
@@ -83,7 +79,7 @@ class TTLAfterFinishedReconciler(Reconciler[Job]):
         except NotFound:
             return DONE
         if (due := expires_at(fresh)) is not None:
-            self._metrics.late.observe((self.clock.now() - due).total_seconds())
+            self._delay.observe((self.clock.now() - due).total_seconds())
         return DONE
 
     def _too_early(self, job: Job) -> Done | None:

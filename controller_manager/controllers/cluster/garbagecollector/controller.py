@@ -6,13 +6,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter
 
-from controller_manager.api.meta import (
-    OwnerReference,
-    PartialMetadata,
-    PartialObject,
-    Resource,
-    is_deleting,
-)
+from controller_manager.api import meta
 from controller_manager.client.discovery.resources import discover
 from controller_manager.client.events.recorder import WARNING
 from controller_manager.client.rest import errors
@@ -55,15 +49,12 @@ def init_garbage_collector_controller(context: ControllerContext) -> Controller:
     )
 
 
-class GarbageCollectorMetrics:
-    """The ``garbagecollector_controller_*`` metrics."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.incomplete_syncs = Counter(
-            "garbagecollector_controller_resources_sync_error_total",
-            "Number of garbage collector resources sync errors",
-            registry=registry,
-        )
+def _incomplete_syncs(registry: CollectorRegistry) -> Counter:
+    return Counter(
+        "garbagecollector_controller_resources_sync_error_total",
+        "Number of garbage collector resources sync errors",
+        registry=registry,
+    )
 
 
 class _InvalidReference(Exception):
@@ -81,7 +72,7 @@ class GarbageCollector:
         self._clock = context.clock
         self._logger = context.logger
         self._recorder = context.recorder
-        self._metrics = context.metrics.of(GarbageCollectorMetrics)
+        self._incomplete_syncs = context.metrics.of(_incomplete_syncs)
         self.graph = graph.Graph(
             self.deletions.add,
             self.orphanings.add,
@@ -137,11 +128,11 @@ class GarbageCollector:
     async def _rediscover(self) -> None:
         discovery = await discover(self._client)
         if not discovery.preferred("delete", "list", "watch"):
-            self._metrics.incomplete_syncs.inc()
+            self._incomplete_syncs.inc()
             self._logger.warning("No resources are discovered, keeping the watches")
             return
         if problem := discovery.problem():
-            self._metrics.incomplete_syncs.inc()
+            self._incomplete_syncs.inc()
             self._logger.warning("Not all resources are known", err=problem)
         # After a restore of etcd, objects that were gone may exist again.
         self._absent.clear()
@@ -158,18 +149,20 @@ class GarbageCollector:
             self.deletions.add(uid)
 
     def _report_invalid_namespace(
-        self, node: graph.Node, reference: OwnerReference
+        self, node: graph.Node, reference: meta.OwnerReference
     ) -> None:
         identity = node.identity
         group, namespace = identity.group, identity.namespace
-        resource = Resource(group, identity.version, "", identity.kind, PartialObject)
-        metadata = PartialMetadata(
+        resource = meta.Resource(
+            group, identity.version, "", identity.kind, meta.PartialObject
+        )
+        metadata = meta.PartialMetadata(
             name=identity.name, namespace=namespace, uid=identity.uid
         )
         meant = graph.named_by(reference, namespace)
         self._recorder.event(
             resource,
-            PartialObject(metadata=metadata),
+            meta.PartialObject(metadata=metadata),
             WARNING,
             "OwnerRefInvalidNamespace",
             f'ownerRef {meant} does not exist in namespace "{namespace}"',
@@ -189,7 +182,7 @@ class GarbageCollector:
                 async with asyncio.timeout(all_resources.INITIAL_SYNC):
                     await self._monitors.wait_for_sync()
             except TimeoutError:
-                self._metrics.incomplete_syncs.inc()
+                self._incomplete_syncs.inc()
                 unread = [
                     each.resource.group_resource for each in self._monitors.unsynced()
                 ]
@@ -247,7 +240,7 @@ class GarbageCollector:
             self.graph.absent(located)
         elif node.is_deleting_dependents:
             await self._delete_dependents(node, located)
-        elif is_deleting(latest):
+        elif meta.is_deleting(latest):
             return  # once the graph shows the deletion, the dependents are checked
         elif latest.metadata.owner_references:
             await self._dispose(node, located, latest)
@@ -281,8 +274,8 @@ class GarbageCollector:
                 self.deletions.add(dependent.uid)
 
     async def _owner(
-        self, identity: graph.Identity, reference: OwnerReference
-    ) -> PartialObject | None:
+        self, identity: graph.Identity, reference: meta.OwnerReference
+    ) -> meta.PartialObject | None:
         meant = graph.named_by(reference, identity.namespace)
         problem = "is cluster-scoped, but has a namespaced owner"
         try:
@@ -301,7 +294,7 @@ class GarbageCollector:
         return owner
 
     async def _dispose(
-        self, node: graph.Node, identity: graph.Identity, latest: PartialObject
+        self, node: graph.Node, identity: graph.Identity, latest: meta.PartialObject
     ) -> None:
         """Delete an object or remove owner references, by the state of its owners.
 
@@ -426,7 +419,7 @@ class GarbageCollector:
         return found
 
 
-def _policy_of(obj: PartialObject) -> PropagationPolicy:
+def _policy_of(obj: meta.PartialObject) -> PropagationPolicy:
     if graph.has_finalizer(obj, graph.ORPHAN_FINALIZER):
         return PropagationPolicy.ORPHAN
     if graph.has_finalizer(obj, graph.FOREGROUND_FINALIZER):

@@ -56,7 +56,6 @@ _UNSYNCED_RECHECK: Final = 1.0
 """The seconds between two checks for newly synced resources."""
 
 _DISCOVERY: Final = "resources"
-_UNSYNCED: Final = "unsynced"
 _EVERYTHING: Final = "everything"
 
 _TYPED: Final[tuple[AnyResource, ...]] = (PODS, SERVICES, CLAIMS)
@@ -301,7 +300,7 @@ class QuotaController:
             self._logger.warning("Not all resources are known", err=problem)
         self._monitors.adjust(discovery, self._clock.monotonic())
         self._discovered.set()
-        self.discoveries.add(_UNSYNCED)
+        self.discoveries.add("unsynced")
 
     async def wait_for_sync(self) -> None:
         """Wait until all resources are synced, half a minute at most.

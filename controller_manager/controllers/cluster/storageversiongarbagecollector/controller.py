@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from controller_manager.api import meta
 from controller_manager.api.apiserverinternal.v1alpha1 import (
     STORAGE_VERSIONS,
     ServerStorageVersion,
@@ -16,13 +17,6 @@ from controller_manager.api.apiserverinternal.v1alpha1 import (
     StorageVersionStatus,
 )
 from controller_manager.api.coordination.v1 import API_SERVER, IDENTITY, SYSTEM_LEASES
-from controller_manager.api.meta import (
-    Condition,
-    PartialObject,
-    key_of,
-    labels_of,
-    with_condition,
-)
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.errors import InvalidName, NotFound, is_about
 from controller_manager.informers.store import Index
@@ -56,7 +50,7 @@ def status_without(
         return None
     common = _common_version(left)
     condition = _condition(common, version.metadata.generation, now)
-    conditions = with_condition(status.conditions, condition)
+    conditions = meta.with_condition(status.conditions, condition)
     before = status.common_encoding_version
     if before is not None and common is not None and before != common:
         # The API servers agreed on a version before, and agree on another one now.
@@ -73,13 +67,13 @@ def _common_version(listed: Sequence[ServerStorageVersion]) -> str | None:
     return versions.pop() if len(versions) == 1 else None
 
 
-def _condition(common: str | None, generation: int, now: str) -> Condition:
+def _condition(common: str | None, generation: int, now: str) -> meta.Condition:
     is_set, reason = "True", "CommonEncodingVersionSet"
     message = "Common encoding version set"
     if common is None:
         is_set, reason = "False", "CommonEncodingVersionUnset"
         message = "Common encoding version unset"
-    return Condition(_EQUAL, is_set, generation, now, reason, message)
+    return meta.Condition(_EQUAL, is_set, generation, now, reason, message)
 
 
 _NAMESPACE: Final = "kube-system"
@@ -93,8 +87,8 @@ BY_SERVER: Final = Index(
 """Storage versions by the names of the API servers in them."""
 
 
-def _is_identity(lease: PartialObject) -> bool:
-    return labels_of(lease).get(IDENTITY) == API_SERVER
+def _is_identity(lease: meta.PartialObject) -> bool:
+    return meta.labels_of(lease).get(IDENTITY) == API_SERVER
 
 
 class StorageVersionReconciler(Reconciler[StorageVersion]):
@@ -104,10 +98,12 @@ class StorageVersionReconciler(Reconciler[StorageVersion]):
     removes one only after the API server has answered that its lease is not found.
     """
 
-    def _versions_of_lease(self, lease: PartialObject) -> Iterable[str]:
+    def _versions_of_lease(self, lease: meta.PartialObject) -> Iterable[str]:
         if not _is_identity(lease):
             return ()
-        return map(key_of, self._by_server.by_index(BY_SERVER, lease.metadata.name))
+        return map(
+            meta.key_of, self._by_server.by_index(BY_SERVER, lease.metadata.name)
+        )
 
     watches = (
         For(STORAGE_VERSIONS),

@@ -12,17 +12,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from controller_manager.api import meta
 from controller_manager.api.apiextensions.v1 import (
     CUSTOM_RESOURCE_DEFINITIONS,
     CustomResourceDefinition,
-)
-from controller_manager.api.meta import (
-    Condition,
-    PartialMetadata,
-    PartialObject,
-    Resource,
-    find_condition,
-    key_of,
 )
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.api.storagemigration.v1beta1 import (
@@ -93,7 +86,7 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
     def _waiting(self, migration: StorageVersionMigration) -> Iterable[str]:
         for each in self._others(migration):
             if not conditions.is_running(each) and not conditions.has_ended(each):
-                yield key_of(each)
+                yield meta.key_of(each)
 
     watches = (
         For(STORAGE_VERSION_MIGRATIONS),
@@ -209,7 +202,7 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         return True
 
     async def _stored_until(
-        self, resource: Resource[PartialObject], version: str
+        self, resource: meta.Resource[meta.PartialObject], version: str
     ) -> list[Stored]:
         """Return the objects that were stored at `version` or before it.
 
@@ -225,14 +218,14 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         return found
 
     async def _store_object_again(
-        self, resource: Resource[PartialObject], obj: Stored
+        self, resource: meta.Resource[meta.PartialObject], obj: Stored
     ) -> bool:
         """Have an object stored again; does nothing for a deleted object.
 
         Return False if the API server answers that the object has changed: then another
         client has had it stored. Raises MigrationError for an error that will last.
         """
-        metadata = PartialMetadata(
+        metadata = meta.PartialMetadata(
             namespace=obj.namespace,
             name=obj.name,
             uid=obj.uid,
@@ -240,7 +233,7 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         )
         try:
             await self.client.rewrite(
-                resource, PartialObject(metadata=metadata), self.context.name
+                resource, meta.PartialObject(metadata=metadata), self.context.name
             )
         except errors.Conflict:
             return False
@@ -257,7 +250,7 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         return True
 
     def _is_wanted(self, migration: StorageVersionMigration) -> bool:
-        found = self.objects.by_key(key_of(migration))
+        found = self.objects.by_key(meta.key_of(migration))
         return found is not None and found.metadata.uid == migration.metadata.uid
 
     async def _complete(self, migration: StorageVersionMigration) -> None:
@@ -282,7 +275,7 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         definition = await self._definition(migration)
         if definition is None:
             return
-        condition = Condition(
+        condition = meta.Condition(
             type=_MIGRATING,
             status="True",
             observed_generation=definition.metadata.generation,
@@ -297,7 +290,7 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         definition = await self._definition(migration)
         if definition is None:
             return
-        old = find_condition(definition.status.conditions, _MIGRATING)
+        old = meta.find_condition(definition.status.conditions, _MIGRATING)
         if old is not None and old.status != "True":
             return  # the condition has the end already
         succeeded = conditions.has_succeeded(migration)
@@ -307,7 +300,7 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         if succeeded:
             reason, message = "MigrationSucceeded", "The migration has succeeded "
             message += _UPDATED if is_same else _NOT_UPDATED
-        condition = Condition(
+        condition = meta.Condition(
             type=_MIGRATING,
             status="False",
             observed_generation=definition.metadata.generation,
@@ -340,7 +333,7 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
     async def _apply(
         self,
         definition: CustomResourceDefinition,
-        condition: Condition,
+        condition: meta.Condition,
         stored: tuple[str, ...] | None,
     ) -> None:
         # Once this manager owns the stored versions, it would remove them by leaving

@@ -16,6 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from controller_manager.api import meta
 from controller_manager.api.core.pod_secrets import SECRET_PODS, secret_names
 from controller_manager.api.core.secrets import (
     ACCOUNT_NAME,
@@ -25,13 +26,6 @@ from controller_manager.api.core.secrets import (
     Secret,
 )
 from controller_manager.api.core.v1 import CONFIG_MAPS, SERVICE_ACCOUNTS, ServiceAccount
-from controller_manager.api.meta import (
-    annotations_of,
-    is_deleting,
-    key_of,
-    labels_of,
-    metadata_of,
-)
 from controller_manager.api.scalars import parse_day, parse_time
 from controller_manager.client.rest import errors
 from controller_manager.client.rest.client import PatchType
@@ -82,9 +76,9 @@ def is_unused(secret: Secret, limits: Limits) -> bool:
     malformed label stays.
     """
     created = secret.metadata.creation_timestamp
-    if is_deleting(secret) or not created or parse_time(created) >= limits.created:
+    if meta.is_deleting(secret) or not created or parse_time(created) >= limits.created:
         return False
-    label = labels_of(secret).get(LAST_USED)
+    label = meta.labels_of(secret).get(LAST_USED)
     if label is None:
         return True
     last_used = parse_day(label)
@@ -95,7 +89,7 @@ def is_generated_for(secret: Secret, account: ServiceAccount | None) -> bool:
     """Tell whether the account lists the token; users have created the others."""
     if account is None:
         return False
-    annotations = annotations_of(secret.metadata)
+    annotations = meta.annotations_of(secret.metadata)
     uid = annotations.get(ACCOUNT_UID, "")
     return (
         annotations.get(ACCOUNT_NAME) == account.metadata.name
@@ -106,7 +100,7 @@ def is_generated_for(secret: Secret, account: ServiceAccount | None) -> bool:
 
 def decide_unused(secret: Secret, limits: Limits) -> Decision:
     """Return the decision about an unused, generated token."""
-    invalid_since = parse_day(labels_of(secret).get(INVALID_SINCE, ""))
+    invalid_since = parse_day(meta.labels_of(secret).get(INVALID_SINCE, ""))
     if invalid_since is None:
         return Decision.INVALIDATE
     return Decision.DELETE if invalid_since < limits.used else Decision.KEEP
@@ -163,7 +157,7 @@ class LegacyTokenCleaner:
             except (errors.NotFound, errors.Conflict):
                 continue  # It was deleted or has changed; the next round checks it.
             except errors.RequestError as error:
-                problems.append(f"{key_of(secret)}: {error}")
+                problems.append(f"{meta.key_of(secret)}: {error}")
                 failures.append(error)
         if problems:
             raise SyncError("; ".join(problems)) from errors.gravest(failures)
@@ -183,7 +177,7 @@ class LegacyTokenCleaner:
         return tracked_long_enough(since, self._clock.now(), self._period)
 
     def _is_generated(self, secret: Secret) -> bool:
-        name = annotations_of(secret.metadata).get(ACCOUNT_NAME, "")
+        name = meta.annotations_of(secret.metadata).get(ACCOUNT_NAME, "")
         account = self._accounts.get(secret.metadata.namespace, name)
         return is_generated_for(secret, account)
 
@@ -221,11 +215,11 @@ class LegacyTokenCleaner:
         self._logger.info(
             "Mark the auto-generated service account token as invalid",
             invalidSince=today,
-            secret=key_of(secret),
+            secret=meta.key_of(secret),
         )
         patch = {"metadata": {"labels": {INVALID_SINCE: today}}}
         await self._client.patch_exactly(
-            metadata_of(SECRETS), secret, patch, PatchType.MERGE, same_version=True
+            meta.metadata_of(SECRETS), secret, patch, PatchType.MERGE, same_version=True
         )
 
     async def _delete(self, secret: Secret) -> None:
@@ -233,7 +227,7 @@ class LegacyTokenCleaner:
         labels = metadata.labels or {}
         self._logger.info(
             "Delete auto-generated service account token",
-            secret=key_of(secret),
+            secret=meta.key_of(secret),
             creationTime=metadata.creation_timestamp,
             lastUsed=labels.get(LAST_USED, ""),
             invalidSince=labels.get(INVALID_SINCE, ""),

@@ -57,11 +57,7 @@ CONTROLLER = Descriptor(
             "status.conditions[Ready]",
         ),
         Reads(NODES, "status.allocatable.cpu", "status.conditions[Ready]"),
-        Reads(
-            SERVICES,
-            "metadata.annotations",
-            "spec",
-        ),
+        Reads(SERVICES, "metadata.annotations", "spec"),
     ),
     options=EndpointSliceOptions,
     permissions=(

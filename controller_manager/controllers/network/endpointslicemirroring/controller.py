@@ -10,13 +10,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Histogram
 
 from controller_manager.api import meta
-from controller_manager.api.core.services import (
-    ENDPOINTS,
-    LEADER_ELECTION,
-    SERVICES,
-    Endpoints,
-    Service,
-)
+from controller_manager.api.core import services
 from controller_manager.api.discovery.v1 import (
     ENDPOINT_SLICES,
     MANAGED_BY,
@@ -44,15 +38,17 @@ SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 """The label of Endpoints that are not mirrored if its value is "true"."""
 
 
-def may_be_mirrored(endpoints: Endpoints) -> bool:
+def may_be_mirrored(endpoints: services.Endpoints) -> bool:
     """Tell whether no label or annotation excludes Endpoints (shouldMirror)."""
     is_skipped = meta.labels_of(endpoints).get(SKIP) == "true"
-    return not is_skipped and LEADER_ELECTION not in meta.annotations_of(
+    return not is_skipped and services.LEADER_ELECTION not in meta.annotations_of(
         endpoints.metadata
     )
 
 
-def is_for(service: Service | None, endpoints: Endpoints | None) -> bool:
+def is_for(
+    service: services.Service | None, endpoints: services.Endpoints | None
+) -> bool:
     """Tell whether Endpoints must be mirrored: they belong to this service."""
     if endpoints is None or service is None:
         return False
@@ -64,14 +60,14 @@ def is_mirrored(existing: EndpointSlice) -> bool:
     return meta.labels_of(existing).get(MANAGED_BY) == MANAGER
 
 
-class MirroringReconciler(Reconciler[Endpoints]):
+class MirroringReconciler(Reconciler[services.Endpoints]):
     """Keeps slices with the addresses of Endpoints whose service selects no pods."""
 
     queue_name = "endpoint_slice_mirroring"
     watches = (
-        For(ENDPOINTS),
+        For(services.ENDPOINTS),
         Handles(
-            SERVICES,
+            services.SERVICES,
             lambda self: Handler(
                 on_add=self._service_changed,
                 on_update=self._service_updated,
@@ -95,7 +91,7 @@ class MirroringReconciler(Reconciler[Endpoints]):
         self._limit = options.max_endpoints_per_subset
         self._batch_period = options.batch_period
         self._metrics = context.metrics.of(MirroringMetrics)
-        self._services = context.lister(SERVICES)
+        self._services = context.lister(services.SERVICES)
         self._slices = context.lister(ENDPOINT_SLICES, BY_SERVICE)
         self._tracker = slice_writes.SliceTracker(self._slices)
         self._writer = slice_writes.SliceWriter(
@@ -108,11 +104,11 @@ class MirroringReconciler(Reconciler[Endpoints]):
 
     # Handlers.
 
-    def _service_changed(self, service: Service) -> None:
+    def _service_changed(self, service: services.Service) -> None:
         if not service.spec.selector:
             self.queue.add(meta.key_of(service))
 
-    def _service_updated(self, old: Service, new: Service) -> None:
+    def _service_updated(self, old: services.Service, new: services.Service) -> None:
         """Enqueue the Endpoints of a service that gets or loses its selector."""
         if bool(old.spec.selector) != bool(new.spec.selector):
             self.queue.add(meta.key_of(new))
@@ -143,7 +139,7 @@ class MirroringReconciler(Reconciler[Endpoints]):
 
     # The sync.
 
-    async def reconcile(self, endpoints: Endpoints) -> Outcome:
+    async def reconcile(self, endpoints: services.Endpoints) -> Outcome:
         """Mirror Endpoints, or delete their slices if they must not be mirrored."""
         key = meta.key_of(endpoints)
         if is_for(self._services.by_key(key), endpoints):
@@ -169,7 +165,7 @@ class MirroringReconciler(Reconciler[Endpoints]):
                 self.queue.add(key)
             yield
 
-    async def _mirror(self, endpoints: Endpoints) -> Outcome:
+    async def _mirror(self, endpoints: services.Endpoints) -> Outcome:
         key = meta.key_of(endpoints)
         found = plan(endpoints, self._tracker.remaining(key, MANAGER), self._limit)
         self._metrics.mirrored(key, found, self._limit)
@@ -210,13 +206,13 @@ class MirroringReconciler(Reconciler[Endpoints]):
     async def _is_to_be_mirrored(self, key: str) -> bool:
         """Tell whether Endpoints must be mirrored, by the objects of the API server."""
         place = meta.split_key(key)
-        endpoints = await live(self.client, ENDPOINTS, *place)
+        endpoints = await live(self.client, services.ENDPOINTS, *place)
         if endpoints is None:
             return False
-        return is_for(await live(self.client, SERVICES, *place), endpoints)
+        return is_for(await live(self.client, services.SERVICES, *place), endpoints)
 
-    def _report_skipped(self, endpoints: Endpoints, found: Plan) -> None:
-        event, about = self.recorder.event, (ENDPOINTS, endpoints, WARNING)
+    def _report_skipped(self, endpoints: services.Endpoints, found: Plan) -> None:
+        event, about = self.recorder.event, (services.ENDPOINTS, endpoints, WARNING)
         invalid, skipped = len(found.desired.invalid), found.desired.skipped
         if invalid:
             message = f"Skipped {invalid} invalid IP addresses when mirroring to "

@@ -5,13 +5,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from controller_manager.api.core.v1 import PODS, Pod, PodResourceClaim
-from controller_manager.api.dynamicresources.v1 import (
-    RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS,
-    ClaimConsumer,
-    ResourceClaim,
-    ResourceClaimTemplate,
-)
+from controller_manager.api.dynamicresources import v1
 from controller_manager.api.meta import AnyResource, controller_of, is_deleting, key_of
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS, PodGroup
 from controller_manager.client.rest.errors import NotFound
@@ -68,7 +62,7 @@ class ResourceClaimController:
         """Versions of claims with a superfluous finalizer, and when each was seen."""
         self._creator = ClaimCreator(context)
         self._reserver = reservations.Reserver(context)
-        self._claims = context.lister(RESOURCE_CLAIMS, CLAIMS_BY_KIND)
+        self._claims = context.lister(v1.RESOURCE_CLAIMS, CLAIMS_BY_KIND)
         context.metrics.of(ResourceClaimMetrics).count(self._claims)
         self._groups: Lister[PodGroup] | None = None
         indexes = [consumers.PODS_BY_CLAIM, consumers.PODS_BY_TEMPLATE]
@@ -100,10 +94,10 @@ class ResourceClaimController:
                 ),
             )
         )
-        informers.informer(RESOURCE_CLAIMS).add_handler(
+        informers.informer(v1.RESOURCE_CLAIMS).add_handler(
             Handler(self._claim_changed, self._claim_updated, self._claim_changed)
         )
-        informers.informer(RESOURCE_CLAIM_TEMPLATES).add_handler(
+        informers.informer(v1.RESOURCE_CLAIM_TEMPLATES).add_handler(
             Handler(self._template_added)
         )
         if self._groups is not None:
@@ -144,17 +138,17 @@ class ResourceClaimController:
         for name in names:
             self.queue.add(f"claim:{namespace}/{name}")
 
-    def _claim_changed(self, claim: ResourceClaim) -> None:
+    def _claim_changed(self, claim: v1.ResourceClaim) -> None:
         self.queue.add("claim:" + key_of(claim))
         for pod in self._pods.by_index(consumers.PODS_BY_CLAIM, key_of(claim)):
             self._pod_changed(pod)
         self._enqueue_group(claim)
 
-    def _claim_updated(self, old: ResourceClaim, new: ResourceClaim) -> None:
+    def _claim_updated(self, old: v1.ResourceClaim, new: v1.ResourceClaim) -> None:
         if old.metadata.resource_version != new.metadata.resource_version:
             self._claim_changed(new)
 
-    def _enqueue_group(self, claim: ResourceClaim) -> None:
+    def _enqueue_group(self, claim: v1.ResourceClaim) -> None:
         namespace = claim.metadata.namespace
         for each in claim.metadata.owner_references or ():
             group = self._find_group(namespace, each.name)
@@ -162,7 +156,7 @@ class ResourceClaimController:
                 self._group_changed(group)
                 self._enqueue_pods(group)
 
-    def _template_added(self, template: ResourceClaimTemplate) -> None:
+    def _template_added(self, template: v1.ResourceClaimTemplate) -> None:
         for pod in self._pods.by_index(consumers.PODS_BY_TEMPLATE, key_of(template)):
             self._pod_changed(pod)
         if self._groups is not None:
@@ -310,8 +304,8 @@ class ResourceClaimController:
                 await self._reserver.reserve(claim, consumer, needs_it)
 
     def _reservation(
-        self, pod: Pod, entry: PodResourceClaim, claim: ResourceClaim
-    ) -> ClaimConsumer | None:
+        self, pod: Pod, entry: PodResourceClaim, claim: v1.ResourceClaim
+    ) -> v1.ClaimConsumer | None:
         """Return the consumer to reserve a claim for, `None` if it is another one's."""
         if not pod.spec.node_name:
             return None
@@ -398,11 +392,11 @@ class ResourceClaimController:
             if loss.drops_finalizer:
                 await self._drop_finalizer(changed)
             if len(gone) == len(reserved) and await self._is_superfluous(claim):
-                await self._client.delete_exactly(RESOURCE_CLAIMS, claim)
+                await self._client.delete_exactly(v1.RESOURCE_CLAIMS, claim)
                 self._logger.v(5).info("Deleted unused generated claim", claim=key)
         return DONE
 
-    async def _sync_left_over(self, key: str, claim: ResourceClaim) -> Outcome:
+    async def _sync_left_over(self, key: str, claim: v1.ResourceClaim) -> Outcome:
         """Remove the finalizer of a claim that a scheduler may be about to allocate."""
         now, version = self._clock.monotonic(), claim.metadata.resource_version
         known, since = self._left_over.get(key, ("", now))
@@ -415,11 +409,13 @@ class ResourceClaimController:
             await self._drop_finalizer(claim)
         return DONE
 
-    async def _drop_finalizer(self, claim: ResourceClaim) -> None:
+    async def _drop_finalizer(self, claim: v1.ResourceClaim) -> None:
         patch = {"metadata": {"finalizers": reservations.other_finalizers(claim)}}
         await reservations.patch_claim(self._client, claim, patch)
 
-    async def _is_gone(self, claim: ResourceClaim, consumer: ClaimConsumer) -> bool:
+    async def _is_gone(
+        self, claim: v1.ResourceClaim, consumer: v1.ClaimConsumer
+    ) -> bool:
         """Tell whether a pod or a group is gone, or needs the claim no longer."""
         kind = (consumer.api_group, consumer.resource)
         namespace, name, uid = claim.metadata.namespace, consumer.name, consumer.uid
@@ -447,7 +443,7 @@ class ResourceClaimController:
         found = await live(self._client, resource, namespace, name)
         return found is not None and bool(found.metadata.uid == uid)
 
-    async def _is_superfluous(self, claim: ResourceClaim) -> bool:
+    async def _is_superfluous(self, claim: v1.ResourceClaim) -> bool:
         """Tell whether a claim was created for a pod that was replaced or is done."""
         owner = controller_of(claim)
         if owner is None or is_deleting(claim):

@@ -6,14 +6,7 @@ from typing import Final
 import msgspec
 
 from controller_manager.api.core.v1 import PodResourceClaim
-from controller_manager.api.dynamicresources.v1 import (
-    POD_CLAIM_NAME,
-    RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS,
-    ResourceClaim,
-    ResourceClaimSpec,
-    ResourceClaimTemplate,
-)
+from controller_manager.api.dynamicresources import v1
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import key_of
 from controller_manager.client.events.recorder import WARNING
@@ -43,7 +36,7 @@ def generate_name(consumer: str, entry: str) -> str:
 
 
 def claim_body(
-    consumer: Consumer, entry: PodResourceClaim, template: ResourceClaimTemplate
+    consumer: Consumer, entry: PodResourceClaim, template: v1.ResourceClaimTemplate
 ) -> bytes:
     """Return the JSON of the claim from a template for an entry of a consumer."""
     owner = {
@@ -57,7 +50,7 @@ def claim_body(
         "generateName": generate_name(consumer.name, entry.name),
         "annotations": {
             **(template.spec.metadata.annotations or {}),
-            POD_CLAIM_NAME: entry.name,
+            v1.POD_CLAIM_NAME: entry.name,
         },
         "ownerReferences": [owner],
     }
@@ -65,8 +58,8 @@ def claim_body(
         metadata["labels"] = template.spec.metadata.labels
     return msgspec.json.encode(
         {
-            "apiVersion": RESOURCE_CLAIMS.api_version,
-            "kind": RESOURCE_CLAIMS.kind,
+            "apiVersion": v1.RESOURCE_CLAIMS.api_version,
+            "kind": v1.RESOURCE_CLAIMS.kind,
             "metadata": metadata,
             "spec": template.spec.spec,
         }
@@ -108,8 +101,8 @@ class ClaimCreator:
         self._client = context.client
         self._logger = context.logger
         self._recorder = context.recorder
-        self._claims = context.lister(RESOURCE_CLAIMS, CLAIMS_BY_OWNER)
-        self._templates = context.lister(RESOURCE_CLAIM_TEMPLATES)
+        self._claims = context.lister(v1.RESOURCE_CLAIMS, CLAIMS_BY_OWNER)
+        self._templates = context.lister(v1.RESOURCE_CLAIM_TEMPLATES)
         self._metrics = context.metrics.of(ResourceClaimMetrics)
         election = context.config.generic.leader_election
         self._takeover = Takeover(context.server_clock, elected=election.leader_elect)
@@ -176,7 +169,7 @@ class ClaimCreator:
         """Tell whether a consumer has the claim; a cache that lacks it may be old."""
         claim = self._claims.get(consumer.namespace, name)
         if claim is None:
-            where = (RESOURCE_CLAIMS, consumer.namespace, name)
+            where = (v1.RESOURCE_CLAIMS, consumer.namespace, name)
             claim = await live(self._client, *where)
         return claim is not None and owner_uid(claim) == consumer.uid
 
@@ -189,15 +182,15 @@ class ClaimCreator:
         """
         if not self.must_list(consumer):
             return None
-        owned: list[ResourceClaim] = []
-        async for page in self._client.list_all(RESOURCE_CLAIMS, consumer.namespace):
+        owned: list[v1.ResourceClaim] = []
+        async for page in self._client.list_all(v1.RESOURCE_CLAIMS, consumer.namespace):
             owned += [each for each in page.items if owner_uid(each) == consumer.uid]
         self._maybe_created.discard(consumer.uid)
         return _oldest(owned, consumer, entry)
 
     async def _create(
         self, consumer: Consumer, entry: PodResourceClaim
-    ) -> ResourceClaim:
+    ) -> v1.ResourceClaim:
         name = entry.resource_claim_template_name
         if name is None:
             msg = (
@@ -214,11 +207,11 @@ class ClaimCreator:
             )
             raise ClaimNotCreated(msg)
         body = claim_body(consumer, entry, template)
-        wanted = msgspec.json.decode(template.spec.spec, type=ResourceClaimSpec)
-        admin_access = str(has_admin_access(ResourceClaim(spec=wanted))).lower()
+        wanted = msgspec.json.decode(template.spec.spec, type=v1.ResourceClaimSpec)
+        admin_access = str(has_admin_access(v1.ResourceClaim(spec=wanted))).lower()
         try:
             claim = await self._client.create_json(
-                RESOURCE_CLAIMS, consumer.namespace, body
+                v1.RESOURCE_CLAIMS, consumer.namespace, body
             )
         except (errors.APIError, errors.ProtocolError, errors.TransportError) as error:
             if errors.may_be_applied(error):
@@ -241,7 +234,7 @@ class ClaimCreator:
 
 
 def _oldest(
-    owned: Iterable[ResourceClaim], consumer: Consumer, entry: PodResourceClaim
+    owned: Iterable[v1.ResourceClaim], consumer: Consumer, entry: PodResourceClaim
 ) -> str | None:
     found = [
         each
