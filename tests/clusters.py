@@ -24,9 +24,9 @@ from controller_manager.devcluster.controlplane import MANAGER, APIServer
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_RANGE
 from controller_manager.devcluster.kubelet.nodes import Nodes
-from controller_manager.devcluster.server.http.object_bodies import check_object
+from controller_manager.devcluster.server.http.negotiation import check_object
 from controller_manager.devcluster.server.security.authentication import User
-from controller_manager.devcluster.server.storage.storage import HISTORY, Storage
+from controller_manager.devcluster.server.storage import HISTORY, Storage
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.observability.metrics.client import (

@@ -18,6 +18,7 @@ from yarl import URL
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.identity.tls import load_certificate
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.serving.certificates import Pair
 
 from .inmemory import StreamingResponse
@@ -29,7 +30,6 @@ from .server.genericapiserver import GenericAPIServer
 from .server.registry.objects import Objects
 from .server.rest.kind import Kind, Subresource
 from .server.security.authentication import User
-from .server.storage.storage import Storage
 from .webhook.client import NO_AUTHORITY, authority_of, new_context
 from .webhook.services import UnresolvedError, addresses_of
 

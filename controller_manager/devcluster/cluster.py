@@ -18,6 +18,7 @@ import yaml
 from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.clock import Clock
+from controller_manager.devcluster.server.storage import Storage, load
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.registry import Registry
@@ -42,8 +43,6 @@ from .kinds.core.service.ranges import DEFAULT_RANGE
 from .kubelet.nodes import Nodes
 from .manifests import Manifest, apply_manifests
 from .server.security.authentication import User
-from .server.storage.state import load
-from .server.storage.storage import Storage
 
 ADMIN: Final = User(
     "kubernetes-admin", groups=("system:masters", "system:authenticated")

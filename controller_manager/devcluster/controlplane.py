@@ -68,7 +68,7 @@ from controller_manager.devcluster.kinds.scheduling.priorityclass import (
 )
 from controller_manager.devcluster.metrics.apis import metrics_apis
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.server.http.document import Document
+from controller_manager.devcluster.server.http.request_info import Document
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.admission import Chain
 from controller_manager.devcluster.server.rest.kind import Kind
@@ -78,8 +78,7 @@ from controller_manager.devcluster.server.security.authentication import (
     User,
 )
 from controller_manager.devcluster.server.security.authorization import KnownUsers
-from controller_manager.devcluster.server.storage.state import StorageState, restore
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage, StorageState, restore
 from controller_manager.devcluster.validation.ip_addresses import (
     family_of,
     parse_address,

@@ -11,6 +11,7 @@ from uuid import uuid4
 from aiohttp import ClientConnectionResetError, HttpVersion11, web
 
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.server.http.responses import Upgrade, refused
 from controller_manager.observability.logs import silent_logger
 from controller_manager.serving.answers import Streamed, Whole
 from controller_manager.serving.connection import QuietLogger
@@ -20,8 +21,6 @@ from .certificates import user_of
 from .inmemory import StreamingResponse
 from .scheme.statuses import Refusal, slow_request, too_large_body
 from .server.genericapiserver import GenericAPIServer
-from .server.http.responses import refused
-from .server.http.upgrades import Upgrade
 from .server.security.authentication import User
 from .streaming.connections import upgraded
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.controlplane import APIServer
 from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.storage.storage import Watcher
+from controller_manager.devcluster.server.storage import Watcher
 from tests.simulation.objects import path_of
 
 

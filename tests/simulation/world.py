@@ -12,7 +12,7 @@ from controller_manager.api.scalars import format_time
 from controller_manager.clock import LoopClock
 from controller_manager.devcluster.controlplane import APIServer
 from controller_manager.devcluster.kubelet.nodes import Nodes
-from controller_manager.devcluster.server.http.object_bodies import check_object
+from controller_manager.devcluster.server.http.negotiation import check_object
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.security.authentication import User

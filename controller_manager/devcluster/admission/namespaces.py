@@ -11,7 +11,7 @@ from controller_manager.devcluster.server.security.authorization import (
     Attributes,
     Authorizer,
 )
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 from .writes import object_of, refused
 

@@ -16,7 +16,7 @@ from controller_manager.devcluster.scheme.statuses import (
     shown,
 )
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 from .pod_security_checks import (
     CONTAINER_LISTS,

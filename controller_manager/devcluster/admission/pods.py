@@ -16,7 +16,7 @@ from controller_manager.devcluster.server.rest.admission import (
     Target,
     Write,
 )
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.options.gates import FeatureGates
 
 from .writes import PODS, concerns, object_of, refused, spec_of

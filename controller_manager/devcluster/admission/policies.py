@@ -27,11 +27,7 @@ from controller_manager.devcluster.scheme.statuses import Refusal, forbidden
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.rest.kind import Kind, in_version
 from controller_manager.devcluster.server.security.authorization import Authorizer
-from controller_manager.devcluster.server.storage.storage import (
-    Collection,
-    Storage,
-    Stored,
-)
+from controller_manager.devcluster.server.storage import Collection, Storage, Stored
 
 from .expressions import (
     MOST_STEPS,

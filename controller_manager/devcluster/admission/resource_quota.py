@@ -44,7 +44,7 @@ from controller_manager.control.quota.resources import (
 from controller_manager.control.quota.scopes import requirements_of
 from controller_manager.devcluster.server.rest.admission import Plugin, Write
 from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.options.gates import FeatureGates
 
 from .writes import refused

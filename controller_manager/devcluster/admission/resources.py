@@ -14,7 +14,7 @@ from controller_manager.devcluster.server.security.authorization import (
     Attributes,
     Authorizer,
 )
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 from .writes import CLAIMS, annotations_of, object_of, refused, spec_of
 

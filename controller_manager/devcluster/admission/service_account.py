@@ -15,7 +15,7 @@ from controller_manager.devcluster.server.rest.admission import (
     Write,
 )
 from controller_manager.devcluster.server.rest.answers import Pending
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 from .writes import PODS, annotations_of, object_of, refused, spec_of
 

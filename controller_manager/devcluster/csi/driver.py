@@ -19,7 +19,7 @@ from controller_manager.devcluster.kinds.storage.volumeattachment import (
 )
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.storage.storage import Change, Key
+from controller_manager.devcluster.server.storage import Change, Key
 
 # Delays the work of the driver, as on a real cluster, so that users can see it.
 

@@ -12,7 +12,7 @@ from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kinds.storage.csidriver import KIND as DRIVER
 from controller_manager.devcluster.kubelet.events import Reporter
 from controller_manager.devcluster.kubelet.node_status import is_stopped
-from controller_manager.devcluster.server.storage.storage import Key
+from controller_manager.devcluster.server.storage import Key
 
 from .driver import (
     RESIZE_SECONDS,

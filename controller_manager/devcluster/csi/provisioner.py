@@ -11,7 +11,7 @@ from controller_manager.devcluster.kinds.storage.volumeattributesclass import (
 )
 from controller_manager.devcluster.kubelet.events import Reporter
 from controller_manager.devcluster.server.rest.deletion import Deletion
-from controller_manager.devcluster.server.storage.storage import Change, Key
+from controller_manager.devcluster.server.storage import Change, Key
 
 from .driver import (
     DRIVER,

@@ -15,8 +15,7 @@ from controller_manager.devcluster.scheme.statuses import (
 )
 from controller_manager.devcluster.server.http.responses import json_response
 from controller_manager.devcluster.server.security.authentication import User
-from controller_manager.devcluster.server.storage.state import StorageState, state_of
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage, StorageState, state_of
 
 from .snapshot import DataError, decode_snapshot, encode_snapshot
 

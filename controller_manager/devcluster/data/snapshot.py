@@ -26,8 +26,7 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.fields.field_set import shared
-from controller_manager.devcluster.server.storage.state import StorageState
-from controller_manager.devcluster.server.storage.storage import Key, Stored
+from controller_manager.devcluster.server.storage import Key, StorageState, Stored
 from controller_manager.version import KUBERNETES_VERSION
 
 VERSION: Final = 1

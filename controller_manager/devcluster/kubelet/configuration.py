@@ -12,7 +12,7 @@ from msgspec import Struct
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
 from controller_manager.devcluster.kinds.core.secret import KIND as SECRET
-from controller_manager.devcluster.server.storage.storage import Key, Storage
+from controller_manager.devcluster.server.storage import Key, Storage
 
 from .events import Reporter, warning
 

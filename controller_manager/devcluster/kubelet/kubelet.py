@@ -16,7 +16,7 @@ from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.scheme.statuses import bad_request
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion
-from controller_manager.devcluster.server.storage.storage import Change, Key, Stored
+from controller_manager.devcluster.server.storage import Change, Key, Stored
 
 from . import pod_status, pods
 from .commands import Run

@@ -19,7 +19,7 @@ from controller_manager.devcluster.scheduler.node_infos import (
 )
 from controller_manager.devcluster.scheduler.predicates import UNMATCHED, affinity_fits
 from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.storage.storage import Key
+from controller_manager.devcluster.server.storage import Key
 
 from .events import KUBELET, Reporter, warning
 from .node_status import Pressure, pressure_of

@@ -22,7 +22,7 @@ from controller_manager.devcluster.scheme.statuses import (
 )
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.storage.storage import Key
+from controller_manager.devcluster.server.storage import Key
 
 from .pods import statuses_of
 from .programs import Line, lines_of

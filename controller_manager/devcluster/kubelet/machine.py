@@ -14,7 +14,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.options.durations import format_duration
 
 from .commands import FOREVER, Surroundings, Write, variables_of

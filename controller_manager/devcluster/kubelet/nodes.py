@@ -41,7 +41,7 @@ from controller_manager.devcluster.scheduler.volumes import VolumeBinding
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.storage.storage import Change, Watcher
+from controller_manager.devcluster.server.storage import Change, Watcher
 
 from .events import Reporter
 from .kubelet import Kubelet

@@ -35,14 +35,14 @@ from controller_manager.devcluster.proxying import (
 )
 from controller_manager.devcluster.scheme.statuses import Refusal, bad_request
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.server.http.document import Document
-from controller_manager.devcluster.server.http.request_info import Target
+from controller_manager.devcluster.server.http.request_info import Document, Target
 from controller_manager.devcluster.server.http.responses import (
     TEXT_HEADERS,
+    Upgrade,
     json_response,
+    negotiated,
     no_such_path,
 )
-from controller_manager.devcluster.server.http.upgrades import Upgrade, negotiated
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.streaming import port_forward, remote_command
 from controller_manager.devcluster.streaming.remote_command import Result

@@ -15,7 +15,7 @@ from controller_manager.devcluster.server.aggregation import AggregatedAPI
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 from .answers import (
     CONFIG_MAP,

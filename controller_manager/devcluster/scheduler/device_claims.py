@@ -12,7 +12,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.resource.deviceclass import KIND as CLASS
 from controller_manager.devcluster.kinds.resource.resourceclaim import KIND as CLAIM
 from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.storage.storage import Key
+from controller_manager.devcluster.server.storage import Key
 
 from .predicates import NodeFacts, matches_terms
 

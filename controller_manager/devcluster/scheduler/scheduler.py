@@ -15,7 +15,7 @@ from controller_manager.devcluster.kinds.core.pod.binding import bind
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
 from controller_manager.devcluster.kubelet.events import SCHEDULER, Reporter, normal
 from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.storage.storage import Change, Key
+from controller_manager.devcluster.server.storage import Change, Key
 
 from .device_claims import NOT_ALLOCATED, DeviceClaims
 from .filters import Fit, Misfit

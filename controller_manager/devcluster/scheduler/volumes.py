@@ -26,7 +26,7 @@ from controller_manager.devcluster.csi.driver import (
 from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
 from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
-from controller_manager.devcluster.server.storage.storage import Change, Key
+from controller_manager.devcluster.server.storage import Change, Key
 
 from .predicates import NodeFacts, matches_terms
 

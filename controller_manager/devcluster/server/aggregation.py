@@ -8,13 +8,12 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.scheme.query import is_true
 from controller_manager.devcluster.scheme.statuses import method_not_allowed
+from controller_manager.devcluster.server.http.negotiation import header
+from controller_manager.devcluster.server.http.responses import json_response, table
 
 from .http.accepting import Form, wanted_form
-from .http.negotiation import header
-from .http.rendering import table
-from .http.responses import json_response
 from .rest.kind import Kind
-from .storage.storage import Stored
+from .storage import Stored
 
 
 class AggregatedAPI(Protocol):

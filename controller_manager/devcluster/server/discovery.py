@@ -9,17 +9,17 @@ import msgspec
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.scheme.resources import Resource
-from controller_manager.version import KUBERNETES_VERSION
-
-from .http.accepting import accepted_as
-from .http.negotiation import header
-from .http.responses import (
+from controller_manager.devcluster.server.http.negotiation import header
+from controller_manager.devcluster.server.http.responses import (
     encoded,
     json_or_404,
     json_response,
     no_such_path,
     unless_known,
 )
+from controller_manager.version import KUBERNETES_VERSION
+
+from .http.accepting import accepted_as
 from .probes import PROBE_PATHS
 from .rest.kind import Catalogue, Kind
 

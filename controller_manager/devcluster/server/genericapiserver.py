@@ -20,6 +20,23 @@ from controller_manager.devcluster.scheme.statuses import (
     not_found,
 )
 from controller_manager.devcluster.server.handlers.writing import Deleter, Writer
+from controller_manager.devcluster.server.http.negotiation import header
+from controller_manager.devcluster.server.http.request_info import (
+    Document,
+    PathHandler,
+    Target,
+    attributes_of_request,
+    check_timeout,
+    connection_of,
+    find_target,
+)
+from controller_manager.devcluster.server.http.responses import (
+    Renderer,
+    no_such_path,
+    presented,
+    refused,
+    with_warnings,
+)
 from controller_manager.devcluster.server.openapi.documents import OpenAPI
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.observability.logs import Logger, silent_logger
@@ -28,25 +45,14 @@ from . import discovery
 from .aggregation import AggregatedAPI, aggregated
 from .handlers.reading import Reader
 from .http.accepting import Form, accepted
-from .http.connections import connection_of
-from .http.document import Document, PathHandler
-from .http.negotiation import header
-from .http.rendering import Renderer
-from .http.request_info import Target, attributes_of_request, check_timeout, find_target
 from .http.request_metrics import MEDIA_TYPE, PATH, RequestMetrics
-from .http.responses import (
-    no_such_path,
-    presented,
-    refused,
-    with_warnings,
-)
 from .probes import PROBES, probe_answer
 from .registry.rest_storage import RESTStorage
 from .rest.admission import Chain
 from .rest.kind import Catalogue, Kind
 from .security.authentication import ANONYMOUS, Tokens, User, forbid_anonymous
 from .security.authorization import Attributes, Authorizer
-from .storage.storage import Storage
+from .storage import Storage
 
 _VERSION_PATHS: Final = frozenset(("/version", "/version/"))
 """The paths that need no user. A real API server takes a slash at the end of them."""

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from controller_manager.client.rest.transport import Response
+from controller_manager.devcluster.server.http.responses import (
+    TEXT_HEADERS,
+    no_such_path,
+)
 from controller_manager.serving.health import HealthCheck, probe
-
-from .http.responses import TEXT_HEADERS, no_such_path
 
 _HEADERS: Final = {**TEXT_HEADERS, "x-content-type-options": "nosniff"}
 

@@ -20,16 +20,12 @@ from controller_manager.devcluster.server.http.accepting import (
     PROTOBUF_TYPE,
     Form,
 )
-from controller_manager.devcluster.server.http.rendering import partial
+from controller_manager.devcluster.server.http.responses import partial
 from controller_manager.devcluster.server.rest.answers import ReadAnswers, settled
 from controller_manager.devcluster.server.rest.kind import Kind, all_in_version
 from controller_manager.devcluster.server.rest.selection import Selection
-from controller_manager.devcluster.server.storage.storage import (
-    Change,
-    Stored,
-    TooOldError,
-    Watcher,
-)
+
+from .storage import Change, Stored, TooOldError, Watcher
 
 # The form of objects in the events of a watch.
 

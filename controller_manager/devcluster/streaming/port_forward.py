@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from controller_manager.devcluster.proxying import Address
-from controller_manager.devcluster.server.http.upgrades import Connection
+from controller_manager.devcluster.server.http.responses import Connection
 
 from .spdy import Session, SPDYError, Stream
 

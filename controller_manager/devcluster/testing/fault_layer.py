@@ -16,7 +16,7 @@ from controller_manager.devcluster.http_server import (
 )
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.scheme.statuses import expired
-from controller_manager.devcluster.server.http.upgrades import Upgrade
+from controller_manager.devcluster.server.http.responses import Upgrade
 from controller_manager.devcluster.server.watching import Frame, frame_of
 
 from .requests import RequestFilter, attributes_of_request, version_of

@@ -42,7 +42,7 @@ from controller_manager.devcluster.manifests import (
     read_manifests,
 )
 from controller_manager.devcluster.server.security.authorization import Attributes
-from controller_manager.devcluster.server.storage.state import StorageState, state_of
+from controller_manager.devcluster.server.storage import StorageState, state_of
 from controller_manager.observability.defects import log_loop_errors
 from controller_manager.observability.logs import Logger, make_logger, silent_logger
 from controller_manager.options.gates import FeatureGates

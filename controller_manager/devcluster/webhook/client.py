@@ -21,7 +21,7 @@ from yarl import URL
 
 from controller_manager.client.identity.tls import pem_only
 from controller_manager.devcluster.proxying import Address, transport_text
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 from .failures import Failure, status_text
 from .services import UnresolvedError, addresses_of

@@ -13,7 +13,7 @@ from controller_manager.devcluster.proxying import (
     ForwardError,
     service_forward,
 )
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 _SERVICE_LABEL = "kubernetes.io/service-name"
 

@@ -13,8 +13,7 @@ from controller_manager.devcluster.data.snapshot import (
     read_snapshot,
     write_snapshot,
 )
-from controller_manager.devcluster.server.storage.state import StorageState
-from controller_manager.devcluster.server.storage.storage import Stored
+from controller_manager.devcluster.server.storage import StorageState, Stored
 
 PODS = "pods"
 

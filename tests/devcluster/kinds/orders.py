@@ -8,7 +8,7 @@ answers everything as the recorded server did.
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.devcluster.server.handlers.updating import patched
-from controller_manager.devcluster.server.http.object_bodies import check_object
+from controller_manager.devcluster.server.http.negotiation import check_object
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.kind import Kind
 from tests.devcluster.kinds.recorded import status_of

@@ -9,7 +9,7 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.scheme.statuses import Refusal
-from controller_manager.devcluster.server.http.object_bodies import check_object
+from controller_manager.devcluster.server.http.negotiation import check_object
 from controller_manager.devcluster.server.rest.kind import Kind
 from tests.clusters import Cluster
 from tests.devcluster.kinds.orders import Subject

@@ -5,7 +5,7 @@ import pytest
 from controller_manager.devcluster.kinds import find_kinds
 from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.server.rest.kind import Kind, in_version, to_stored
-from controller_manager.devcluster.server.storage.storage import Stored
+from controller_manager.devcluster.server.storage import Stored
 
 MODELS = built_in()
 

@@ -10,7 +10,7 @@ from controller_manager.devcluster.kinds.core.event import KIND as EVENT
 from controller_manager.devcluster.kubelet.events import Reporter, normal
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.admission import Chain
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 from tests.clusters import EPOCH
 
 pytestmark = pytest.mark.looptime

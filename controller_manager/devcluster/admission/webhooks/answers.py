@@ -22,7 +22,7 @@ from controller_manager.devcluster.server.rest.admission import (
 from controller_manager.devcluster.server.rest.answers import Pending
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.security.authorization import Authorizer
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.webhook.client import endpoint_of, posted
 from controller_manager.devcluster.webhook.failures import Failure
 

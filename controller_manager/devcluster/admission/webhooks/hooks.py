@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.storage.storage import Collection
+from controller_manager.devcluster.server.storage import Collection
 
 
 class Hook(Struct, frozen=True):

@@ -8,7 +8,7 @@ from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 from .custom_resources import CLEANUP, sync_definitions
 from .definition_validation import NEW_RULES, RULES, UPDATE_RULES

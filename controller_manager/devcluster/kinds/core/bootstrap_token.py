@@ -20,7 +20,7 @@ from controller_manager.devcluster.server.security.authentication import (
     AUTHENTICATED,
     User,
 )
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 from .secret import KIND as SECRET
 

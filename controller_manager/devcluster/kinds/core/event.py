@@ -21,7 +21,7 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     human_duration,
 )
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.validation.text import table
 
 

@@ -15,7 +15,7 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 from .volume_columns import UNSET, access_modes, phase_of
 from .volume_validation import VOLUME, VOLUME_UPDATE

@@ -19,7 +19,7 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
-from controller_manager.devcluster.server.storage.storage import Stored
+from controller_manager.devcluster.server.storage import Stored
 
 from .bootstrap_flows import FLOW_SCHEMAS, MANDATORY, with_metadata
 from .validation import CONDITION_TYPES, FLOW_SCHEMA

@@ -6,7 +6,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.scheme.statuses import Refusal, forbidden
 from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.validation.label_selectors import selects
 
 from .poddisruptionbudget import KIND as BUDGETS

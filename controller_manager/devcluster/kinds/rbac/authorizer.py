@@ -17,7 +17,7 @@ from controller_manager.devcluster.server.security.authorization import (
     Rules,
     aggregate,
 )
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 from .binding_index import GROUP, BindingIndex, applying_subject
 from .rules import permits

@@ -5,12 +5,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.server.security.authentication import User
-from controller_manager.devcluster.server.storage.storage import (
-    Change,
-    Key,
-    Storage,
-    Watcher,
-)
+from controller_manager.devcluster.server.storage import Change, Key, Storage, Watcher
 
 _Subject = tuple[str, str]
 """``User`` or ``Group``, and its name; a service account counts as a user."""

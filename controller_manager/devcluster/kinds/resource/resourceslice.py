@@ -21,7 +21,7 @@ from controller_manager.devcluster.server.rest.tables import (
     Column,
     age,
 )
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.validation.text import table
 
 from .device_validation import DEVICE_TAINT, fill_in_times, validate_pool

@@ -3,7 +3,7 @@
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 """The annotation of the class that claims without a class get."""

@@ -33,11 +33,12 @@ from controller_manager.devcluster.server.http.accepting import (
     wanted_form,
 )
 from controller_manager.devcluster.server.http.negotiation import header, parse_version
-from controller_manager.devcluster.server.http.rendering import Renderer, wrong_form
 from controller_manager.devcluster.server.http.request_info import Target, not_served
 from controller_manager.devcluster.server.http.responses import (
     JSON_HEADERS,
+    Renderer,
     json_response,
+    wrong_form,
 )
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.registry.scale import scale_of
@@ -51,7 +52,7 @@ from controller_manager.devcluster.server.rest.selection import (
     Selection,
     parse_selection,
 )
-from controller_manager.devcluster.server.storage.storage import (
+from controller_manager.devcluster.server.storage import (
     Collection,
     Key,
     Stored,

@@ -30,16 +30,14 @@ from controller_manager.devcluster.server.fields.field_type import (
     type_of_model,
 )
 from controller_manager.devcluster.server.http.negotiation import (
-    decode_object,
-    decode_patch,
-    header,
-    yaml_problems,
-)
-from controller_manager.devcluster.server.http.object_bodies import (
     body_of,
     check_object,
     checked_body,
+    decode_object,
+    decode_patch,
     decoded_body,
+    header,
+    yaml_problems,
 )
 from controller_manager.devcluster.server.http.request_info import Target, not_served
 from controller_manager.devcluster.server.http.responses import json_response, written
@@ -56,7 +54,7 @@ from controller_manager.devcluster.server.rest.kind import (
     in_version,
     to_stored,
 )
-from controller_manager.devcluster.server.storage.storage import Stored
+from controller_manager.devcluster.server.storage import Stored
 
 # PATCH: the media types of patches, and the refusals.
 

@@ -12,22 +12,21 @@ from controller_manager.devcluster.scheme.statuses import (
     method_not_allowed,
     success,
 )
-from controller_manager.devcluster.server.http.connections import (
-    connection_of,
-    options_of,
-)
 from controller_manager.devcluster.server.http.negotiation import (
-    with_read_protobuf,
-    with_read_yaml,
-)
-from controller_manager.devcluster.server.http.object_bodies import (
     body_of,
     check_connect_body,
     checked_body,
     decoded_body,
     delete_options,
+    with_read_protobuf,
+    with_read_yaml,
 )
-from controller_manager.devcluster.server.http.request_info import Target, not_served
+from controller_manager.devcluster.server.http.request_info import (
+    Target,
+    connection_of,
+    not_served,
+    options_of,
+)
 from controller_manager.devcluster.server.http.responses import (
     JSON_HEADERS,
     encode_list,
@@ -63,7 +62,7 @@ from controller_manager.devcluster.server.rest.selection import (
 )
 from controller_manager.devcluster.server.security.authentication import Tokens
 from controller_manager.devcluster.server.security.authorization import Authorizer
-from controller_manager.devcluster.server.storage.storage import Key, Stored
+from controller_manager.devcluster.server.storage import Key, Stored
 
 from .updating import WHOLE_OBJECTS, Updater
 

@@ -1,20 +1,14 @@
-"""A request: the target of its path, its attributes, and its deadline.
-
-Upstream: endpoints/request/requestinfo.go and endpoints/filters/request_deadline.go.
-Authorization uses the attributes, which follow from the path alone: the decision does
-not depend on the existence of the object.
-
-A request here is answered without waiting, or has a limit of its own. So the parameter
-``timeout``, which clients send beside a deadline of their own, is checked and not used.
-"""
+"""Handlers of paths that are no resources."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
-from controller_manager.client.rest.transport import Query, Request
+from controller_manager.api.json_objects import JSON
+from controller_manager.client.rest.transport import Query, Request, Response
+from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.scheme.query import asks_for_dry_run, is_true
 from controller_manager.devcluster.scheme.statuses import (
     Refusal,
@@ -25,11 +19,50 @@ from controller_manager.devcluster.scheme.statuses import (
     shown,
 )
 from controller_manager.devcluster.server.rest.admission import Submission
-from controller_manager.devcluster.server.rest.kind import Catalogue, Kind
+from controller_manager.devcluster.server.rest.kind import Catalogue, Kind, Subresource
 from controller_manager.devcluster.server.rest.selection import exact_name
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.security.authorization import Attributes
 from controller_manager.options.durations import parse_duration
+
+# Handlers of paths that are no resources.
+
+
+class PathHandler(Protocol):
+    """Answers the requests of one path that is no resource."""
+
+    def body_limit(self, user: User) -> int:
+        """Return the most bytes that a user may send, 0 for the default."""
+        ...
+
+    async def answer(
+        self, request: Request, user: User
+    ) -> Response | StreamingResponse:
+        """Answer a request that authorization allows; raises Refusal."""
+        ...
+
+
+class Document:
+    """Answers each GET with a new document."""
+
+    def __init__(self, media_type: str, make: Callable[[], bytes]) -> None:
+        self._headers = {"content-type": media_type}
+        self._make = make
+
+    def body_limit(self, user: User) -> int:
+        """Return 0: requests have bodies of the usual size, if any."""
+        del user
+        return 0
+
+    async def answer(self, request: Request, user: User) -> Response:
+        """Answer a request; raises Refusal 405 for another method than GET."""
+        del user
+        if request.method != "GET":
+            raise method_not_allowed()
+        return Response(200, self._headers, self._make())
+
+
+# A request: the target of its path, its attributes, and its deadline.
 
 _VERBS: Final = {
     "POST": "create",
@@ -231,3 +264,32 @@ def _is_in_namespace(
         return True
     scope = catalogue.find(*group_version, _NAMESPACES)
     return scope is None or scope.subresource(parts[2]) is None
+
+
+# Requests that connect to a pod, a service or a node: exec, attach, proxy.
+
+_FLAGS: Final = ("stderr", "stdin", "stdout", "tty")
+_LISTS: Final = ("command", "ports")
+_TEXTS: Final = ("container", "path")
+_FALSE: Final = ("", "0", "false", "False")
+
+
+def connection_of(target: Target) -> Subresource | None:
+    """Return the subresource to which a request connects, `None` for all others."""
+    found = target.kind.subresource(target.subresource) if target.subresource else None
+    if found is None or not found.kind.endswith("Options"):
+        return None
+    return found
+
+
+def options_of(subresource: Subresource, query: Iterable[tuple[str, str]]) -> JSON:
+    """Return the options of a connection, for example PodExecOptions."""
+    options: JSON = {"kind": subresource.kind, "apiVersion": "v1"}
+    for name, value in query:
+        if name in _FLAGS:
+            options[name] = value not in _FALSE
+        elif name in _LISTS:
+            options.setdefault(name, []).append(value)
+        elif name in _TEXTS:
+            options[name] = value
+    return options

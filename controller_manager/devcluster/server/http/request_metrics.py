@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster.server.rest.kind import Catalogue
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.observability.exposition import expose
 
 from .request_info import attributes_of_request

@@ -1,28 +1,118 @@
-"""Answers: JSON with headers and warnings, and the encoding that a client accepts.
+"""Answers: JSON with headers and warnings, objects in the form that a client accepts.
 
-The server makes all its answers as compact JSON. `presented` converts them at the end
-to YAML, protobuf, or JSON for people (endpoints/handlers/negotiation).
+Upstream: handlers/response.go and handlers/responsewriters of k8s.io/apiserver.
 """
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Protocol
 
 import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.clock import Clock
 from controller_manager.devcluster.scheme import protobuf
 from controller_manager.devcluster.scheme.bodies import LARGE, YAML_ERRORS, encode_yaml
 from controller_manager.devcluster.scheme.models import built_in
-from controller_manager.devcluster.scheme.statuses import Refusal
+from controller_manager.devcluster.scheme.statuses import (
+    Refusal,
+    bad_request,
+    not_acceptable,
+    shown,
+)
 from controller_manager.devcluster.scheme.wire import ProtobufError
-from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.storage.storage import Stored
+from controller_manager.devcluster.server.rest.kind import Kind, in_version
+from controller_manager.devcluster.server.rest.tables import NAME
+from controller_manager.devcluster.server.storage import Stored
 
-from .accepting import JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, accepted
+from .accepting import JSON_TYPE, PROTOBUF_TYPE, YAML_TYPE, Form, accepted
 from .negotiation import header
+from .request_info import Target
+
+# Answers that turn a connection over to another protocol: SPDY or websockets.
+
+SPDY: Final = "SPDY/3.1"
+WEBSOCKET: Final = "websocket"
+
+
+class Connection(Protocol):
+    """A connection to a client after its upgrade."""
+
+    async def receive(self) -> bytes:
+        """Return the next bytes, or message of a websocket; empty at the end."""
+        ...
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes, as one message of a websocket.
+
+        Raises ConnectionError if the client is gone.
+        """
+        ...
+
+
+Serve = Callable[[Connection], Awaitable[None]]
+"""Speaks a protocol until one side ends the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """An answer after which `serve` has the connection.
+
+    `protocol` is SPDY or that of websockets. In memory, it is an answer without a body.
+    """
+
+    protocol: str
+    subprotocol: str
+    serve: Serve
+    status: int = 101
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield nothing."""
+        nothing: tuple[bytes, ...] = ()
+        for chunk in nothing:
+            yield chunk
+
+    async def close(self) -> None:
+        """Do nothing: the server closes the connection."""
+
+
+def negotiated(
+    request: Request, spdy: Iterable[str], websocket: Iterable[str]
+) -> tuple[str, str]:
+    """Return the protocol of an upgrade, and the client's first known subprotocol.
+
+    `spdy` and `websocket` are the subprotocols that the server knows. Raises Refusal.
+    """
+    wanted = header(request.headers, "upgrade").lower()
+    for protocol, known, name in (
+        (SPDY, spdy, "x-stream-protocol-version"),
+        (WEBSOCKET, websocket, "sec-websocket-protocol"),
+    ):
+        if wanted != protocol.lower():
+            continue
+        given = header(request.headers, name).replace("\n", ",").split(",")
+        for each in map(str.strip, given):
+            if each in {*known}:
+                return protocol, each
+        shown = ", ".join(known)
+        raise bad_request(f"unable to upgrade: {name} must be one of: {shown}")
+    raise bad_request("Upgrade request required")
+
+
+# Answers: JSON with headers and warnings, and the encoding that a client accepts.
 
 JSON_HEADERS: Final = {"content-type": "application/json"}
 TEXT_HEADERS: Final = {"content-type": "text/plain; charset=utf-8"}
@@ -182,3 +272,143 @@ def _is_for_people(request: Request) -> bool:
     if wanted:
         return wanted in _TRUE
     return header(request.headers, "user-agent").startswith(_PEOPLE)
+
+
+# Objects and lists in the form that a client accepts (handlers/response.go).
+
+_INCLUDED: Final = ("", "Metadata", "Object", "None")
+_SUCCESS: Final = (200, 201)
+
+
+class Renderer:
+    """Encodes stored objects; the clock is for their ages."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def encoded(self, target: Target, stored: Stored, form: Form) -> bytes:
+        """Return one object in a form."""
+        match form:
+            case Form.METADATA | Form.METADATA_LIST:
+                return msgspec.json.encode(partial(stored.obj))
+            case Form.TABLE:
+                return msgspec.json.encode(self._table_of(target, stored))
+        return stored.encoded
+
+    def event(
+        self, target: Target, stored: Stored, form: Form, *, headers: bool
+    ) -> bytes:
+        """Return the object of a watch event; a table may lack its columns."""
+        shown = in_version(target.kind, stored)
+        if form is not Form.TABLE:
+            return self.encoded(target, shown, form)
+        body = self._table_of(target, shown)
+        if not headers:
+            body["columnDefinitions"] = None
+        return msgspec.json.encode(body)
+
+    def page(
+        self, target: Target, page: list[Stored], metadata: JSON, form: Form
+    ) -> Response:
+        """Return a list in a form."""
+        match form:
+            case Form.TABLE:
+                return json_response(200, self._table(target, page, metadata))
+            case Form.METADATA_LIST:
+                return json_response(
+                    200,
+                    {
+                        "kind": "PartialObjectMetadataList",
+                        "apiVersion": "meta.k8s.io/v1",
+                        "metadata": metadata,
+                        "items": [partial(stored.obj) for stored in page],
+                    },
+                )
+        return Response(200, JSON_HEADERS, encode_list(target.kind, page, metadata))
+
+    def rewritten(self, target: Target, answer: Response, form: Form) -> Response:
+        """Return the answer to a write in a form; other values are copied unchanged."""
+        if form is Form.FULL or answer.status not in _SUCCESS:
+            return answer
+        obj = msgspec.json.decode(answer.body)
+        if obj.get("kind") != target.kind.kind:
+            return answer
+        body = self.encoded(target, Stored(obj, 0), form)
+        return Response(answer.status, answer.headers, body)
+
+    def _table_of(self, target: Target, stored: Stored) -> JSON:
+        version = str(stored.obj["metadata"].get("resourceVersion", ""))
+        return self._table(target, [stored], {"resourceVersion": version})
+
+    def _table(self, target: Target, items: list[Stored], metadata: JSON) -> JSON:
+        include = target.query.get("includeObject", "")
+        if include not in _INCLUDED:
+            raise bad_request(
+                "Unable to convert to Table as requested: includeObject: Invalid "
+                f"value: {shown(include)}: must be 'Metadata', 'Object', 'None', or "
+                "empty"
+            )
+        return table(target.kind, items, self._clock.now(), include, metadata)
+
+
+def wrong_form(target: Target, form: Form, *, is_list: bool) -> Refusal:
+    """Return the refusal of an object as a list, or of a list as an object."""
+    kind = target.kind
+    package = kind.group.partition(".")[0] or "core"
+    type_name = f"{package}.{kind.list_kind if is_list else kind.kind}"
+    if kind.is_custom:
+        type_name = f"unstructured.Unstructured{'List' if is_list else ''}"
+    what = "a list" if is_list else "not a list"
+    return not_acceptable(
+        f"you requested {form.value}, but the requested object is {what} (*{type_name})"
+    )
+
+
+def table(
+    kind: Kind,
+    items: Iterable[Stored],
+    now: datetime,
+    include: str,
+    metadata: JSON,
+) -> JSON:
+    """Return objects as a Table; `include` selects the form of the object in each row.
+
+    The values are ``None``, ``Object``, and for all others the metadata.
+    """
+    rows = []
+    for stored in kind.strategy.in_table_order(items):
+        row: JSON = {"cells": kind.strategy.cells(stored.obj, now)}
+        if include == "Object":
+            row["object"] = stored.obj
+        elif include != "None":
+            row["object"] = partial(stored.obj)
+        rows.append(row)
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": metadata,
+        "columnDefinitions": _definitions(kind),
+        "rows": rows,
+    }
+
+
+def partial(obj: JSON) -> JSON:
+    """Return the PartialObjectMetadata of an object."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": obj["metadata"],
+    }
+
+
+def _definitions(kind: Kind) -> list[JSON]:
+    return [
+        {
+            "name": column.title,
+            "type": column.type,
+            "format": "name" if column == NAME else column.format,
+            "description": column.description or f"{column.title} of the {kind.kind}.",
+            "priority": column.priority,
+        }
+        for column in kind.strategy.table_columns()
+    ]

@@ -31,7 +31,7 @@ from controller_manager.devcluster.server.rest.kind import (
     in_version,
     to_stored,
 )
-from controller_manager.devcluster.server.storage.storage import Stored
+from controller_manager.devcluster.server.storage import Stored
 
 MOST_BYTES: Final = 128
 """The most bytes in the name of a manager of fields."""

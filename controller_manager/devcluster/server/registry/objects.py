@@ -25,7 +25,7 @@ from controller_manager.devcluster.server.rest.admission import (
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.security.authentication import ANONYMOUS, User
-from controller_manager.devcluster.server.storage.storage import Storage, Stored
+from controller_manager.devcluster.server.storage import Storage, Stored
 
 from .field_owners import part_of_cluster
 from .store import (

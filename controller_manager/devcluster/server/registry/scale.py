@@ -15,7 +15,7 @@ from controller_manager.devcluster.scheme.statuses import (
 from controller_manager.devcluster.server.http.request_info import Target
 from controller_manager.devcluster.server.rest.admission import Operation, Write
 from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.storage.storage import Stored
+from controller_manager.devcluster.server.storage import Stored
 
 from .objects import Managed, Objects
 from .store import check_version

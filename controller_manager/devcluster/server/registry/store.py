@@ -26,7 +26,7 @@ from controller_manager.devcluster.server.fields.entries import (
 from controller_manager.devcluster.server.rest.admission import Submission
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.kind import Converter, Kind
-from controller_manager.devcluster.server.storage.storage import Key, Storage, Stored
+from controller_manager.devcluster.server.storage import Key, Storage, Stored
 
 # The form in which objects are stored: copies, and the place in a namespace.
 

@@ -12,7 +12,7 @@ from controller_manager.devcluster.scheme.models import (
     zeros_of,
 )
 from controller_manager.devcluster.scheme.statuses import Cause
-from controller_manager.devcluster.server.storage.storage import Stored
+from controller_manager.devcluster.server.storage import Stored
 from controller_manager.options.gates import FeatureGates, Gate
 
 from .answers import Answers

@@ -13,7 +13,7 @@ from controller_manager.api.selectors import (
     parse_selector,
 )
 from controller_manager.devcluster.scheme.statuses import bad_request, shown
-from controller_manager.devcluster.server.storage.storage import Stored
+from controller_manager.devcluster.server.storage import Stored
 
 from .kind import Kind
 

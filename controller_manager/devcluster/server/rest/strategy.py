@@ -12,7 +12,7 @@ from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.server.fields.field_set import FieldSet
 from controller_manager.devcluster.server.fields.field_type import FieldType
 from controller_manager.devcluster.server.security.authentication import User
-from controller_manager.devcluster.server.storage.storage import Storage, Stored
+from controller_manager.devcluster.server.storage import Storage, Stored
 
 from .defaults import Defaults, fill
 from .deletion import Deletion, marked_deleted

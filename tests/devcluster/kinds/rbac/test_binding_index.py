@@ -16,7 +16,7 @@ from controller_manager.devcluster.server.security.authorization import (
     Attributes,
     Decision,
 )
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 GROUP = "rbac.authorization.k8s.io"
 SUBJECTS: list[JSON] = [

@@ -8,7 +8,7 @@ from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.admission import Chain
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.devcluster.server.security.authorization import Attributes
-from controller_manager.devcluster.server.storage.state import state_of
+from controller_manager.devcluster.server.storage import state_of
 from controller_manager.registry import registry
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.kinds.rbac.requests import ROLES, ask

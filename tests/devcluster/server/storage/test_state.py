@@ -5,12 +5,14 @@ import random
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.storage.state import load, restore, state_of
-from controller_manager.devcluster.server.storage.storage import (
+from controller_manager.devcluster.server.storage import (
     Key,
     Storage,
     TooOldError,
     Watcher,
+    load,
+    restore,
+    state_of,
 )
 
 Contents = dict[str, dict[Key, JSON]]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.storage.storage import Storage, TooOldError
+from controller_manager.devcluster.server.storage import Storage, TooOldError
 
 
 def test_history_can_be_read_back() -> None:

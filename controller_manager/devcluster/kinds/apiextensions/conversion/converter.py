@@ -17,7 +17,7 @@ from controller_manager.devcluster.kinds.apiextensions.custom_resource_strategy 
 )
 from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.devcluster.server.rest.answers import Answers, Pending
-from controller_manager.devcluster.server.storage.storage import Stored
+from controller_manager.devcluster.server.storage import Stored
 
 from .metadata import restored
 from .webhook import ConversionWebhook

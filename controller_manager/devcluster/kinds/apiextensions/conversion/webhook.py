@@ -7,7 +7,7 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.statuses import Refusal
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.webhook.client import endpoint_of, posted
 from controller_manager.devcluster.webhook.failures import Failure
 

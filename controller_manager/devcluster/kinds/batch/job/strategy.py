@@ -30,7 +30,7 @@ from controller_manager.devcluster.server.rest.tables import (
     age,
     human_duration,
 )
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 from .selector import JOB, select_own_pods
 from .spec_defaults import default_failure_policy

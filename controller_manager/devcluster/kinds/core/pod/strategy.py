@@ -15,7 +15,7 @@ from controller_manager.devcluster.kinds.scheduling_group import (
 from controller_manager.devcluster.server.registry.rest_storage import RESTStorage
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import Cells
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.validation.pods import POD_SPEC
 from controller_manager.devcluster.validation.rules import nested
 

@@ -14,7 +14,7 @@ from controller_manager.devcluster.scheme.statuses import (
 )
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 from controller_manager.devcluster.validation.ip_addresses import parse_address
 
 from .families import fill_families, fill_policy, keeps_families

@@ -5,7 +5,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 from .fields import AllocationError, needs_node_ports
 

@@ -13,7 +13,7 @@ from controller_manager.devcluster.server.registry.rest_storage import RESTStora
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.server.rest.tables import Cells
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 from .allocation import allocate_for, sync_addresses
 from .columns import SERVICE_COLUMNS, service_cells

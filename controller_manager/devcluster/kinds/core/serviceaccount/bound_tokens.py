@@ -28,7 +28,7 @@ from controller_manager.devcluster.server.security.authentication import (
     User,
     account_user,
 )
-from controller_manager.devcluster.server.storage.storage import Storage
+from controller_manager.devcluster.server.storage import Storage
 
 ISSUER: Final = AUDIENCE
 ALGORITHM: Final = "ES256"
