@@ -7,10 +7,8 @@ attachments.
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
-from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
-    KIND as CLAIM,
-)
+from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
+from controller_manager.devcluster.kinds.core.volumes import VOLUMES as VOLUME
 from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
 
 _ANNOTATIONS: Final = (

@@ -22,7 +22,7 @@ from controller_manager.clock import Clock, LoopClock
 from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
 from controller_manager.devcluster.controlplane import MANAGER, APIServer
 from controller_manager.devcluster.inmemory import InMemoryTransport
-from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_RANGE
+from controller_manager.devcluster.kinds.core.service_addresses import DEFAULT_RANGE
 from controller_manager.devcluster.kubelet.nodes import Nodes
 from controller_manager.devcluster.server.http.negotiation import check_object
 from controller_manager.devcluster.server.security.authentication import User

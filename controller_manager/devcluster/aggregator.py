@@ -18,20 +18,27 @@ from yarl import URL
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.identity.tls import load_certificate
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.kinds.core.configuration import (
+    CONFIG_MAPS,
+)
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.serving.certificates import Pair
 
 from .inmemory import StreamingResponse
 from .kinds.apiregistration import API_SERVICES, PASSED, UNREACHED, set_condition
-from .kinds.core.configmap import KIND as CONFIG_MAPS
 from .proxying import Address, proxied, unverified
 from .scheme.statuses import Refusal
 from .server.genericapiserver import GenericAPIServer
 from .server.registry.objects import Objects
 from .server.rest.kind import Kind, Subresource
 from .server.security.authentication import User
-from .webhook.client import NO_AUTHORITY, authority_of, new_context
-from .webhook.services import UnresolvedError, addresses_of
+from .webhook import (
+    NO_AUTHORITY,
+    UnresolvedError,
+    addresses_of,
+    authority_of,
+    new_context,
+)
 
 Version = tuple[str, str]
 """A group and a version."""

@@ -18,6 +18,7 @@ import yaml
 from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.clock import Clock
+from controller_manager.devcluster.kinds.core.service_addresses import DEFAULT_RANGE
 from controller_manager.devcluster.server.storage import Storage, load
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.gates import FeatureGates
@@ -39,7 +40,6 @@ from .data.data_file import DataFile
 from .data.saving import Saving
 from .http_server import HTTPServer, Interceptor, Observer
 from .inmemory import InMemoryTransport
-from .kinds.core.service.ranges import DEFAULT_RANGE
 from .kubelet.nodes import Nodes
 from .manifests import Manifest, apply_manifests
 from .server.security.authentication import User

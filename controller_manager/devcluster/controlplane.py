@@ -20,7 +20,7 @@ from controller_manager.devcluster.admission.plugins import (
     dynamic_plugins,
 )
 from controller_manager.devcluster.data.endpoint import PATH, SnapshotEndpoint
-from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
+from controller_manager.devcluster.kinds.apiextensions.definitions import (
     sync_definitions,
 )
 from controller_manager.devcluster.kinds.apiregistration import add_local_services
@@ -30,30 +30,26 @@ from controller_manager.devcluster.kinds.authentication.impersonation import (
     impersonates,
 )
 from controller_manager.devcluster.kinds.bootstrap_manifests import bootstrap_manifest
-from controller_manager.devcluster.kinds.core.bootstrap_token import (
+from controller_manager.devcluster.kinds.core.configuration import (
     user_of_bootstrap_token,
 )
 from controller_manager.devcluster.kinds.core.endpoints import KIND as ENDPOINTS
-from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
-from controller_manager.devcluster.kinds.core.service.ranges import (
-    DEFAULT_RANGE,
-    ranges_of,
-)
-from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICES
-from controller_manager.devcluster.kinds.core.serviceaccount.account_tokens import (
-    AccountTokens,
-    track_account_tokens,
-)
-from controller_manager.devcluster.kinds.core.serviceaccount.bound_tokens import (
-    BoundTokens,
-)
-from controller_manager.devcluster.kinds.core.serviceaccount.token_discovery import (
+from controller_manager.devcluster.kinds.core.namespaces import KIND as NAMESPACE
+from controller_manager.devcluster.kinds.core.service_account_tokens import BoundTokens
+from controller_manager.devcluster.kinds.core.service_accounts import (
     CONFIGURATION_PATH,
     KEYS_PATH,
     KEYS_TYPE,
+    AccountTokens,
     key_set,
     openid_configuration,
+    track_account_tokens,
 )
+from controller_manager.devcluster.kinds.core.service_addresses import (
+    DEFAULT_RANGE,
+    ranges_of,
+)
+from controller_manager.devcluster.kinds.core.services import KIND as SERVICES
 from controller_manager.devcluster.kinds.discovery.endpointslice import KIND as SLICES
 from controller_manager.devcluster.kinds.flowcontrol.add_bootstrap_flows import (
     add_bootstrap_flows,
@@ -61,7 +57,7 @@ from controller_manager.devcluster.kinds.flowcontrol.add_bootstrap_flows import 
 from controller_manager.devcluster.kinds.networking.default_cidr import add_default_cidr
 from controller_manager.devcluster.kinds.rbac import reconciliation
 from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
-from controller_manager.devcluster.kinds.rbac.escalation import EscalationCheck
+from controller_manager.devcluster.kinds.rbac.kinds import EscalationCheck
 from controller_manager.devcluster.kinds.rbac.reconciliation import reconcile
 from controller_manager.devcluster.kinds.scheduling.priorityclass import (
     add_system_classes,

@@ -29,9 +29,7 @@ from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import DevCluster
 from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
-from controller_manager.devcluster.kinds.core.serviceaccount.strategy import (
-    uid_of_account,
-)
+from controller_manager.devcluster.kinds.core.service_accounts import uid_of_account
 from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.batch.job.strategy import KIND as JOB
+from controller_manager.devcluster.kinds.batch.jobs import KIND as JOB
 from controller_manager.devcluster.kinds.claim_defaults import default_claim
 from controller_manager.devcluster.kinds.scheduling.podgroup import KIND as POD_GROUP
 from controller_manager.devcluster.scheme.models import zeros_of

@@ -43,9 +43,7 @@ from .resources import (
     StorageObjectInUseProtection,
 )
 from .service_account import ServiceAccount
-from .webhooks.answers import Webhooks
-from .webhooks.mutating import MutatingAdmissionWebhook
-from .webhooks.validating import ValidatingAdmissionWebhook
+from .webhooks import MutatingAdmissionWebhook, ValidatingAdmissionWebhook, Webhooks
 from .writes import Kinds
 
 # The names of all admission plugins of upstream, and the defaults.

@@ -4,7 +4,7 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.quota.resources import amounts
-from controller_manager.devcluster.kinds.core.pod.topology import labelled_by_node
+from controller_manager.devcluster.kinds.core.pods import labelled_by_node
 from controller_manager.devcluster.kinds.scheduling.priorityclass import (
     LOWER_PRIORITY,
     find_priority_class,

@@ -10,8 +10,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, parse_quantity
 from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import LabelSelector, compile_selector
-from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
-from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
+from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
+from controller_manager.devcluster.kinds.core.volumes import VOLUMES as VOLUME
 from controller_manager.devcluster.kinds.storage.default_class import IS_DEFAULT
 from controller_manager.devcluster.kinds.storage.storageclass import KIND as CLASS
 from controller_manager.devcluster.kinds.storage.volumeattachment import (

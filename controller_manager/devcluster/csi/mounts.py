@@ -6,9 +6,9 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.node import KIND as NODE
-from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
-from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
+from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
+from controller_manager.devcluster.kinds.core.pods import KIND as POD
+from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.kinds.storage.csidriver import KIND as DRIVER
 from controller_manager.devcluster.kubelet.events import Reporter
 from controller_manager.devcluster.kubelet.node_status import is_stopped

@@ -4,8 +4,8 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
-from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
+from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
+from controller_manager.devcluster.kinds.core.volumes import VOLUMES as VOLUME
 from controller_manager.devcluster.kinds.storage.volumeattributesclass import (
     KIND as ATTRIBUTES_CLASS,
 )

@@ -11,6 +11,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
+from controller_manager.devcluster.kinds.core.services import KIND as SERVICES
 from controller_manager.devcluster.scheme.names import validate_path_segment
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.registry.objects import Objects
@@ -21,7 +22,6 @@ from controller_manager.devcluster.validation.text import table
 
 from .built_in import kind_of
 from .columns import columns, name_of
-from .core.service.strategy import KIND as SERVICES
 from .fixed_uids import fixed_uid
 
 _LOCAL: Final = ("True", "Local", "Local APIServices are always available")

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.devcluster.csi.mounts import Mounts
-from controller_manager.devcluster.kinds.core.node import KIND as NODE
-from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
+from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
+from controller_manager.devcluster.kinds.core.pods import KIND as POD
 from controller_manager.devcluster.scheme.statuses import bad_request
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion

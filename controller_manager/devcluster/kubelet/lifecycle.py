@@ -9,8 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.node import KIND as NODE
-from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
+from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
+from controller_manager.devcluster.kinds.core.pods import KIND as POD
 from controller_manager.devcluster.scheduler.filters import TOO_MANY, shortages
 from controller_manager.devcluster.scheduler.node_infos import (
     NodeInfo,

@@ -12,7 +12,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_micro_time, parse_time
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.inmemory import StreamingResponse
-from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
+from controller_manager.devcluster.kinds.core.pods import KIND as POD
 from controller_manager.devcluster.scheme.query import is_true
 from controller_manager.devcluster.scheme.statuses import (
     Cause,

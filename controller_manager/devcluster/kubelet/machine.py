@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
+from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.server.storage import Storage
 from controller_manager.options.durations import format_duration
 

@@ -17,8 +17,8 @@ from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.scalars import format_micro_time, format_time, parse_time
 from controller_manager.devcluster.csi.driver import csi_node, node_annotations
 from controller_manager.devcluster.kinds.coordination import LEASES
-from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
-from controller_manager.devcluster.kinds.core.node import KIND as NODE
+from controller_manager.devcluster.kinds.core.namespaces import KIND as NAMESPACE
+from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
 from controller_manager.devcluster.kinds.storage.csinode import KIND as CSI_NODE
 from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.devcluster.server.registry.objects import Objects

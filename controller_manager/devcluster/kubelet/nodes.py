@@ -16,13 +16,15 @@ from controller_manager.devcluster.csi.driver import (
 )
 from controller_manager.devcluster.csi.mounts import Mounts
 from controller_manager.devcluster.csi.provisioner import Provisioner, Resizer
-from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
+from controller_manager.devcluster.kinds.core.configuration import (
+    CONFIG_MAPS as CONFIG_MAP,
+)
+from controller_manager.devcluster.kinds.core.configuration import SECRETS as SECRET
 from controller_manager.devcluster.kinds.core.event import expire_events
-from controller_manager.devcluster.kinds.core.node import KIND as NODE
-from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
-from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
-from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
-from controller_manager.devcluster.kinds.core.secret import KIND as SECRET
+from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
+from controller_manager.devcluster.kinds.core.pods import KIND as POD
+from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
+from controller_manager.devcluster.kinds.core.volumes import VOLUMES as VOLUME
 from controller_manager.devcluster.kinds.networking.servicecidr import (
     KIND as SERVICE_CIDR,
 )

@@ -23,9 +23,9 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster import proxying
 from controller_manager.devcluster.inmemory import StreamingResponse
-from controller_manager.devcluster.kinds.core.node import KIND as NODE
-from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
-from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICE
+from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
+from controller_manager.devcluster.kinds.core.pods import KIND as POD
+from controller_manager.devcluster.kinds.core.services import KIND as SERVICE
 from controller_manager.devcluster.proxying import (
     HOW,
     Address,

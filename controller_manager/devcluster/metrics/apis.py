@@ -8,9 +8,11 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import SelectorError, parse_selector
 from controller_manager.clock import Clock
-from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAPS
-from controller_manager.devcluster.kinds.core.node import KIND as NODES
-from controller_manager.devcluster.kinds.core.pod.strategy import KIND as PODS
+from controller_manager.devcluster.kinds.core.configuration import (
+    CONFIG_MAPS,
+)
+from controller_manager.devcluster.kinds.core.nodes import KIND as NODES
+from controller_manager.devcluster.kinds.core.pods import KIND as PODS
 from controller_manager.devcluster.server.aggregation import AggregatedAPI
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.rest.strategy import Strategy

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
+from controller_manager.devcluster.kinds.core.pods import KIND as POD
 from controller_manager.devcluster.kinds.policy.poddisruptionbudget import (
     KIND as BUDGET,
 )

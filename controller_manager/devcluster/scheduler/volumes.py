@@ -23,9 +23,9 @@ from controller_manager.devcluster.csi.driver import (
     reference_to,
     satisfies,
 )
-from controller_manager.devcluster.kinds.core.persistentvolume import KIND as VOLUME
-from controller_manager.devcluster.kinds.core.persistentvolumeclaim import KIND as CLAIM
-from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
+from controller_manager.devcluster.kinds.core.pods import KIND as POD
+from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
+from controller_manager.devcluster.kinds.core.volumes import VOLUMES as VOLUME
 from controller_manager.devcluster.server.storage import Change, Key
 
 from .predicates import NodeFacts, matches_terms

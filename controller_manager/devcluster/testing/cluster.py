@@ -9,9 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
-from controller_manager.devcluster.kinds.core.namespace import KIND as NAMESPACE
-from controller_manager.devcluster.kinds.core.serviceaccount.strategy import (
+from controller_manager.devcluster.kinds.core.configuration import (
+    CONFIG_MAPS as CONFIG_MAP,
+)
+from controller_manager.devcluster.kinds.core.namespaces import KIND as NAMESPACE
+from controller_manager.devcluster.kinds.core.service_accounts import (
     KIND as SERVICE_ACCOUNT,
 )
 from controller_manager.devcluster.scheme.statuses import Refusal

@@ -33,9 +33,7 @@ from controller_manager.devcluster.embedded import (
     embedded_config,
 )
 from controller_manager.devcluster.http_server import HTTPServer
-from controller_manager.devcluster.kinds.core.serviceaccount.strategy import (
-    uid_of_account,
-)
+from controller_manager.devcluster.kinds.core.service_accounts import uid_of_account
 from controller_manager.devcluster.manifests import (
     ManifestError,
     parted,

@@ -3,11 +3,13 @@
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.batch.job.strategy import KIND as JOB
+from controller_manager.devcluster.kinds.batch.jobs import KIND as JOB
 from controller_manager.devcluster.kinds.certificates import SIGNING_REQUESTS
-from controller_manager.devcluster.kinds.core.configmap import KIND as CONFIG_MAP
-from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
-from controller_manager.devcluster.kinds.core.service.strategy import KIND as SERVICE
+from controller_manager.devcluster.kinds.core.configuration import (
+    CONFIG_MAPS as CONFIG_MAP,
+)
+from controller_manager.devcluster.kinds.core.pods import KIND as POD
+from controller_manager.devcluster.kinds.core.services import KIND as SERVICE
 from controller_manager.devcluster.server.rest.kind import Kind
 from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import (

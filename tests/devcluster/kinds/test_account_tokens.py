@@ -14,9 +14,7 @@ from controller_manager.controllers.identity.tokens.controller import (
     TokenSigner,
     claims,
 )
-from controller_manager.devcluster.kinds.core.serviceaccount.account_tokens import (
-    AccountTokens,
-)
+from controller_manager.devcluster.kinds.core.service_accounts import AccountTokens
 from controller_manager.devcluster.server.security.authentication import User
 from tests.clusters import Cluster
 from tests.devcluster.kubelet.objects import DEFAULT, send

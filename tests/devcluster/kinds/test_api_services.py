@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from controller_manager.devcluster.kinds.apiextensions.custom_resources import (
+from controller_manager.devcluster.kinds.apiextensions.definitions import (
     sync_definitions,
 )
 from tests.clusters import Cluster

@@ -6,11 +6,9 @@ import pytest
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.errors import Forbidden
-from controller_manager.devcluster.kinds.core.node import KIND as NODE
-from controller_manager.devcluster.kinds.core.persistentvolumeclaim import (
-    KIND as CLAIM,
-)
-from controller_manager.devcluster.kinds.core.resourcequota import KIND as QUOTA
+from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
+from controller_manager.devcluster.kinds.core.quotas import QUOTAS as QUOTA
+from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster
 from tests.controllers.builders import template

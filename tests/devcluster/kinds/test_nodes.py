@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.node import KIND as NODE
+from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
 from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster
 from tests.conformance.access import MERGE, Access

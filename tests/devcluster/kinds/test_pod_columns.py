@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.pod.columns import POD_COLUMNS, pod_cells
+from controller_manager.devcluster.kinds.core.pod_columns import POD_COLUMNS, pod_cells
 
 NOW = datetime(2026, 1, 1, 0, 10, tzinfo=UTC)
 ONE = {"containers": [{"name": "c"}]}

@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.pod.qos import qos_class
+from controller_manager.devcluster.kinds.core.pod_updates import qos_class
 
 FULL: Final[JSON] = {"cpu": "1", "memory": "1Gi"}
 SAME: Final[JSON] = {"cpu": "1000m", "memory": "1073741824"}

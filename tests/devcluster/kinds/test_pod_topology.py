@@ -2,8 +2,7 @@
 
 import pytest
 
-from controller_manager.devcluster.kinds.core.pod.binding import bind
-from controller_manager.devcluster.kinds.core.pod.strategy import KIND
+from controller_manager.devcluster.kinds.core.pods import KIND, bind
 from tests.clusters import Cluster
 from tests.devcluster.kinds.requests import create
 

@@ -8,6 +8,25 @@ from datetime import datetime
 from typing import Any, ClassVar, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.kinds.apiextensions.schemas.defaulting import (
+    defaulted,
+    has_defaults,
+    pruned,
+)
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import (
+    properties_of,
+    type_of_resource,
+)
+from controller_manager.devcluster.kinds.apiextensions.schemas.rules import Rules
+from controller_manager.devcluster.kinds.apiextensions.schemas.structure import (
+    coerced,
+    coerced_metadata,
+    validate_embedded,
+    validate_lists,
+)
+from controller_manager.devcluster.kinds.apiextensions.schemas.validation import (
+    validate_value,
+)
 from controller_manager.devcluster.scheme.readers import duplicates, plain
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.server.fields.field_set import FieldSet
@@ -17,14 +36,6 @@ from controller_manager.devcluster.server.rest.tables import Cells, Column
 from controller_manager.devcluster.server.storage import Stored
 
 from .printer_columns import PrinterColumns
-from .schemas.defaulting import defaulted, has_defaults
-from .schemas.embedded import coerced, coerced_metadata, validate_embedded
-from .schemas.field_types import type_of_resource
-from .schemas.keywords import properties_of
-from .schemas.list_types import validate_lists
-from .schemas.pruning import pruned
-from .schemas.rules import Rules
-from .schemas.validation import validate_value
 
 _MOST_REPLICAS: Final = 2**31 - 1
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.claim_validation import CLAIM_SPEC
+from controller_manager.devcluster.kinds.core.volumes import CLAIM_SPEC
 from controller_manager.devcluster.kinds.workload_validation import (
     is_above_all,
     pods_of,

@@ -6,7 +6,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.kinds.built_in import kind_of
-from controller_manager.devcluster.kinds.rbac.rules import quoted
+from controller_manager.devcluster.kinds.rbac.authorizer import quoted
 from controller_manager.devcluster.kinds.reviews import reviewed
 from controller_manager.devcluster.scheme.statuses import bad_request
 from controller_manager.devcluster.server.registry.rest_storage import Call, RESTStorage

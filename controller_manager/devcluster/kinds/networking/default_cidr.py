@@ -6,7 +6,7 @@ Upstream: pkg/controlplane/controller/defaultservicecidr.
 from typing import Final
 
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.kinds.core.service.ranges import DEFAULT_CIDR
+from controller_manager.devcluster.kinds.core.service_addresses import DEFAULT_CIDR
 from controller_manager.devcluster.kinds.fixed_uids import fixed_uid
 from controller_manager.devcluster.server.registry.objects import Objects
 

@@ -11,7 +11,7 @@ from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.rest.kind import Kind
 
-from .rules import missing
+from .authorizer import missing
 
 AUTO_UPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
 """An annotation; the server does not reconcile objects with the value "false"."""

@@ -10,7 +10,7 @@ from controller_manager.api.dynamicresources.v1 import (
     POD_CLAIM_NAME,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.pod.strategy import KIND as POD
+from controller_manager.devcluster.kinds.core.pods import KIND as POD
 from controller_manager.devcluster.kinds.resource.resourceclaim import KIND as CLAIM
 from controller_manager.devcluster.kinds.resource.resourceclaimtemplate import (
     KIND as TEMPLATE,

@@ -10,13 +10,11 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.cel.estimates import estimated_cost
 from controller_manager.devcluster.cel.program import Program
-from controller_manager.devcluster.kinds.apiextensions.schemas.rule_bounds import (
-    bounds_of,
-)
 from controller_manager.devcluster.kinds.apiextensions.schemas.rule_costs import (
+    bounds_of,
     validate_costs,
 )
-from controller_manager.devcluster.kinds.apiextensions.schemas.rule_values import (
+from controller_manager.devcluster.kinds.apiextensions.schemas.rules import (
     declared_type,
 )
 from tests.devcluster.kinds.apiextensions.test_definitions import (

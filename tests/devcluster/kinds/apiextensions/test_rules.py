@@ -6,9 +6,7 @@ import msgspec
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.apiextensions.schemas.correlation import (
-    ABSENT,
-)
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import ABSENT
 from controller_manager.devcluster.kinds.apiextensions.schemas.rules import Rules
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, required
 from tests.cel.test_parser import OPERANDS

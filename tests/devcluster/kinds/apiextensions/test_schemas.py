@@ -7,19 +7,15 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.apiextensions.schemas.defaulting import (
     defaulted,
+    pruned,
 )
-from controller_manager.devcluster.kinds.apiextensions.schemas.embedded import (
+from controller_manager.devcluster.kinds.apiextensions.schemas.keywords import go_number
+from controller_manager.devcluster.kinds.apiextensions.schemas.structure import (
     validate_embedded,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.formats import (
-    has_format,
-)
-from controller_manager.devcluster.kinds.apiextensions.schemas.list_types import (
     validate_lists,
 )
-from controller_manager.devcluster.kinds.apiextensions.schemas.numbers import go_number
-from controller_manager.devcluster.kinds.apiextensions.schemas.pruning import pruned
 from controller_manager.devcluster.kinds.apiextensions.schemas.validation import (
+    has_format,
     validate_value,
 )
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
-from controller_manager.devcluster.kinds.rbac.binding_index import (
+from controller_manager.devcluster.kinds.rbac.authorizer import (
     BindingIndex,
+    RBACAuthorizer,
     applying_subject,
 )
 from controller_manager.devcluster.server.security.authentication import User

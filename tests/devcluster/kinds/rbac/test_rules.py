@@ -3,7 +3,7 @@
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.rbac.rules import (
+from controller_manager.devcluster.kinds.rbac.authorizer import (
     compact,
     description,
     missing,

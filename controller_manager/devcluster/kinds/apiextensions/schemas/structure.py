@@ -1,12 +1,21 @@
-"""Checks that a schema is structural (schema/validation.go and schema/complete.go)."""
+"""Checks that sets and map lists have no item twice (schema/listtype)."""
 
 from collections.abc import Iterator
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.scheme.decoding import Decoder
+from controller_manager.devcluster.scheme.models import OBJECT_META
+from controller_manager.devcluster.scheme.names import (
+    validate_annotations,
+    validate_labels,
+)
+from controller_manager.devcluster.scheme.readers import TypeMismatch
 from controller_manager.devcluster.scheme.regexp import PatternProblem, compiled
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
+    duplicate,
     forbidden_field,
     invalid,
     required,
@@ -22,10 +31,147 @@ from .keywords import (
     PRESERVES,
     RULES,
     child,
+    item_key,
     items_of,
     key,
     properties_of,
+    schema_of_others,
 )
+
+# Checks that sets and map lists have no item twice (schema/listtype).
+
+
+def validate_lists(value: Any, schema: JSON, path: str = "") -> list[Cause]:
+    """Return a cause for each duplicate item in a set or a map list."""
+    causes: list[Cause] = []
+    if isinstance(value, dict):
+        known, others = properties_of(schema), schema_of_others(schema)
+        for name, each in value.items():
+            inner = known.get(name, others)
+            if inner is not None:
+                causes += validate_lists(each, inner, child(path, name))
+    elif isinstance(value, list):
+        items = items_of(schema)
+        if items is None:
+            return causes
+        causes += _duplicates(value, schema, path)
+        for number, each in enumerate(value):
+            causes += validate_lists(each, items, key(path, str(number)))
+    return causes
+
+
+def _duplicates(value: list[Any], schema: JSON, path: str) -> list[Cause]:
+    match schema.get(LIST_TYPE):
+        case "set":
+            found = value
+        case "map":
+            keys = schema.get(LIST_KEYS) or []
+            found = [item_key(each, keys) for each in value if isinstance(each, dict)]
+        case _:
+            return []
+    seen: set[str] = set()
+    reported: set[str] = set()
+    causes = []
+    for number, each in enumerate(found):
+        text = shown(each)
+        if text in seen and text not in reported:
+            reported.add(text)
+            causes.append(duplicate(key(path, str(number)), text))
+        seen.add(text)
+    return causes
+
+
+# Resources in a field of another resource (schema/objectmeta).
+
+
+def coerced_metadata(
+    metadata: Any, path: tuple[str | int, ...] = ("metadata",)
+) -> tuple[JSON, list[str]]:
+    """Return metadata as Go would store it, and its unknown fields.
+
+    `path` leads to the metadata. Raises TypeMismatch for a value of a wrong type.
+    """
+    if not isinstance(metadata, dict):
+        text = "json: cannot unmarshal metadata into Go value of type v1.ObjectMeta"
+        raise TypeMismatch(text)
+    decoder = Decoder()
+    return decoder.decode(metadata, OBJECT_META, path), decoder.problems
+
+
+def coerced(
+    value: Any, schema: JSON, path: tuple[str | int, ...] = ()
+) -> tuple[Any, list[str]]:
+    """Return a value whose embedded resources have known metadata, and the unknown.
+
+    Metadata of a wrong type is left for the validation. The given value does not
+    change.
+    """
+    unknown: list[str] = []
+    return _coerced(value, schema, path, unknown), unknown
+
+
+def _coerced(
+    value: Any, schema: JSON, path: tuple[str | int, ...], unknown: list[str]
+) -> Any:
+    if isinstance(value, list):
+        items = items_of(schema)
+        if not items:
+            return value
+        return [
+            _coerced(each, items, (*path, number), unknown)
+            for number, each in enumerate(value)
+        ]
+    if not isinstance(value, dict):
+        return value
+    result = dict(value)
+    if schema.get(EMBEDDED) and isinstance(value.get("metadata"), dict):
+        with suppress(TypeMismatch):  # the validation tells of it
+            result["metadata"], more = coerced_metadata(
+                value["metadata"], (*path, "metadata")
+            )
+            unknown += more
+    known, others = properties_of(schema), schema_of_others(schema)
+    for name, each in value.items():
+        inner = known.get(name, others)
+        if inner and not (schema.get(EMBEDDED) and name == "metadata"):
+            result[name] = _coerced(each, inner, (*path, name), unknown)
+    return result
+
+
+def validate_embedded(value: Any, schema: JSON, path: str = "") -> Iterator[Cause]:
+    """Yield the errors in the resources that a value embeds."""
+    if isinstance(value, list):
+        items = items_of(schema)
+        for number, each in enumerate(value if items else ()):
+            yield from validate_embedded(each, items or {}, key(path, str(number)))
+    if not isinstance(value, dict):
+        return
+    if schema.get(EMBEDDED):
+        yield from _validate(value, path)
+    known, others = properties_of(schema), schema_of_others(schema)
+    for name, each in value.items():
+        inner = known.get(name, others)
+        if inner is not None:
+            yield from validate_embedded(each, inner, child(path, name))
+
+
+def _validate(resource: JSON, path: str) -> Iterator[Cause]:
+    for name in ("apiVersion", "kind"):
+        if not resource.get(name):
+            yield required(child(path, name), "must not be empty")
+    metadata = resource.get("metadata", {})
+    where = child(path, "metadata")
+    try:
+        found, _ = coerced_metadata(metadata)
+    except TypeMismatch as error:
+        yield invalid(where, '""', str(error))
+        return
+    yield from validate_labels(found.get("labels", {}), child(where, "labels"))
+    annotations = found.get("annotations", {})
+    yield from validate_annotations(annotations, child(where, "annotations"))
+
+
+# Checks that a schema is structural (schema/validation.go and schema/complete.go).
 
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 """The only schemas in an ``anyOf`` that may have types."""
@@ -62,24 +208,27 @@ _ONLY_NAMES: Final = (
 
 def validate_structure(schema: JSON, path: str) -> list[Cause]:
     """Return why a schema is not structural, in the order of the texts."""
-    causes = [*_validate(schema, "root", path), *_complete(schema, schema, path, path)]
+    causes = [
+        *_validate_schema(schema, "root", path),
+        *_complete(schema, schema, path, path),
+    ]
     return sorted(causes, key=str)
 
 
-def _validate(schema: JSON, level: str, path: str) -> Iterator[Cause]:
+def _validate_schema(schema: JSON, level: str, path: str) -> Iterator[Cause]:
     items = items_of(schema)
     if schema.get("type") == "array" and items is None:
         yield required(child(path, "items"), "must be specified")
     if items is not None:
-        yield from _validate(items, "items", child(path, "items"))
+        yield from _validate_schema(items, "items", child(path, "items"))
     for name, each in properties_of(schema).items():
-        yield from _validate(each, "field", key(child(path, "properties"), name))
+        yield from _validate_schema(each, "field", key(child(path, "properties"), name))
     if (others := schema.get("additionalProperties")) is not None:
         where = child(path, "additionalProperties")
         if level == "root":
             yield forbidden_field(where, "must not be used at the root")
         if isinstance(others, dict):
-            yield from _validate(others, "field", where)
+            yield from _validate_schema(others, "field", where)
     yield from _validate_extensions(schema, path)
     yield from _validate_values(schema, path)
     yield from _validate_type(schema, level, path)
