@@ -28,7 +28,7 @@ TOOLS = {
     "tests.conformance": conformance,
 }
 EXAMPLES = ROOT / "examples"
-DECLARED = re.compile(r"""\bFlag\(\s*"([a-z0-9-]+)",""")
+DECLARED = re.compile(r"""\b(?:Flag|option)\(\s*"([a-z0-9-]+)",""")
 LOCAL = re.compile(r"(?:controller_manager|tests|config|docs|examples)/\S*")
 
 OTHERS = frozenset(
