@@ -113,7 +113,8 @@ class DataFile:
         )
         lock = -1
         try:
-            with replaced(self.path) as draft:
+            # The draft of a killed cluster is replaced by that of the next one.
+            with replaced(self.path, "new") as draft:
                 # The lock of a file ends with its last descriptor.
                 lock = os.dup(draft.fileno())
                 fcntl.flock(lock, fcntl.LOCK_EX)

@@ -234,12 +234,13 @@ def write_snapshot(file: Path, state: StorageState) -> None:
 
 
 @contextmanager
-def replaced(file: Path) -> Iterator[IO[bytes]]:
+def replaced(file: Path, suffix: str = "") -> Iterator[IO[bytes]]:
     """Yield a new file that replaces `file` after the last write, in one step.
 
-    Only its owner can read it. Raises DataError, and then an old file stays.
+    Only its owner can read it. Its name has the `suffix` until then, by default the
+    number of this process. Raises DataError, and then an old file stays.
     """
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    draft = file.with_name(f".{file.name}.{suffix or os.getpid()}")
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:

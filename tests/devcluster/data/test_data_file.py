@@ -95,6 +95,17 @@ def test_after_a_crash_no_version_is_used_twice(tmp_path: Path) -> None:
             assert file.state().version == 5 + RESERVE
 
 
+def test_the_draft_of_a_killed_cluster_does_not_stay(tmp_path: Path) -> None:
+    """It has the keys."""
+    with DataFile.open(tmp_path / "data") as file:
+        file.write(state_with(5, stored("a", 5)))
+    (tmp_path / ".data.new").write_bytes(b"a part")
+    with DataFile.open(tmp_path / "data") as file:
+        assert contents(file.state()) == {"a": 5}
+        file.write(file.state())
+    assert [each.name for each in tmp_path.iterdir()] == ["data"]
+
+
 def test_another_process_is_told_that_the_file_is_in_use(tmp_path: Path) -> None:
     """So is another cluster of this process; the first one goes on."""
     path = tmp_path / "data"
