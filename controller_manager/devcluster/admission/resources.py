@@ -8,7 +8,7 @@ from controller_manager.control.certificates.request import (
     InvalidRequest,
     parse_request,
 )
-from controller_manager.devcluster.kinds.storage.default_class import set_default_class
+from controller_manager.devcluster.kinds.storage.classes import set_default_class
 from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
 from controller_manager.devcluster.server.security.authorization import (
     Attributes,

@@ -12,11 +12,11 @@ from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import LabelSelector, compile_selector
 from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.kinds.core.volumes import VOLUMES as VOLUME
-from controller_manager.devcluster.kinds.storage.default_class import IS_DEFAULT
-from controller_manager.devcluster.kinds.storage.storageclass import KIND as CLASS
-from controller_manager.devcluster.kinds.storage.volumeattachment import (
-    KIND as ATTACHMENT,
+from controller_manager.devcluster.kinds.storage.classes import (
+    IS_DEFAULT,
+    STORAGE_CLASSES,
 )
+from controller_manager.devcluster.kinds.storage.csi import ATTACHMENTS
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.server.storage import Change, Key
@@ -111,7 +111,9 @@ class StorageObjects:
 
     def class_of(self, claim: JSON) -> JSON | None:
         """Return the class of a claim, `None` if there is none."""
-        return self._found(CLASS, ("", claim["spec"].get("storageClassName") or ""))
+        return self._found(
+            STORAGE_CLASSES, ("", claim["spec"].get("storageClassName") or "")
+        )
 
     def _found(self, kind: Kind, key: Key) -> JSON | None:
         stored = self.objects.storage.collection(kind.resource).get(key)
@@ -309,7 +311,7 @@ class Attacher:
 
     def __init__(self, storage: StorageObjects) -> None:
         self._storage = storage
-        self._attachments = storage.objects.storage.collection(ATTACHMENT.resource)
+        self._attachments = storage.objects.storage.collection(ATTACHMENTS.resource)
         self._of_volume: dict[str, set[str]] = {}
         """The names of the attachments of each volume."""
 
@@ -349,15 +351,15 @@ class Attacher:
             return
         annotations = {_NODE_ID: attachment["spec"]["nodeName"]}
         attachment = self._storage.annotate(
-            ATTACHMENT, attachment, annotations=annotations
+            ATTACHMENTS, attachment, annotations=annotations
         )
         attachment = self._storage.set_finalizer(
-            ATTACHMENT, attachment, FINALIZER, present=True
+            ATTACHMENTS, attachment, FINALIZER, present=True
         )
         if "deletionTimestamp" not in volume["metadata"]:
             self._storage.set_finalizer(VOLUME, volume, FINALIZER, present=True)
         self._storage.update(
-            ATTACHMENT, attachment, "status", status={"attached": True}
+            ATTACHMENTS, attachment, "status", status={"attached": True}
         )
 
     def _fail(self, attachment: JSON, name: str) -> None:
@@ -367,16 +369,16 @@ class Attacher:
             return
         error = {"message": message, "time": self._storage.now()}
         self._storage.update(
-            ATTACHMENT, attachment, "status", status={**status, "attachError": error}
+            ATTACHMENTS, attachment, "status", status={**status, "attachError": error}
         )
 
     def _detach(self, attachment: JSON) -> None:
         if FINALIZER not in attachment["metadata"].get("finalizers", ()):
             return
         attachment = self._storage.update(
-            ATTACHMENT, attachment, "status", status={"attached": False}
+            ATTACHMENTS, attachment, "status", status={"attached": False}
         )
-        self._storage.set_finalizer(ATTACHMENT, attachment, FINALIZER, present=False)
+        self._storage.set_finalizer(ATTACHMENTS, attachment, FINALIZER, present=False)
 
     def _release(self, name: str) -> None:
         """Remove the finalizer of a deleted volume that is attached nowhere."""

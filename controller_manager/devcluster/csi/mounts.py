@@ -9,7 +9,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
 from controller_manager.devcluster.kinds.core.pods import KIND as POD
 from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
-from controller_manager.devcluster.kinds.storage.csidriver import KIND as DRIVER
+from controller_manager.devcluster.kinds.storage.csi import DRIVERS
 from controller_manager.devcluster.kubelet.events import Reporter
 from controller_manager.devcluster.kubelet.node_status import is_stopped
 from controller_manager.devcluster.server.storage import Key
@@ -217,9 +217,9 @@ class Mounts:
 
     def _is_attachable(self, driver: str) -> bool:
         """Tell whether volumes of a driver need an attachment, which is the default."""
-        if not self._storage.objects.has(DRIVER, "", driver):
+        if not self._storage.objects.has(DRIVERS, "", driver):
             return True
-        found = self._storage.objects.find(DRIVER, "", driver).obj
+        found = self._storage.objects.find(DRIVERS, "", driver).obj
         return bool(found["spec"]["attachRequired"])
 
     def _attached(self, name: str) -> set[str]:

@@ -6,9 +6,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.kinds.core.volumes import VOLUMES as VOLUME
-from controller_manager.devcluster.kinds.storage.volumeattributesclass import (
-    KIND as ATTRIBUTES_CLASS,
-)
+from controller_manager.devcluster.kinds.storage.classes import ATTRIBUTES_CLASSES
 from controller_manager.devcluster.kubelet.events import Reporter
 from controller_manager.devcluster.server.rest.deletion import Deletion
 from controller_manager.devcluster.server.storage import Change, Key
@@ -237,9 +235,9 @@ class Resizer:
         wanted, status = claim["spec"][_ATTRIBUTES], claim["status"]
         if status.get("currentVolumeAttributesClassName") == wanted:
             return
-        found = self._storage.objects.has(ATTRIBUTES_CLASS, "", wanted)
+        found = self._storage.objects.has(ATTRIBUTES_CLASSES, "", wanted)
         if not found:
-            resource = ATTRIBUTES_CLASS.resource
+            resource = ATTRIBUTES_CLASSES.resource
             why = f'{resource} "{wanted}" not found'
             self._record(claim, "Warning", "VolumeModifyFailed", why)
             return

@@ -10,10 +10,10 @@ A kind's columns are a text, with one column in a line, or before a ``;``::
     Condition: condition
     Age
 
-A title may be followed by the type ``integer``, and by ``wide``. Then comes the cell: a
-path, a text with paths in braces, or a word and a path. `WORDS` has the words; a word
-without a path is a function that the table is given. ``or`` is followed by the text for
-an absent value; without it that is 0 for an integer, and empty for others.
+A title may be followed by the type ``integer`` or ``boolean``, and by ``wide``. Then
+comes the cell: a path, a text with paths in braces, or a word and a path. `WORDS` has
+the words; a word without a path is a function that the table is given. ``or`` is
+followed by the text for an absent value; without it that is 0, false or empty.
 Upstream: pkg/printers, and additionalPrinterColumns.
 """
 
@@ -97,7 +97,7 @@ def data_count(obj: JSON) -> int:
 
 _Cell = Callable[[JSON, datetime], Any]
 _PATH: Final = re.compile(r"\{([^}]*)\}")
-_FLAGS: Final = ("integer", "wide")
+_ABSENT: Final = {"integer": 0, "boolean": False, "string": ""}
 
 
 def _since(value: Any, now: datetime) -> str:
@@ -161,13 +161,13 @@ class TextColumns:
             return _KNOWN[line]
         head, _, text = line.partition(":")
         words = head.split()
-        flags = [each for each in words if each in _FLAGS]
-        type_ = "integer" if "integer" in flags else "string"
+        flags = [each for each in words if each in (*_ABSENT, "wide")]
+        type_ = next((each for each in flags if each in _ABSENT), "string")
         column = Column(
             " ".join(words[: len(words) - len(flags)]), type_, int("wide" in flags)
         )
         shown, _, absent = text.strip().partition(" or ")
-        found = self._cell(shown, absent or (0 if type_ == "integer" else ""))
+        found = self._cell(shown, absent or _ABSENT[type_])
         if found is None:
             raise ValueError(f"the column {line!r} is no path, no word and no function")
         return column, found

@@ -19,7 +19,7 @@ from controller_manager.devcluster.csi.driver import csi_node, node_annotations
 from controller_manager.devcluster.kinds.coordination import LEASES
 from controller_manager.devcluster.kinds.core.namespaces import KIND as NAMESPACE
 from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
-from controller_manager.devcluster.kinds.storage.csinode import KIND as CSI_NODE
+from controller_manager.devcluster.kinds.storage.csi import NODES as CSI_NODES
 from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.version import KUBERNETES_VERSION
@@ -344,14 +344,14 @@ class Heartbeats:
 
     def _register_driver(self, name: str) -> None:
         """Create the CSINode, unless it exists."""
-        if self._objects.has(CSI_NODE, "", name):
+        if self._objects.has(CSI_NODES, "", name):
             return
         node = self._objects.find(NODE, "", name).obj
         metadata = node["metadata"]
         annotations = {**metadata.get("annotations", {}), **node_annotations(name)}
         new = {**node, "metadata": {**metadata, "annotations": annotations}}
         self._objects.update(NODE, "", name, new)
-        self._objects.create(CSI_NODE, "", csi_node(node))
+        self._objects.create(CSI_NODES, "", csi_node(node))
 
     def _report_status(self, name: str) -> None:
         node = self._objects.find(NODE, "", name).obj

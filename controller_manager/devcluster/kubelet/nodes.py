@@ -31,11 +31,8 @@ from controller_manager.devcluster.kinds.networking.servicecidr import (
 from controller_manager.devcluster.kinds.resource.resourceclaim import (
     KIND as DEVICE_CLAIM,
 )
-from controller_manager.devcluster.kinds.storage.csidriver import KIND as DRIVER
-from controller_manager.devcluster.kinds.storage.storageclass import KIND as CLASS
-from controller_manager.devcluster.kinds.storage.volumeattachment import (
-    KIND as ATTACHMENT,
-)
+from controller_manager.devcluster.kinds.storage.classes import STORAGE_CLASSES
+from controller_manager.devcluster.kinds.storage.csi import ATTACHMENTS, DRIVERS
 from controller_manager.devcluster.scheduler.device_claims import claim_key
 from controller_manager.devcluster.scheduler.node_infos import NodeInfos
 from controller_manager.devcluster.scheduler.scheduler import Scheduler
@@ -126,9 +123,9 @@ class Nodes:
             self._server.connect(POD.resource, "log", PodLogs(self._objects).answer)
         self._heartbeats.register()
         if self._count:
-            self._create_missing(DRIVER, csi_driver())
+            self._create_missing(DRIVERS, csi_driver())
             for each in storage_classes():
-                self._create_missing(CLASS, each)
+                self._create_missing(STORAGE_CLASSES, each)
 
     def _create_missing(self, kind: Kind, obj: JSON) -> None:
         """Create an object of the cluster, unless an earlier run has done so."""
@@ -141,7 +138,7 @@ class Nodes:
             (NODE, self._node_changed),
             (VOLUME, self._volume_changed),
             (CLAIM, self._claim_changed),
-            (ATTACHMENT, self._attachment_changed),
+            (ATTACHMENTS, self._attachment_changed),
             (DEVICE_CLAIM, self._device_claim_changed),
             (POD, self._pod_changed),
             (CONFIG_MAP, self._source_changed),

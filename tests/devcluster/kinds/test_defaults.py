@@ -33,5 +33,6 @@ def test_two_objects_share_no_default() -> None:
     first: JSON = {}
     second: JSON = {}
     for each in (first, second):
-        fill(each, {"a": {}})
+        fill(each, {"a": {}, "b": [1]})
     assert first["a"] is not second["a"]
+    assert first["b"] is not second["b"]

@@ -10,7 +10,7 @@ Defaults = Mapping[str, Any]
 
 ``{"a": 1, "b": {"c": 2}, "d[]": {"e": 3}}`` fills in ``a``, in the object ``b`` the
 field ``c``, and ``e`` in each object of the list ``d``. An object that is absent stays
-so, unless it is the spec. ``{}`` and ``[]`` are values: a new one for each object.
+so, unless it is the spec. ``{}`` and lists are values: a new one for each object.
 """
 
 _ALWAYS: Final = "spec"
@@ -22,7 +22,7 @@ def fill(obj: JSON, defaults: Defaults) -> None:
         if name.endswith("[]"):
             for each in obj.get(name[:-2]) or ():
                 fill(each, value)
-        elif isinstance(value, dict | list) and not value:
+        elif isinstance(value, list) or value == {}:
             obj.setdefault(name, value.copy())
         elif not isinstance(value, dict):
             obj.setdefault(name, value)
