@@ -59,7 +59,7 @@ from controller_manager.devcluster.kinds.rbac import reconciliation
 from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
 from controller_manager.devcluster.kinds.rbac.kinds import EscalationCheck
 from controller_manager.devcluster.kinds.rbac.reconciliation import reconcile
-from controller_manager.devcluster.kinds.scheduling.priorityclass import (
+from controller_manager.devcluster.kinds.scheduling import (
     add_system_classes,
 )
 from controller_manager.devcluster.metrics.apis import metrics_apis

@@ -9,7 +9,7 @@ from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.batch.jobs import KIND as JOB
 from controller_manager.devcluster.kinds.claim_defaults import default_claim
-from controller_manager.devcluster.kinds.scheduling.podgroup import KIND as POD_GROUP
+from controller_manager.devcluster.kinds.scheduling import POD_GROUPS
 from controller_manager.devcluster.scheme.models import zeros_of
 from tests.clusters import Write
 from tests.conformance.access import Other
@@ -136,7 +136,7 @@ def _complete_workload(workload: JSON) -> None:
 _DEFAULTS: Final[Mapping[str, Callable[[JSON], None]]] = {
     "jobs": _complete_job,
     "persistentvolumeclaims": _complete_claim,
-    "podgroups": POD_GROUP.strategy.apply_defaults,
+    "podgroups": POD_GROUPS.strategy.apply_defaults,
     "pods": _complete_pod,
     "replicasets": _complete_replica_set,
     "volumeattachments": _complete_attachment,

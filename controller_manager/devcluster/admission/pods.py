@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.quota.resources import amounts
 from controller_manager.devcluster.kinds.core.pods import labelled_by_node
-from controller_manager.devcluster.kinds.scheduling.priorityclass import (
+from controller_manager.devcluster.kinds.scheduling import (
     LOWER_PRIORITY,
     find_priority_class,
 )
