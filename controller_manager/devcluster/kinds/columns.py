@@ -21,14 +21,13 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
 from controller_manager.api.selectors import LabelSelector, format_selector
-from controller_manager.devcluster.server.rest.strategy import Strategy
 from controller_manager.devcluster.server.rest.tables import (
     AGE,
     CREATED_AT,
@@ -55,16 +54,6 @@ REPLICAS: Final = (
     SELECTOR,
 )
 """The columns of replica sets and replication controllers."""
-
-
-class NameAndAge(Strategy):
-    """A kind whose table shows the names and the ages of objects."""
-
-    columns: ClassVar = (NAME, AGE)
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        return [name_of(obj), age(obj, now)]
 
 
 def name_of(obj: JSON) -> str:
@@ -110,6 +99,7 @@ WORDS: Final[dict[str, Callable[[Any, datetime], Any]]] = {
     "join": lambda value, _: ",".join(value),
     "selector": lambda value, _: selector_text(value),
     "since": _since,
+    "sum": lambda value, _: sum(filter(None, value)),
 }
 """What a cell shows of a value: the items of a list, a time in seconds, and so on."""
 

@@ -28,9 +28,7 @@ from controller_manager.devcluster.kinds.core.volumes import VOLUMES as VOLUME
 from controller_manager.devcluster.kinds.networking.servicecidr import (
     KIND as SERVICE_CIDR,
 )
-from controller_manager.devcluster.kinds.resource.resourceclaim import (
-    KIND as DEVICE_CLAIM,
-)
+from controller_manager.devcluster.kinds.resource import CLAIMS as DEVICE_CLAIMS
 from controller_manager.devcluster.kinds.storage.classes import STORAGE_CLASSES
 from controller_manager.devcluster.kinds.storage.csi import ATTACHMENTS, DRIVERS
 from controller_manager.devcluster.scheduler.device_claims import claim_key
@@ -139,7 +137,7 @@ class Nodes:
             (VOLUME, self._volume_changed),
             (CLAIM, self._claim_changed),
             (ATTACHMENTS, self._attachment_changed),
-            (DEVICE_CLAIM, self._device_claim_changed),
+            (DEVICE_CLAIMS, self._device_claim_changed),
             (POD, self._pod_changed),
             (CONFIG_MAP, self._source_changed),
             (SECRET, self._source_changed),

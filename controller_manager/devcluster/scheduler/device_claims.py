@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.resource.deviceclass import KIND as CLASS
-from controller_manager.devcluster.kinds.resource.resourceclaim import KIND as CLAIM
+from controller_manager.devcluster.kinds.resource import CLAIMS, DEVICE_CLASSES
 from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.server.storage import Key
 
@@ -28,7 +27,7 @@ class DeviceClaims:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._claims = objects.storage.collection(CLAIM.resource)
+        self._claims = objects.storage.collection(CLAIMS.resource)
 
     def waits(self, pod: JSON) -> bool:
         """Tell whether a claim of a pod does not exist."""
@@ -46,7 +45,7 @@ class DeviceClaims:
             if claim["status"].get("allocation"):
                 continue
             for request, name in _classes_of(claim):
-                if not self._objects.has(CLASS, "", name):
+                if not self._objects.has(DEVICE_CLASSES, "", name):
                     return f"request {request}: device class {name} does not exist"
         return ""
 
@@ -72,7 +71,7 @@ class DeviceClaims:
             users = [*(claim["status"].get("reservedFor") or ()), user]
             new = {**claim, "status": {**claim["status"], "reservedFor": users}}
             name = claim["metadata"]["name"]
-            self._objects.update(CLAIM, metadata["namespace"], name, new, "status")
+            self._objects.update(CLAIMS, metadata["namespace"], name, new, "status")
 
     def keys_of(self, pod: JSON) -> Sequence[Key]:
         """Return keys by which the claims of a pod differ from those to volumes."""
@@ -86,7 +85,7 @@ class DeviceClaims:
 
 def claim_key(key: Key) -> Key:
     """Return a key of a claim to devices that no claim to a volume has."""
-    return key[0], f"{CLAIM.plural}/{key[1]}"
+    return key[0], f"{CLAIMS.plural}/{key[1]}"
 
 
 def _keys(pod: JSON) -> Iterator[Key]:

@@ -14,7 +14,7 @@ OBJ: JSON = {
     "spec": {
         "zone": "UTC",
         "count": 0,
-        "items": [{"name": "x"}, {"name": "y"}],
+        "items": [{"name": "x", "size": 5}, {"name": "y"}],
         "seconds": 3600,
         "selector": {"matchLabels": {"b": "2"}},
     },
@@ -34,6 +34,7 @@ def _condition(obj: JSON) -> str:
         (".spec.count or <none>", 0),
         ("count .spec.items", 2),
         ("join .spec.items[].name", "x,y"),
+        ("sum .spec.items[].size", 5),
         ("duration .spec.seconds or <none>", "60m"),
         ("since .metadata.creationTimestamp", "30s"),
         ("selector .spec.selector", "b=2"),
@@ -59,7 +60,7 @@ def test_titles_may_have_a_type_and_a_priority() -> None:
     assert shown.cells(OBJ, NOW) == ["a", 0, "2026-01-01T00:00:00Z", "30s"]
 
 
-@pytest.mark.parametrize("line", ["X", "X: sum .spec.items", "X: conditions"])
+@pytest.mark.parametrize("line", ["X", "X: most .spec.items", "X: conditions"])
 def test_a_wrong_text_is_refused(line: str) -> None:
     """The message has the line."""
     with pytest.raises(ValueError, match="is no path, no word and no function") as told:

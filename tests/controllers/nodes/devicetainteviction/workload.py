@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.pods import KIND as POD
-from controller_manager.devcluster.kinds.resource.devicetaintrule import KIND as RULE
-from controller_manager.devcluster.kinds.resource.resourceclaim import KIND as CLAIM
-from controller_manager.devcluster.kinds.resource.resourceslice import KIND as SLICE
+from controller_manager.devcluster.kinds.resource import CLAIMS, SLICES, TAINT_RULES
 from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.simulation.workload import Workload
 
@@ -60,7 +58,9 @@ def publish(world: "World") -> None:
         "nodeName": _NODE,
         "devices": [{"name": each} for each in _DEVICES],
     }
-    world.server.objects.create(SLICE, "", {"metadata": {"name": "gpus"}, "spec": spec})
+    world.server.objects.create(
+        SLICES, "", {"metadata": {"name": "gpus"}, "spec": spec}
+    )
 
 
 def run(world: "World", name: str, device: str, *seconds: int | None) -> None:
@@ -77,7 +77,7 @@ def run(world: "World", name: str, device: str, *seconds: int | None) -> None:
         "metadata": {"name": name},
         "spec": {"devices": {"requests": [request]}},
     }
-    stored = objects.create(CLAIM, "default", claim).obj
+    stored = objects.create(CLAIMS, "default", claim).obj
     result: JSON = {
         "request": "gpu",
         "driver": _DRIVER,
@@ -91,7 +91,7 @@ def run(world: "World", name: str, device: str, *seconds: int | None) -> None:
         "allocation": {"devices": {"results": [result]}},
         "reservedFor": [{"resource": "pods", "name": name, "uid": uid}],
     }
-    objects.update(CLAIM, "default", name, {**stored, "status": status}, "status")
+    objects.update(CLAIMS, "default", name, {**stored, "status": status}, "status")
 
 
 def _toleration(seconds: int | None) -> JSON:
@@ -128,7 +128,7 @@ def rule(world: "World", device: str) -> None:
     if world.find("devicetaintrules", "", device) is None:
         spec = {"deviceSelector": {"device": device}, "taint": _TAINT}
         body = {"metadata": {"name": device}, "spec": spec}
-        world.server.objects.create(RULE, "", body)
+        world.server.objects.create(TAINT_RULES, "", body)
 
 
 def unrule(world: "World", device: str) -> None:

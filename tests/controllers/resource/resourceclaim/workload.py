@@ -11,10 +11,7 @@ from controller_manager.api.dynamicresources.v1 import (
 )
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kinds.core.pods import KIND as POD
-from controller_manager.devcluster.kinds.resource.resourceclaim import KIND as CLAIM
-from controller_manager.devcluster.kinds.resource.resourceclaimtemplate import (
-    KIND as TEMPLATE,
-)
+from controller_manager.devcluster.kinds.resource import CLAIM_TEMPLATES, CLAIMS
 from tests.simulation.workload import Workload
 
 if TYPE_CHECKING:
@@ -68,8 +65,8 @@ def begin(world: "World") -> None:
     world.create_namespace(DEVICES)
     objects = world.server.objects
     template = {"metadata": {"name": TEMPLATE_NAME}, "spec": {"spec": _SPEC}}
-    objects.create(TEMPLATE, DEVICES, template)
-    objects.create(CLAIM, DEVICES, {"metadata": {"name": SHARED}, "spec": _SPEC})
+    objects.create(CLAIM_TEMPLATES, DEVICES, template)
+    objects.create(CLAIMS, DEVICES, {"metadata": {"name": SHARED}, "spec": _SPEC})
 
 
 def find_pod(world: "World", name: str) -> JSON | None:
