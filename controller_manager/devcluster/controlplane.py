@@ -259,33 +259,25 @@ class APIServer(GenericAPIServer):
     ) -> None:
         """Take the clock, the random source, and the users by their bearer tokens.
 
-        `storage` may have objects of an earlier server; without it, a new one is made.
-        `rbac` creates the bootstrap roles, also those of the controllers of `build`,
-        and refuses requests without a role.
-        `features` are the gates with another value than their default. Services get
-        addresses of `service_cluster_ip_range`: one range, or two of both families with
-        a comma between. Raises RangeError for anything else. `admission_plugins` are
-        the names of those that are on.
+        `storage` may have objects of an earlier server. `rbac` creates the bootstrap
+        roles, also those of the controllers of `build`, and refuses requests without a
+        role. `features` are the gates with another value than their default. Services
+        get addresses of `service_cluster_ip_range`: one range, or two of both families
+        with a comma between. Raises RangeError for anything else.
         """
         storage = storage or Storage()
-        gates = self._features = features or FeatureGates()
-        self._build = build
+        self._build, self._features = build, features or FeatureGates()
         self._bound_tokens = BoundTokens(storage, clock, rng)
         authorizer = RBACAuthorizer(storage) if rbac else KnownUsers(self._is_known)
-        parts = Parts(storage, clock, rng, authorizer, self._kinds, gates)
+        parts = Parts(storage, clock, rng, authorizer, self._kinds, self._features)
         super().__init__(
-            kinds_with(gates),
+            kinds_with(self._features),
             storage,
             clock=clock,
             rng=rng,
             tokens=Tokens(users, self._bound_tokens, self._user_of),
             authorizer=authorizer,
-            admission=build_chain(
-                admission_plugins,
-                parts,
-                dynamic_plugins(storage, self._kinds, authorizer, rng),
-                first=[EscalationCheck(authorizer)],
-            ),
+            admission=_chain(admission_plugins, parts),
             storages=find_storages(),
             logger=logger,
         )
@@ -373,3 +365,11 @@ class APIServer(GenericAPIServer):
         if user := user_of_bootstrap_token(self.storage, token, now):
             return user
         return self._account_tokens.user_of(token) if self._account_tokens else None
+
+
+def _chain(plugins: Collection[str], parts: Parts) -> Chain:
+    """Return the admission of requests by the plugins of these names."""
+    dynamic = dynamic_plugins(parts.storage, parts.kinds, parts.authorizer, parts.rng)
+    return build_chain(
+        plugins, parts, dynamic, first=[EscalationCheck(parts.authorizer)]
+    )
