@@ -18,7 +18,6 @@ import yaml
 from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.clock import Clock
-from controller_manager.devcluster.kinds.core.service_addresses import DEFAULT_RANGE
 from controller_manager.devcluster.server.storage import Storage, load
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.gates import FeatureGates
@@ -43,6 +42,7 @@ from .inmemory import InMemoryTransport
 from .kubelet.nodes import Nodes
 from .manifests import Manifest, apply_manifests
 from .server.security.authentication import User
+from .settings import ServerSettings
 
 ADMIN: Final = User(
     "kubernetes-admin", groups=("system:masters", "system:authenticated")
@@ -52,26 +52,16 @@ _NAME: Final = "devcluster"
 _MARK: Final = "# Written by controller-manager devcluster, and removed at its end.\n"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterOptions:
-    """The settings of a cluster; times are in seconds.
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions(ServerSettings):
+    """The settings of a cluster, and what was made of the others.
 
-    Another program may play the provisioner, the attacher or the resizer of volumes.
     The plugin ServiceAccount needs controllers that make service accounts.
     """
 
-    port: int = 0
     port_remedy: str = "choose another --port"
-    nodes: int = 3
-    pod_start_delay: float = 1.0
-    grace_scale: float = 1.0
-    without_provisioner: bool = False
-    without_attacher: bool = False
-    without_resizer: bool = False
-    rbac: bool = False
     build: Registry = field(default_factory=lambda: Registry(()))
     """The controllers that have roles, and can run beside the cluster."""
-    service_cluster_ip_range: str = DEFAULT_RANGE
     features: FeatureGates = field(default_factory=FeatureGates)
     admission_plugins: frozenset[str] = WITHOUT_ACCOUNTS
     keys: ClusterKeys = field(default_factory=ClusterKeys.generate)

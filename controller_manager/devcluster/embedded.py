@@ -1,11 +1,15 @@
-"""The controllers that run beside the development cluster, in the same process."""
+"""What a cluster starts with, and the controllers beside it in the same process."""
 
 import asyncio
 import random
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from controller_manager.client.builder import Connections
 from controller_manager.client.wire.http import HTTPTransport
@@ -17,10 +21,14 @@ from controller_manager.options.parsing import parse
 from controller_manager.runtime.registry import Registry
 from controller_manager.version import USER_AGENT
 
-from .cluster import DevCluster
+from .admission.plugins import ON_BY_DEFAULT, WITHOUT_ACCOUNTS, chosen_plugins
+from .certificates import ClusterKeys
+from .cluster import ClusterOptions, DevCluster
 from .controlplane import MANAGER
+from .data.data_file import DataFile
 from .inmemory import InMemoryTransport
 from .server.security.authentication import User
+from .settings import ServerSettings, Settings
 
 
 def embedded_config(
@@ -50,6 +58,69 @@ def embedded_config(
     if feature_gates:
         given["feature-gates"] = feature_gates
     return parse(given, build)
+
+
+_OF_SERVER: Final = fields(ServerSettings)
+_OF_ACCOUNTS: Final = frozenset(
+    ("serviceaccount-controller", "root-ca-certificate-publisher-controller")
+)
+"""Controllers that create the objects that the plugin ServiceAccount needs."""
+
+
+class Prepared(NamedTuple):
+    """What a cluster and its controllers start with."""
+
+    options: ClusterOptions
+    config: Config
+    directory: Path
+    """A temporary directory, which has the keys."""
+
+
+@contextmanager
+def prepared(
+    settings: Settings, build: Registry, *, secure_port: int, port_remedy: str
+) -> Iterator[Prepared]:
+    """Open the data file, write the keys, and check the other settings.
+
+    The files exist while this is entered. Raises DataError, OptionsError, PluginError.
+    """
+    with ExitStack() as stack:
+        file = None
+        if settings.data is not None:
+            file = stack.enter_context(DataFile.open(Path(settings.data)))
+        keys = file.keys if file is not None else ClusterKeys.generate()
+        temporary = TemporaryDirectory(prefix="devcluster-")
+        directory = Path(stack.enter_context(temporary))
+        flags = keys.write(directory)
+        if settings.controllers:
+            flags["controllers"] = ",".join(settings.controllers)
+        config = embedded_config(
+            build,
+            secure_port,
+            max(settings.verbosity, 0),
+            settings.feature_gates,
+            flags,
+        )
+        options = ClusterOptions(
+            **{each.name: getattr(settings, each.name) for each in _OF_SERVER},
+            port_remedy=port_remedy,
+            build=build,
+            features=config.features,
+            admission_plugins=_plugins(settings, build),
+            keys=keys,
+            data=file,
+        )
+        yield Prepared(options, config, directory)
+
+
+def _plugins(settings: Settings, build: Registry) -> frozenset[str]:
+    """Return the admission plugins that are on; raises PluginError."""
+    running = {each.name for each in build.select(settings.controllers)}
+    return chosen_plugins(
+        settings.enable_admission_plugins,
+        settings.disable_admission_plugins,
+        ON_BY_DEFAULT if running >= _OF_ACCOUNTS else WITHOUT_ACCOUNTS,
+    )
 
 
 @asynccontextmanager

@@ -94,7 +94,9 @@ def uid_of(number: int) -> str:
 
 async def serve(kubeconfig: Path, count: int) -> None:
     """Write the kubeconfig when all objects are stored; serve until stdin ends."""
-    async with DevCluster(ClusterOptions(), SystemClock()) as cluster:
+    async with DevCluster(
+        ClusterOptions(pod_start_delay=1.0), SystemClock()
+    ) as cluster:
         fill(cluster, count)
         cluster.write_kubeconfig(kubeconfig)
         await asyncio.to_thread(sys.stdin.read)

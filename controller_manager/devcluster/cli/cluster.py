@@ -1,32 +1,25 @@
 """The subcommand ``devcluster``, with its subcommands ``snapshot`` and ``restore``."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from controller_manager.cli.failure import Failure
-from controller_manager.options.options import OptionsError
+from controller_manager.devcluster.settings import Settings
 from controller_manager.runtime.registry import Registry
 
 from .command_line import (
     COMMAND,
     CommandLine,
-    Duration,
     data_failures,
     logger_of,
     needs_extra,
     run_cluster,
+    settings_failures,
+    settings_flags,
 )
-
-if TYPE_CHECKING:
-    from controller_manager.devcluster.certificates import ClusterKeys
-    from controller_manager.devcluster.data.data_file import DataFile
-    from controller_manager.options.config import Config
-
 
 # The subcommands ``devcluster snapshot`` and ``devcluster restore``.
 
@@ -130,66 +123,11 @@ _NOTHING_TO_SERVE: Final = (
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write a kubeconfig to this file once the cluster runs; removed at the end.",
 )
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=6443,
-    show_default=True,
-    help="Port of the API server, on the loopback interface; 0 chooses a free port.",
-)
-@click.option(
-    "--nodes",
-    type=click.IntRange(0, 5000),
-    default=3,
-    show_default=True,
-    help="Number of nodes; with 0, pods stay pending.",
-)
-@click.option(
-    "--pod-start-delay",
-    type=Duration(),
-    default="1s",
-    show_default=True,
-    help="Time from a pod's scheduling until it is Running and Ready.",
-)
-@click.option(
-    "--grace-scale",
-    type=click.FloatRange(0, 1),
-    default=1.0,
-    show_default=True,
-    help="Factor by which the nodes shorten pods' termination grace periods.",
-)
-@click.option(
-    "--data",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Keep the state in this file, from which the cluster goes on when it "
-    "is started again; without it, the state is in memory.",
-)
-@click.option(
-    "--manifests",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="Create the objects of this YAML file, or of the files in this directory; "
-    "may be given more than once.",
-)
+@settings_flags
 @click.option(
     "--without-controllers",
     is_flag=True,
     help="Run the API server and the nodes only, to develop a controller against.",
-)
-@click.option(
-    "--without-provisioner",
-    is_flag=True,
-    help="Make and delete no volumes for claims.",
-)
-@click.option(
-    "--without-attacher",
-    is_flag=True,
-    help="Attach no volumes to nodes, and detach none.",
-)
-@click.option(
-    "--without-resizer",
-    is_flag=True,
-    help="Leave volumes as they are when claims ask for more.",
 )
 @click.option(
     "--secure-port",
@@ -198,59 +136,17 @@ _NOTHING_TO_SERVE: Final = (
     show_default=True,
     help="Port of the controllers' endpoints, over HTTPS; 0 serves nothing.",
 )
-@click.option(
-    "--rbac",
-    is_flag=True,
-    help="Authorize requests by roles: the administrator may do everything, each "
-    "controller what its bootstrap role of upstream allows.",
-)
-@click.option(
-    "--service-cluster-ip-range",
-    metavar="CIDR[,CIDR]",
-    default="10.96.0.0/12",
-    show_default=True,
-    help="The ranges of the services' addresses: one range, or one of each family.",
-)
-@click.option(
-    "--enable-admission-plugins",
-    metavar="NAME,...",
-    multiple=True,
-    help="Admission plugins that are on besides those that upstream has on by default.",
-)
-@click.option(
-    "--disable-admission-plugins",
-    metavar="NAME,...",
-    multiple=True,
-    help="Admission plugins that are off although upstream has them on by default.",
-)
-@click.option(
-    "--feature-gates",
-    metavar="NAME=BOOL,...",
-    multiple=True,
-    help="Feature gates of the API server and of the controllers, as upstream.",
-)
-@click.option(
-    "-v",
-    "--v",
-    "verbosity",
-    type=int,
-    help="Log verbosity; 0 if not given, and with a COMMAND -1, which logs nothing.",
-)
 @click.pass_context
 @click.make_pass_decorator(Registry)
-def devcluster_command(  # noqa: PLR0913 - one for each kind of flag
+def devcluster_command(
     build: Registry,
     ctx: click.Context,
     /,
     *,
     write_kubeconfig: Path | None,
-    data: Path | None,
-    manifests: tuple[Path, ...],
     without_controllers: bool,
     secure_port: int,
-    feature_gates: tuple[str, ...],
-    verbosity: int | None,
-    **cluster: Any,
+    **chosen: Any,
 ) -> None:
     """Run an API server, nodes and the controllers until interrupted.
 
@@ -264,103 +160,40 @@ def devcluster_command(  # noqa: PLR0913 - one for each kind of flag
     if ctx.invoked_subcommand is not None:
         return
     command: list[str] = ctx.meta[COMMAND]
-    if verbosity is None:
-        verbosity = -1 if command else 0
     if without_controllers and secure_port:
         raise Failure([_NOTHING_TO_SERVE])
-    level = max(verbosity, 0)
-    with (
-        _opened(data) as file,
-        _embedded(build, secure_port, level, feature_gates, file) as (config, keys),
-    ):
-        from controller_manager.devcluster.cluster import ClusterOptions  # noqa: PLC0415
+    if without_controllers:
+        chosen["controllers"] = ()
+    if chosen["verbosity"] is None:
+        chosen["verbosity"] = -1 if command else 0
+    settings = Settings(**chosen)
+    ctx.exit(_run(build, settings, secure_port, write_kubeconfig, command))
+
+
+def _run(
+    build: Registry,
+    settings: Settings,
+    secure_port: int,
+    kubeconfig: Path | None,
+    command: list[str],
+) -> int:
+    """Run a cluster until it ends; return the exit code."""
+    try:
+        from controller_manager.devcluster.embedded import prepared  # noqa: PLC0415
 
         from .running import run_devcluster  # noqa: PLC0415
-
-        plugins = _plugins(cluster, with_accounts=not without_controllers)
-        fields = {**cluster, "admission_plugins": plugins}
-        options = ClusterOptions(
-            build=build, features=config.features, keys=keys, data=file, **fields
-        )
-        code = run_cluster(
-            run_devcluster(
-                options,
-                config,
-                logger_of(verbosity),
-                kubeconfig=write_kubeconfig,
-                manifests=manifests,
-                with_controllers=not without_controllers,
-                command=command,
-            )
-        )
-    ctx.exit(code)
-
-
-def _plugins(cluster: dict[str, Any], *, with_accounts: bool) -> frozenset[str]:
-    """Take the flags about admission plugins; return those that are on.
-
-    Raises Failure.
-    """
-    from controller_manager.devcluster.admission.plugins import (  # noqa: PLC0415
-        ON_BY_DEFAULT,
-        WITHOUT_ACCOUNTS,
-        PluginError,
-        chosen_plugins,
+    except ImportError as error:
+        needs_extra(error)
+    preparing = prepared(
+        settings, build, secure_port=secure_port, port_remedy="choose another --port"
     )
-
-    default = ON_BY_DEFAULT if with_accounts else WITHOUT_ACCOUNTS
-    enabled = cluster.pop("enable_admission_plugins")
-    disabled = cluster.pop("disable_admission_plugins")
-    try:
-        return chosen_plugins(enabled, disabled, default)
-    except PluginError as error:
-        raise Failure([f"devcluster: {error}"]) from error
-
-
-@contextmanager
-def _opened(path: Path | None) -> "Iterator[DataFile | None]":
-    """Yield the data file of a cluster, if it is to have one."""
-    if path is None:
-        yield None
-        return
-    try:
-        from controller_manager.devcluster.data.data_file import DataFile  # noqa: PLC0415
-    except ImportError as error:
-        needs_extra(error)
-    with data_failures("--data "):
-        file = DataFile.open(path)
-    with file:
-        yield file
-
-
-@contextmanager
-def _embedded(
-    build: Registry,
-    secure_port: int,
-    verbosity: int,
-    feature_gates: tuple[str, ...],
-    file: "DataFile | None",
-) -> "Iterator[tuple[Config, ClusterKeys]]":
-    """Yield the controllers' config, and the cluster's keys.
-
-    The config names files with the keys, which exist while the context is entered.
-    """
-    try:
-        import controller_manager.devcluster.cli.running  # noqa: F401, PLC0415 - an extra
-        from controller_manager.devcluster.certificates import ClusterKeys  # noqa: PLC0415 - an extra
-        from controller_manager.devcluster.embedded import embedded_config  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        needs_extra(error)
-    keys = file.keys if file is not None else ClusterKeys.generate()
-    with TemporaryDirectory(prefix="devcluster-") as directory:
-        flags = keys.write(Path(directory))
-        try:
-            config = embedded_config(
-                build, secure_port, verbosity, feature_gates, flags
+    with settings_failures(), preparing as made:
+        logger = logger_of(settings.verbosity)
+        return run_cluster(
+            run_devcluster(
+                settings, made, logger, kubeconfig=kubeconfig, command=command
             )
-        except OptionsError as error:
-            raise Failure(error.problems) from None
-        yield config, keys
+        )
 
 
 devcluster_command.add_command(snapshot_command)

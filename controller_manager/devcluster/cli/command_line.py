@@ -1,18 +1,31 @@
 """The command line of ``devcluster`` and ``demo``, and the errors of their users."""
 
 import shlex
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from controller_manager.cli.failure import Failure
-from controller_manager.devcluster.extra import missing_extra
+from controller_manager.devcluster.settings import (
+    File,
+    Flag,
+    Names,
+    Paths,
+    Setting,
+    Settings,
+    missing_extra,
+    settings_of,
+)
 from controller_manager.observability.logs import Logger, make_logger, silent_logger
 from controller_manager.options.durations import parse_duration
+from controller_manager.options.options import OptionsError
 from controller_manager.version import NAME
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 COMMAND: Final = "controller_manager.command"
 """The key of the click context that holds the command after ``--``."""
@@ -39,6 +52,41 @@ class Duration(click.ParamType[float]):
         if seconds < 0:
             self.fail("must not be negative", param, ctx)
         return seconds
+
+
+def settings_flags(command: FunctionT) -> FunctionT:
+    """Add the flags of a cluster's settings, in the order of their declaration."""
+    for each in reversed(settings_of(Settings)):
+        if each.flag is not None:
+            command = _flag(each, each.flag)(command)
+    return command
+
+
+def _flag(setting: Setting, flag: Flag) -> Callable[[FunctionT], FunctionT]:
+    kind = setting.type
+    names = flag.names or ("--" + setting.name.replace("_", "-"),)
+    more: dict[str, Any] = {"help": flag.help, "metavar": flag.metavar}
+    if kind is bool:
+        more["is_flag"] = True
+    elif kind in (Names, Paths):
+        more["multiple"] = True
+    elif kind is not File and not flag.is_optional:
+        more["default"] = setting.default if flag.default is None else flag.default
+        more["show_default"] = True
+    return click.option(*names, setting.name, type=_type_of(setting, flag), **more)
+
+
+def _type_of(setting: Setting, flag: Flag) -> click.ParamType[Any] | type | None:
+    """Return the type of a flag's value, with its limits."""
+    kind, limits = setting.type, setting.limits
+    if limits is not None and limits.is_time:
+        return Duration()
+    if limits is not None and not flag.is_optional:
+        makes = click.IntRange if kind is int else click.FloatRange
+        return makes(limits.least, limits.most)
+    if kind in (File, Paths):
+        return click.Path(dir_okay=kind is Paths, path_type=Path)
+    return str if kind is Names else kind
 
 
 class CommandLine(click.Group):
@@ -112,6 +160,20 @@ def data_failures(prefix: str = "") -> Iterator[None]:
         yield
     except DataError as error:
         raise Failure([f"{prefix}{error}"]) from None
+
+
+@contextmanager
+def settings_failures() -> Iterator[None]:
+    """Turn errors of settings into lines that name the flag."""
+    from controller_manager.devcluster.admission.plugins import PluginError  # noqa: PLC0415
+
+    try:
+        with data_failures("--data "):
+            yield
+    except OptionsError as error:
+        raise Failure(error.problems) from None
+    except PluginError as error:
+        raise Failure([f"devcluster: {error}"]) from error
 
 
 def run_cluster(main: Coroutine[Any, Any, ResultT]) -> ResultT:

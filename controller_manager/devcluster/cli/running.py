@@ -16,16 +16,15 @@ from rich.console import Console
 from controller_manager.cli.failure import CommandNotRun
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import (
-    ClusterOptions,
     DevCluster,
     check_kubeconfig,
     remove_kubeconfig,
 )
-from controller_manager.devcluster.embedded import controllers_over_https
+from controller_manager.devcluster.embedded import Prepared, controllers_over_https
 from controller_manager.devcluster.manifests import Manifest, parted, read_manifests
+from controller_manager.devcluster.settings import Settings
 from controller_manager.observability.defects import log_loop_errors
 from controller_manager.observability.logs import Logger
-from controller_manager.options.config import Config
 
 # The program, with which the cluster ends
 
@@ -120,16 +119,14 @@ def _is_in_foreground() -> bool:
 
 
 async def run_devcluster(
-    options: ClusterOptions,
-    config: Config,
+    settings: Settings,
+    prepared: Prepared,
     logger: Logger,
     *,
     kubeconfig: Path | None,
-    manifests: Sequence[Path],
-    with_controllers: bool,
     command: Sequence[str] = (),
 ) -> int:
-    """Run a cluster with the objects of `manifests` in it; return an exit code.
+    """Run a cluster with the objects of its manifests; return an exit code.
 
     The controllers start once the objects exist; only pods wait for the controllers.
     It runs until it is interrupted. With a `command` it runs until the command ends:
@@ -143,7 +140,7 @@ async def run_devcluster(
         check_command(command)
     if kubeconfig is not None:
         check_kubeconfig(kubeconfig)
-    before, after = parted(read_manifests(manifests))
+    before, after = parted(read_manifests([*map(Path, settings.manifests)]))
 
     def report(manifest: Manifest) -> None:
         console.print(f"{manifest.kind.singular}/{manifest.name} created")
@@ -151,16 +148,16 @@ async def run_devcluster(
     async with AsyncExitStack() as stack:
         stack.enter_context(_rare_collections())
         cluster = await stack.enter_async_context(
-            DevCluster(options, SystemClock(), logger)
+            DevCluster(prepared.options, SystemClock(), logger)
         )
         if kubeconfig is not None:
             # Only once we listen: a cluster that has our port may own the file.
             remove_kubeconfig(kubeconfig)
         console.print(f"API server at {cluster.url}", highlight=False)
         await cluster.create(before, report)
-        if with_controllers:
+        if settings.controllers:
             await stack.enter_async_context(
-                controllers_over_https(cluster, config, logger)
+                controllers_over_https(cluster, prepared.config, logger)
             )
         await cluster.create(after, report)
         if command:

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
 
-from .settings import ClusterError, ClusterSettings
+from controller_manager.devcluster.settings import (
+    File,
+    Names,
+    Option,
+    Paths,
+    Setting,
+    missing_extra,
+)
+
+from .settings import SETTINGS, ClusterError, ClusterSettings
 
 if TYPE_CHECKING:
     from .cluster import DevelopmentCluster
@@ -73,21 +82,6 @@ _YES: Final = frozenset(("true", "yes", "on", "1"))
 _NO: Final = frozenset(("false", "no", "off", "0"))
 
 
-class Option(NamedTuple):
-    """An option, which is a flag of pytest and a key of its ini file."""
-
-    name: str
-    metavar: str
-    default: str
-    help: str
-    parse: Callable[[str], Any]
-
-    @property
-    def setting(self) -> str:
-        """The field of ClusterSettings."""
-        return self.name.removeprefix(_PREFIX).replace("-", "_")
-
-
 def _truth(text: str) -> bool:
     lower = text.lower()
     if lower not in _YES | _NO:
@@ -121,88 +115,62 @@ def _paths(text: str) -> tuple[str, ...]:
     return tuple(filter(None, parts))
 
 
-OPTIONS: Final = (
-    Option("devcluster-nodes", "N", "3", "Number of nodes.", _whole),
-    Option(
-        "devcluster-controllers",
-        "LIST",
-        "*",
-        "Controllers that run, as in --controllers of the manager, or none.",
-        _names,
-    ),
-    Option(
-        "devcluster-rbac",
-        "BOOL",
-        "false",
-        "Let users do only what roles allow.",
-        _truth,
-    ),
-    Option(
-        "devcluster-time-factor",
-        "F",
-        "1",
-        "Seconds that pass in the cluster while one passes outside.",
-        _number,
-    ),
-    Option(
-        "devcluster-pod-start-delay",
-        "SECONDS",
-        "0.1",
-        "Time until a scheduled pod is Ready.",
-        _number,
-    ),
-    Option(
-        "devcluster-grace-scale",
-        "F",
-        "1",
-        "Factor by which nodes shorten termination grace periods.",
-        _number,
-    ),
-    Option(
-        "devcluster-manifests",
-        "PATH,...",
-        "",
-        "YAML files, or directories of them, whose objects exist from the start.",
-        _paths,
-    ),
-    Option(
-        "devcluster-feature-gates",
-        "LIST",
-        "upstream's",
-        "Feature gates of API server and controllers, as NAME=BOOL,...",
-        _names,
-    ),
-    Option(
-        "devcluster-enable-admission-plugins",
-        "LIST",
-        "",
-        "Admission plugins that are on besides those that are on by default.",
-        _names,
-    ),
-    Option(
-        "devcluster-disable-admission-plugins",
-        "LIST",
-        "",
-        "Admission plugins that are off although they are on by default.",
-        _names,
-    ),
-    Option(
-        "devcluster-port", "PORT", "0", "Port of the API server; 0 for any.", _whole
-    ),
-    Option(
-        "devcluster-data",
-        "FILE",
-        "in memory",
-        "File in which the cluster keeps its state, else in memory.",
-        str,
-    ),
-    Option(
-        "devcluster-verbosity",
-        "N",
-        "-1",
-        "Verbosity of the cluster's log on standard error; -1 logs nothing.",
-        _whole,
-    ),
+class PluginOption(NamedTuple):
+    """An option, which is a flag of pytest and a key of its ini file."""
+
+    setting: Setting
+    name: str
+    metavar: str
+    default: str
+    help: str
+
+    def parse(self, text: str) -> Any:
+        """Return the value that a text means; raises ValueError."""
+        return _PARSE[self.setting.type](text)
+
+
+_PARSE: Final[dict[Any, Callable[[str], Any]]] = {
+    bool: _truth,
+    int: _whole,
+    float: _number,
+    Names: _names,
+    Paths: _paths,
+    File: str,
+}
+_METAVARS: Final = {
+    bool: "BOOL",
+    int: "N",
+    float: "F",
+    Names: "LIST",
+    Paths: "PATH,...",
+    File: "FILE",
+}
+
+
+def _option(setting: Setting, option: Option) -> PluginOption:
+    is_time = setting.limits is not None and setting.limits.is_time
+    metavar = "SECONDS" if is_time else _METAVARS[setting.type]
+    return PluginOption(
+        setting,
+        _PREFIX + setting.name.replace("_", "-"),
+        option.metavar or metavar,
+        _shown(setting.default) if option.default is None else option.default,
+        option.help,
+    )
+
+
+def _shown(value: Any) -> str:
+    """Return a default as a user writes it."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return ",".join(value)
+    return f"{value:g}"
+
+
+OPTIONS: Final = tuple(
+    _option(each, each.option) for each in SETTINGS if each.option is not None
 )
 
 
@@ -215,7 +183,7 @@ def chosen_values(config: pytest.Config) -> dict[str, Any]:
     for option in OPTIONS:
         if text := _given(config, option.name):
             try:
-                chosen[option.setting] = option.parse(text)
+                chosen[option.setting.name] = option.parse(text)
             except ValueError as error:
                 msg = f"{option.name}: {error}, not {text!r}"
                 raise ClusterError(msg) from None
@@ -265,8 +233,6 @@ def cluster(
         try:
             from .cluster import DevelopmentCluster  # noqa: PLC0415
         except ImportError as error:
-            from controller_manager.devcluster.extra import missing_extra  # noqa: PLC0415
-
             pytest.fail(f"devcluster: {missing_extra(error)}", pytrace=False)
         made = DevelopmentCluster(devcluster_settings)
         try:

@@ -7,31 +7,20 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final, Self
 
 import yaml
 from msgspec import Struct
 
 from controller_manager.clock import Clock, LoopClock, SystemClock
-from controller_manager.devcluster.admission.plugins import (
-    ON_BY_DEFAULT,
-    WITHOUT_ACCOUNTS,
-    PluginError,
-    chosen_plugins,
-)
-from controller_manager.devcluster.certificates import ClusterKeys
-from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
-from controller_manager.devcluster.data.data_file import DataFile
+from controller_manager.devcluster.admission.plugins import PluginError
+from controller_manager.devcluster.cluster import DevCluster
 from controller_manager.devcluster.data.snapshot import (
     DataError,
     read_snapshot,
     write_snapshot,
 )
-from controller_manager.devcluster.embedded import (
-    controllers_in_memory,
-    embedded_config,
-)
+from controller_manager.devcluster.embedded import controllers_in_memory, prepared
 from controller_manager.devcluster.http_server import HTTPServer
 from controller_manager.devcluster.kinds.core.service_accounts import uid_of_account
 from controller_manager.devcluster.manifests import (
@@ -43,7 +32,6 @@ from controller_manager.devcluster.server.security.authorization import Attribut
 from controller_manager.devcluster.server.storage import StorageState, state_of
 from controller_manager.observability.defects import log_loop_errors
 from controller_manager.observability.logs import Logger, make_logger, silent_logger
-from controller_manager.options.gates import FeatureGates
 from controller_manager.options.options import OptionsError
 from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError
@@ -82,11 +70,7 @@ class Snapshot(Struct, frozen=True):
         return self.state.count
 
 
-_OF_ACCOUNTS: Final = frozenset(
-    ("serviceaccount-controller", "root-ca-certificate-publisher-controller")
-)
-"""Controllers that create the objects that the plugin ServiceAccount needs."""
-
+_PORT_REMEDY: Final = "choose another port, or 0 for a free one"
 _TOKEN_LIFETIME: Final = timedelta(days=365)
 
 
@@ -201,22 +185,14 @@ async def run_cluster(
     """
     logger = _logger(settings.verbosity)
     log_loop_errors(logger)
-    verbosity = max(settings.verbosity, 0)
     faults, requests = FaultLayer(), RequestLog()
     async with AsyncExitStack() as stack:
         stack.enter_context(_one_line_errors())
-        file = None
-        if settings.data is not None:
-            file = stack.enter_context(DataFile.open(Path(settings.data)))
-        keys = file.keys if file is not None else ClusterKeys.generate()
+        options, config, directory = stack.enter_context(
+            prepared(settings, build, secure_port=0, port_remedy=_PORT_REMEDY)
+        )
+        file = options.data
         clock = _clock(settings.time_factor, file.time if file is not None else None)
-        temporary = TemporaryDirectory(prefix="devcluster-")
-        directory = Path(stack.enter_context(temporary))
-        flags = keys.write(directory)
-        if settings.controllers:
-            flags["controllers"] = ",".join(settings.controllers)
-        config = embedded_config(build, 0, verbosity, settings.feature_gates, flags)
-        options = _options(settings, build, config.features, keys, file)
         before, after = parted(read_manifests([*map(Path, settings.manifests)]))
         cluster = await stack.enter_async_context(
             DevCluster(options, clock, logger, faults, requests.record)
@@ -249,39 +225,6 @@ def _reserved(server: HTTPServer) -> socket.socket:
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     reserved.bind((server.host, server.port))
     return reserved
-
-
-def _options(
-    settings: ClusterSettings,
-    build: Registry,
-    features: FeatureGates,
-    keys: ClusterKeys,
-    data: DataFile | None,
-) -> ClusterOptions:
-    """Return the options of the cluster; raises PluginError."""
-    return ClusterOptions(
-        port=settings.port,
-        port_remedy="choose another port, or 0 for a free one",
-        nodes=settings.nodes,
-        pod_start_delay=settings.pod_start_delay,
-        grace_scale=settings.grace_scale,
-        rbac=settings.rbac,
-        build=build,
-        features=features,
-        keys=keys,
-        data=data,
-        admission_plugins=_plugins(settings, build),
-    )
-
-
-def _plugins(settings: ClusterSettings, build: Registry) -> frozenset[str]:
-    """Return the admission plugins that are on; raises PluginError."""
-    running = {each.name for each in build.select(settings.controllers)}
-    return chosen_plugins(
-        settings.enable_admission_plugins,
-        settings.disable_admission_plugins,
-        ON_BY_DEFAULT if running >= _OF_ACCOUNTS else WITHOUT_ACCOUNTS,
-    )
 
 
 def _clock(time_factor: float, least: datetime | None) -> Clock:

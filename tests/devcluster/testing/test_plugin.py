@@ -254,6 +254,7 @@ def test_it_imports_nothing_before_its_first_use(
             assert loaded == {
                 "controller_manager",
                 "controller_manager.devcluster",
+                "controller_manager.devcluster.settings",
                 "controller_manager.devcluster.testing",
                 "controller_manager.devcluster.testing.plugin",
                 "controller_manager.devcluster.testing.settings",
