@@ -19,9 +19,11 @@ from tests.conformance.__main__ import main as conformance
 from tests.documents.facts import FLAG, ROOT, flags
 from tests.documents.markdown import Command, Page, commands
 from tests.simulation.__main__ import main as simulation
+from tests.world.__main__ import main as world
 
 TOOLS = {
     "tests.simulation": simulation,
+    "tests.world": world,
     "tests.benchmarks": benchmarks,
     "tests.benchmarks.devcluster": devcluster_benchmarks,
     "tests.benchmarks.sizing": sizing,

@@ -16,6 +16,7 @@ from tests.benchmarks.devcluster.__main__ import main as devcluster_benchmarks
 from tests.benchmarks.sizing.__main__ import main as sizing
 from tests.conformance.__main__ import main as conformance
 from tests.simulation.__main__ import main as simulation
+from tests.world.__main__ import main as world
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "controller_manager"
@@ -50,6 +51,7 @@ def flags() -> frozenset[str]:
         CliRunner().invoke(each, ["--help"]).output
         for each in (
             simulation,
+            world,
             benchmarks,
             devcluster_benchmarks,
             sizing,

@@ -1,0 +1,243 @@
+"""Plays one seed: with faults and without, to the end, and compares both ends."""
+
+import asyncio
+import gc
+import hashlib
+import traceback
+from collections import Counter
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar
+from unittest import mock
+
+from controller_manager.manager import caches
+
+from .checks import Checks, wrong_caches
+from .disturbances import STEP, clean_up, disturb, heal
+from .end import (
+    State,
+    compared,
+    end_state,
+    remembered_deleted,
+    tasks_by_work,
+    uncollected,
+)
+from .faults import Fault, Faults
+from .fights import Fights
+from .loop import VirtualLoop
+from .users import Users, rows_of
+from .world import Stuck, World
+
+T = TypeVar("T")
+
+QUIET: Final = 240.0
+"""Seconds without a write after which the state is final.
+
+A watch that fell silent at the end is opened again after three minutes, and a key that
+failed for a minute waits for another one.
+"""
+
+PATIENCE: Final = 1500.0
+"""Seconds after the last fault within which the state must become final."""
+
+_WARM_UP: Final = 5.0
+_LOOK: Final = 5.0
+_REOPENING: Final = 0.03
+"""Seconds in which a watch that ends just now is opened again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of one seed: plain data, which passes from process to process."""
+
+    seed: int
+    violations: tuple[str, ...]
+    faults: tuple[Fault, ...] = ()
+    story: tuple[str, ...] = ()
+    seconds: float = 0.0
+    writes: int = 0
+    trace: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """State and tasks when the state is final."""
+
+    state: State
+    tasks: Counter[str]
+
+
+def play(
+    seed: int, only: frozenset[str] | None = None, rows: tuple[str, ...] = ()
+) -> Outcome:
+    """Return the outcome of a seed; `only` allows the faults of some opportunities.
+
+    `rows` are the rows of the table that are played; the seed draws them by default.
+
+    An error that ends the run is a violation. So is a violation without any fault; the
+    outcome then has no faults.
+    """
+    end, outcome = _attempt(seed, only, rows)
+    if outcome.violations:
+        return outcome
+    undisturbed, without_faults = _attempt(seed, frozenset(), rows)
+    if without_faults.violations:
+        return without_faults
+    return replace(outcome, violations=tuple(_differences(end, undisturbed)))
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of `work` on a virtual loop of its own."""
+    # The moment of garbage collection, and of finalizers, must not depend on the past.
+    gc.collect()
+    gc.disable()
+    try:
+        with (
+            mock.patch.object(caches, "gc"),  # objects that a manager froze would stay
+            asyncio.Runner(loop_factory=VirtualLoop) as runner,
+        ):
+            return runner.run(work)
+    finally:
+        gc.enable()
+
+
+@asynccontextmanager
+async def simulated(world: World) -> AsyncGenerator[Checks, None]:
+    """Run a world while entered; at the end, its checks have all violations.
+
+    Unhandled errors, and tasks that still run afterwards, are violations, too.
+    """
+    checks = Checks(world)
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, what: _record_failure(world, what))
+    with checks.watching():
+        world.start(checks.of)
+        try:
+            yield checks
+        finally:
+            await world.stop()
+    checks.violations += [f"defect: {error!r}" for error in world.defects]
+    checks.violations += [f"leaked: {work}" for work in tasks_by_work()]
+
+
+def _record_failure(world: World, what: Mapping[str, Any]) -> None:
+    world.defects.append(what.get("exception") or RuntimeError(what["message"]))
+
+
+def _attempt(
+    seed: int, only: frozenset[str] | None, rows: tuple[str, ...] = ()
+) -> tuple[End, Outcome]:
+    """Play a seed once; an error that ends the run is a violation of its outcome."""
+    faults = Faults(seed, only)
+    try:
+        return run(_played(seed, faults, rows))
+    except (Exception, asyncio.CancelledError):  # noqa: BLE001 - reported
+        violations = (f"an error ended the run: {traceback.format_exc()}",)
+        outcome = Outcome(seed, violations, tuple(faults.injected))
+        return End({}, Counter()), outcome
+
+
+async def _played(
+    seed: int, faults: Faults, rows: tuple[str, ...]
+) -> tuple[End, Outcome]:
+    # Every second world has a leader and a standby. Without faults, one would do, but
+    # the number of tasks is compared.
+    world = World(seed, faults, managers_wanted=1 + seed % 2)
+    users = Users(world, rows_of(seed, rows))
+    async with simulated(world) as checks:
+        end = await _use_and_disturb(world, users, checks)
+    digest = hashlib.sha256("\n".join(checks.trace).encode()).hexdigest()
+    return end, Outcome(
+        seed,
+        tuple(checks.violations),
+        tuple(faults.injected),
+        tuple(users.story()),
+        asyncio.get_running_loop().time(),
+        checks.writes,
+        digest,
+        dict(faults.counts()),
+    )
+
+
+async def _use_and_disturb(world: World, users: Users, checks: Checks) -> End:
+    """Run users and disturbances; then wait for the final state and check it.
+
+    After a wrong write nothing waits for the final state, and it is not checked.
+    """
+    disturbing = asyncio.create_task(disturb(world))
+    try:
+        await asyncio.sleep(_WARM_UP)
+        await users.act()
+        world.faults.active = False
+        disturbing.cancel()
+        await asyncio.gather(disturbing, return_exceptions=True)
+        await asyncio.sleep(STEP)  # the faults that were drawn have yet to happen
+        heal(world)
+        clean_up(world)
+        await users.finish()
+    except* Stuck as stuck:
+        disturbing.cancel()
+        checks.violate(str(stuck.exceptions[0]))
+    if checks.violations:
+        return End({}, Counter())
+    await _until_stable(checks)
+    await asyncio.sleep(_REOPENING)
+    for found in (wrong_caches, uncollected, remembered_deleted):
+        checks.violations += [f"the end: {each}" for each in found(world)]
+    return End(end_state(world), tasks_by_work())
+
+
+async def _until_stable(checks: Checks) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + PATIENCE
+    checks.last_write = loop.time()
+    checks.fights = Fights()
+    # Waiting cannot repair a violation.
+    while not checks.violations and loop.time() - checks.last_write < QUIET:
+        if loop.time() > deadline:
+            checks.violate(f"the end: still writing after {PATIENCE:g} s")
+            for each in checks.fights.report():
+                checks.violate(f"the end: {each}")
+            return
+        await asyncio.sleep(_LOOK)
+
+
+def _differences(end: End, expected: End) -> list[str]:
+    problems = [f"the end: {each}" for each in compared(end.state, expected.state)]
+    if end.tasks != expected.tasks:
+        more, fewer = end.tasks - expected.tasks, expected.tasks - end.tasks
+        problems.append(f"the end: tasks more {dict(more)}, fewer {dict(fewer)}")
+    return problems
+
+
+def shrink(outcome: Outcome, patience: int = 40, rows: tuple[str, ...] = ()) -> Outcome:
+    """Return the same failure with fewer faults, after `patience` tries at most.
+
+    Faults after the first violation are dropped first; then halves, quarters …
+    """
+    undisturbed, without_faults = _attempt(outcome.seed, frozenset(), rows)
+    if without_faults.violations:
+        return without_faults
+    best = outcome
+    size = max(1, len(best.faults) // 2)
+    tries = 0
+    while size >= 1 and tries < patience:
+        start = len(best.faults) - size
+        shrunk = False
+        while start > -size and tries < patience:
+            kept = best.faults[: max(0, start)] + best.faults[start + size :]
+            tries += 1
+            end, found = _attempt(
+                outcome.seed, frozenset(each.opportunity for each in kept), rows
+            )
+            if not found.violations:
+                differing = tuple(_differences(end, undisturbed))
+                found = replace(found, violations=differing)
+            if found.violations and len(found.faults) < len(best.faults):
+                best, shrunk = found, True
+            start = min(start, len(best.faults)) - size
+        if not shrunk or size > 1:
+            size //= 2
+    return best

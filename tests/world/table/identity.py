@@ -1,0 +1,239 @@
+"""Accounts, tokens, roles, and certificates."""
+
+import base64
+from datetime import timedelta
+from typing import Any, Final
+
+from controller_manager.api.certificates.v1beta1 import KUBE_APISERVER_SERVING
+from controller_manager.api.core.secrets import ACCOUNT_NAME, SERVICE_ACCOUNT_TOKEN
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.scalars import format_time
+from controller_manager.controllers.certificates.clustertrustbundlepublisher.controller import (  # noqa: E501 - a long path
+    bundle_name,
+)
+from controller_manager.devcluster.server.security.authentication import User
+from tests.clusters import EPOCH, ROOT_CA
+from tests.controllers.certificates.authorities import condition
+from tests.controllers.certificates.workload import request_named
+
+from .row import Change, Parts, Rng, Row, label, named
+
+# Accounts and their tokens
+
+
+def _account(name: str, _: Rng) -> Parts:
+    secret = named(name, type=SERVICE_ACCOUNT_TOKEN)
+    secret["metadata"]["annotations"] = {ACCOUNT_NAME: name}
+    return [
+        ("serviceaccounts", named(name, secrets=[{"name": name}])),
+        ("secrets", secret),
+    ]
+
+
+def _spoil(obj: JSON, rng: Rng) -> None:
+    key = rng.choice(("ca.crt", "namespace", "token"))
+    obj.get("data", {}).pop(key, None)
+
+
+ACCOUNTS: Final = Row(
+    "serviceaccounts",
+    _account,
+    names=("cook", "smith"),
+    changes={"spoil": Change("secrets", _spoil, weight=2)},
+    weight=2,
+)
+
+
+def _default_account(_: str, __: Rng) -> Parts:
+    return []
+
+
+DEFAULTS: Final = Row(
+    "what each namespace has",
+    _default_account,
+    names=("default",),
+    changes={
+        "account": Change("serviceaccounts", label),
+        "authority": Change(
+            "configmaps",
+            lambda obj, _: obj["data"].pop("ca.crt", None),
+            name="kube-root-ca.crt",
+        ),
+    },
+    replaced=0,
+)
+
+
+def _encoded(**values: str) -> dict[str, str]:
+    return {
+        key.replace("_", "-"): base64.b64encode(value.encode()).decode()
+        for key, value in values.items()
+    }
+
+
+def _bootstrap_token(name: str, _: Rng) -> Parts:
+    """Return a token for nodes that join; one of the two expires early."""
+    seconds = 90 if name == "abcdef" else 90000
+    ends = format_time(EPOCH + timedelta(seconds=seconds))
+    data = _encoded(
+        token_id=name,
+        token_secret="0123456789abcdef",
+        expiration=ends,
+        usage_bootstrap_signing="true",
+    )
+    secret: JSON = {
+        "metadata": {"name": f"bootstrap-token-{name}", "namespace": "kube-system"},
+        "type": "bootstrap.kubernetes.io/token",
+        "data": data,
+    }
+    return [("secrets", secret)]
+
+
+def _sign_no_more(obj: JSON, rng: Rng) -> None:
+    obj["data"] |= _encoded(usage_bootstrap_signing=rng.choice(("true", "false")))
+
+
+BOOTSTRAP_TOKENS: Final = Row(
+    "bootstrap tokens",
+    _bootstrap_token,
+    names=("abcdef", "uvwxyz"),
+    changes={
+        "usage": Change("secrets", _sign_no_more, name="bootstrap-token-{name}"),
+    },
+    lasts=False,
+    needs=("cluster-info",),
+    home="kube-system",
+)
+
+
+def _cluster_info(_: str, __: Rng) -> Parts:
+    return [
+        ("configmaps", named("cluster-info", data={"kubeconfig": "apiVersion: v1"}))
+    ]
+
+
+CLUSTER_INFO: Final = Row(
+    "cluster-info", _cluster_info, names=("cluster-info",), home="kube-public", weight=0
+)
+
+
+# Roles
+
+
+def _rules(rng: Rng) -> list[JSON]:
+    resources = rng.sample(("pods", "nodes", "secrets", "services"), 2)
+    return [{"verbs": ["get"], "apiGroups": [""], "resources": resources}]
+
+
+def _aggregated_role(name: str, _: Rng) -> Parts:
+    selector = {"matchLabels": {f"to-{name}": "true"}}
+    role = named(name, aggregationRule={"clusterRoleSelectors": [selector]})
+    return [("clusterroles", role)]
+
+
+def _source(name: str, rng: Rng) -> Parts:
+    role = named(name, rules=_rules(rng))
+    role["metadata"]["labels"] = _labels(rng)
+    return [("clusterroles", role)]
+
+
+def _labels(rng: Rng) -> dict[str, str]:
+    names = rng.sample(("to-admins", "to-editors"), rng.randrange(3))
+    return dict.fromkeys(names, "true")
+
+
+def _change_source(obj: JSON, rng: Rng) -> None:
+    obj["metadata"]["labels"], obj["rules"] = _labels(rng), _rules(rng)
+
+
+AGGREGATED_ROLES: Final = Row(
+    "aggregated roles",
+    _aggregated_role,
+    names=("admins", "editors"),
+    changes={
+        "meddle": Change("clusterroles", lambda obj, rng: obj.update(rules=_rules(rng)))
+    },
+    needs=("clusterroles",),
+)
+ROLES: Final = Row(
+    "clusterroles",
+    _source,
+    names=("view", "logs"),
+    changes={"change": Change("clusterroles", _change_source, weight=3)},
+)
+
+
+# Certificates
+
+_REQUESTS: Final = "certificatesigningrequests"
+NODE: Final = User("system:node:n1", groups=("system:nodes", "system:authenticated"))
+"""A user that the API server knows, who may approve its own requests."""
+
+
+def _request(name: str, _: Rng) -> Parts:
+    return [(_REQUESTS, request_named(name))]
+
+
+def _decide(kind: str) -> Any:
+    def decide(obj: JSON, _: Rng) -> None:
+        if not obj["status"].get("conditions"):
+            obj["status"]["conditions"] = [condition(kind)]
+
+    return decide
+
+
+CERTIFICATES: Final = Row(
+    _REQUESTS,
+    _request,
+    names=("kubelet", "jane", "server", "wrong"),
+    changes={
+        "approve": Change(_REQUESTS, _decide("Approved"), "approval", weight=3),
+        "deny": Change(_REQUESTS, _decide("Denied"), "approval"),
+    },
+    creators={
+        "kubelet": NODE,
+        **dict.fromkeys(("jane", "server", "wrong"), User("jane")),
+    },
+)
+
+
+def _pod_request(name: str, _: Rng) -> Parts:
+    return [("podcertificaterequests", named(name, {"podName": name}))]
+
+
+POD_CERTIFICATES: Final = Row(
+    "podcertificaterequests", _pod_request, names=("one", "two"), replaced=2
+)
+_BUNDLES: Final = "clustertrustbundles"
+_PUBLISHED: Final = bundle_name(KUBE_APISERVER_SERVING, ROOT_CA)
+
+
+def _bundle(name: str, _: Rng) -> Parts:
+    return [(_BUNDLES, named(name, {"trustBundle": ROOT_CA}))]
+
+
+def _halve(obj: JSON, _: Rng) -> None:
+    obj["spec"]["trustBundle"] = ROOT_CA[: len(ROOT_CA) // 2]
+
+
+BUNDLES: Final = Row(
+    _BUNDLES,
+    _bundle,
+    names=("of-a-user",),
+    changes={
+        "edit": Change(_BUNDLES, _halve),
+        "edit the published one": Change(_BUNDLES, _halve, name=_PUBLISHED, weight=2),
+    },
+)
+
+ROWS: Final[tuple[Row, ...]] = (
+    ACCOUNTS,
+    DEFAULTS,
+    BOOTSTRAP_TOKENS,
+    CLUSTER_INFO,
+    AGGREGATED_ROLES,
+    ROLES,
+    CERTIFICATES,
+    POD_CERTIFICATES,
+    BUNDLES,
+)

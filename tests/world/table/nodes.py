@@ -1,0 +1,245 @@
+"""Nodes, their taints and devices, and the pods on them."""
+
+from typing import Final
+
+from controller_manager.api.json_objects import JSON
+
+from .row import Change, Parts, Rng, Row, named, pod_spec
+
+_NODES: Final = ("node-0", "node-1", "node-2")
+_HEALTHY: Final = {"Ready": "True", "MemoryPressure": "False", "DiskPressure": "False"}
+
+
+def _nothing(_: str, __: Rng) -> Parts:
+    return []
+
+
+# Nodes with a kubelet
+
+
+def _toggle_label(node: JSON, _: Rng) -> None:
+    labels = node["metadata"].setdefault("labels", {})
+    if labels.pop("pool", None) is None:
+        labels["pool"] = "yes"
+
+
+LABELS: Final = Row(
+    "labels of nodes",
+    _nothing,
+    names=_NODES,
+    changes={"label": Change("nodes", _toggle_label)},
+    replaced=0,
+)
+
+
+def _cordon(node: JSON, rng: Rng) -> None:
+    node["spec"]["unschedulable"] = rng.random() < 0.5
+
+
+def _uncordon(node: JSON, _: Rng) -> None:
+    node["spec"].pop("unschedulable", None)
+
+
+def _relabel(node: JSON, rng: Rng) -> None:
+    """Change a beta label, which a controller corrects."""
+    node["metadata"]["labels"]["beta.kubernetes.io/os"] = rng.choice(("windows", "a"))
+
+
+def _untimely(node: JSON, _: Rng) -> None:
+    node["metadata"].get("annotations", {}).pop("node.alpha.kubernetes.io/ttl", None)
+
+
+CORDONED: Final = Row(
+    "cordoned nodes",
+    _nothing,
+    names=_NODES[:2],
+    changes={
+        "cordon": Change("nodes", _cordon, weight=2),
+        "relabel": Change("nodes", _relabel),
+        "drop the ttl": Change("nodes", _untimely),
+    },
+    replaced=0,
+    last={"uncordon": Change("nodes", _uncordon)},
+)
+
+
+# Nodes without a kubelet: they come, fall silent, and go
+
+
+def _silent_node(name: str, _: Rng) -> Parts:
+    """Return a node whose kubelet says nothing, and a pod on it for ever."""
+    node = named(name)
+    node["metadata"]["labels"] = {"of": "users"}
+    node["metadata"]["annotations"] = {"devcluster/stopped": "true"}
+    node["spec"] = {"taints": [{"key": "of-users", "effect": "NoSchedule"}]}
+    tolerant = [{"operator": "Exists"}]
+    pod = named(f"on-{name}", pod_spec(nodeName=name, tolerations=tolerant))
+    return [("nodes", node), ("pods", pod)]
+
+
+SILENT_NODES: Final = Row(
+    "silent nodes", _silent_node, names=("far", "away"), replaced=2, weight=2
+)
+
+
+# Taints that evict
+
+
+def _tolerant(name: str, _: Rng) -> Parts:
+    toleration: JSON = {"key": "x", "operator": "Exists", "effect": "NoExecute"}
+    if name == "patient":
+        toleration["tolerationSeconds"] = 20
+    tolerations = [] if name == "brittle" else [toleration]
+    return [("pods", named(name, pod_spec(nodeName="node-0", tolerations=tolerations)))]
+
+
+TOLERANT: Final = Row(
+    "pods on tainted nodes",
+    _tolerant,
+    names=("stoic", "patient", "brittle"),
+    needs=("taints",),
+)
+
+
+def _toggle_taint(node: JSON, _: Rng) -> None:
+    taints = node["spec"].get("taints") or []
+    others = [each for each in taints if each["key"] != "x"]
+    more = [] if len(others) < len(taints) else [{"key": "x", "effect": "NoExecute"}]
+    node["spec"]["taints"] = [*others, *more]
+
+
+def _untaint(node: JSON, _: Rng) -> None:
+    taints = node["spec"].get("taints") or []
+    node["spec"]["taints"] = [each for each in taints if each["key"] != "x"]
+
+
+TAINTS: Final = Row(
+    "taints",
+    _nothing,
+    names=("node-0",),
+    changes={"taint": Change("nodes", _toggle_taint)},
+    replaced=0,
+    last={"untaint": Change("nodes", _untaint)},
+    weight=0,
+)
+
+
+# Groups of pods
+
+
+def _group(name: str, _: Rng) -> Parts:
+    pod = named(name, pod_spec(schedulingGroup={"podGroupName": name}))
+    group = named(name, {"schedulingPolicy": {"basic": {}}})
+    return [("podgroups", group), ("pods", pod)]
+
+
+GROUPS: Final = Row("podgroups", _group, names=("training", "serving"), replaced=3)
+
+
+# Devices
+
+
+def _devices(name: str, _: Rng) -> Parts:
+    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+    spec = {
+        "driver": "gpu.example.com",
+        "pool": pool,
+        "nodeName": name,
+        "devices": [{"name": f"gpu-{number}"} for number in range(3)],
+    }
+    return [("resourceslices", named(name, spec))]
+
+
+def _taint_device(obj: JSON, rng: Rng) -> None:
+    device = rng.choice(obj["spec"]["devices"])
+    if device.pop("taints", None) is None:
+        device["taints"] = [{"key": "broken", "effect": "NoExecute"}]
+
+
+def _repair(obj: JSON, _: Rng) -> None:
+    for each in obj["spec"]["devices"]:
+        each.pop("taints", None)
+
+
+DEVICES: Final = Row(
+    "resourceslices",
+    _devices,
+    names=("node-1",),
+    changes={"taint": Change("resourceslices", _taint_device)},
+    replaced=0,
+    last={"repair": Change("resourceslices", _repair)},
+    weight=0,
+)
+
+
+def _device_class(name: str, _: Rng) -> Parts:
+    return [("deviceclasses", named(name, {"selectors": []}))]
+
+
+CLASSES: Final = Row(
+    "deviceclasses", _device_class, names=("gpu",), replaced=0, weight=0
+)
+
+
+def _device_user(name: str, _: Rng) -> Parts:
+    """Return a pod with a claim of its own, or of a template."""
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    wanted = {"devices": {"requests": [request]}}
+    if name == "train":
+        template = named(name, {"spec": wanted})
+        source = {"name": "own", "resourceClaimTemplateName": name}
+        claim = ("resourceclaimtemplates", template)
+    else:
+        source = {"name": "own", "resourceClaimName": name}
+        claim = ("resourceclaims", named(name, wanted))
+    return [claim, ("pods", named(name, pod_spec(resourceClaims=[source])))]
+
+
+DEVICE_USERS: Final = Row(
+    "resourceclaims",
+    _device_user,
+    names=("train", "serve"),
+    replaced=3,
+    needs=("deviceclasses", "resourceslices"),
+    weight=2,
+)
+
+
+def _rule(name: str, _: Rng) -> Parts:
+    taint = {"key": "recalled", "effect": "NoExecute"}
+    spec = {"deviceSelector": {"device": "gpu-9"}, "taint": taint}
+    return [("devicetaintrules", named(name, spec))]
+
+
+RULES: Final = Row(
+    "devicetaintrules",
+    _rule,
+    names=("recall",),
+    needs=("deviceclasses", "resourceslices"),
+)
+
+
+def _question(name: str, _: Rng) -> Parts:
+    return [("resourcepoolstatusrequests", named(name, {"driver": "gpu.example.com"}))]
+
+
+QUESTIONS: Final = Row(
+    "resourcepoolstatusrequests",
+    _question,
+    names=("how-many",),
+    needs=("deviceclasses", "resourceslices"),
+)
+
+ROWS: Final[tuple[Row, ...]] = (
+    LABELS,
+    CORDONED,
+    SILENT_NODES,
+    TAINTS,
+    TOLERANT,
+    GROUPS,
+    CLASSES,
+    DEVICES,
+    DEVICE_USERS,
+    RULES,
+    QUESTIONS,
+)
