@@ -25,6 +25,7 @@ STRANGE: Final[JSON] = {"app": "stranger"}
 """The labels of objects that a stranger has taken away."""
 
 _OF_JOBS: Final = "batch.kubernetes.io/job-name"
+_PODS_LAG: Final = 0.4
 _RECOVERY: Final = 4.0
 
 
@@ -77,9 +78,13 @@ def _cut_off_lease(_: World, manager: Manager, rng: random.Random) -> None:
 
 
 def _lag(world: World, manager: Manager, rng: random.Random) -> None:
-    """Let the watches of a resource that somebody uses bring nothing for a while."""
-    used = sorted({*world.made.values(), "namespaces", "nodes", "pods"})
-    manager.connection.lagging[rng.choice(used)] = _soon(rng, 5, 120)
+    """Let the watches of a resource that somebody uses bring nothing for a while.
+
+    Most controllers count pods, so it is often their turn.
+    """
+    used = sorted({*world.made.values(), "namespaces", "nodes"})
+    plural = "pods" if rng.random() < _PODS_LAG else rng.choice(used)
+    manager.connection.lagging[plural] = _soon(rng, 5, 120)
 
 
 def _old_replica(world: World, manager: Manager, rng: random.Random) -> None:

@@ -18,7 +18,7 @@ from .objects import Write, controller_of, is_active, is_deleted, is_over, uid_o
 if TYPE_CHECKING:
     from .world import World
 
-_MEMORY: Final = 300.0
+_MEMORY: Final = 180.0
 """Seconds for which a manager may still act on a number that users wanted before."""
 
 
