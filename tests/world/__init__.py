@@ -16,6 +16,7 @@ table and a dozen promises.
 - `checks`: what holds at every write of every controller; `promises`: of single ones.
 - `end`, `memory`, `fights`: the end must be that of the same users without faults;
   nothing is written any more, and nothing is remembered of what is gone.
+- `settled`: what single kinds owe when nobody writes any more.
 - `runner`: plays a seed, and makes the story of a failure shorter.
 
 ``python -m tests.world --seed 7`` plays a seed again.

@@ -39,6 +39,16 @@ process may be stopped in between."""
 UNCHECKED: Final = ("events", "leases")
 """Plurals of objects that every component writes, at any time."""
 
+_REVIEWS: Final = ("subjectaccessreviews", "tokenreviews")
+"""Plurals of questions, which are not stored."""
+
+_AT_START: Final = (
+    ("horizontalpodautoscalers", "status"),
+    ("persistentvolumeclaims", "status"),
+)
+"""What is written at each start: without a memory of recommendations, an autoscaler has
+other reasons; the expander takes up again what waits for a node."""
+
 _HANDED_OVER: Final = ("persistentvolumeclaims",)
 """Plurals of objects that pass from one controller to another: a claim passes from
 its stateful set to a pod that is scaled away, and back."""
@@ -106,6 +116,9 @@ class Checks:
     trace: list[str] = field(default_factory=list)
     fights: Fights | None = None
     """The fields that go back and forth, from the moment when no more faults happen."""
+
+    is_final: bool = False
+    """Nobody has anything to write any more."""
 
     promises: Promises = field(init=False)
     _syncs_of_turn: tuple[int, int, int] = (0, 0, 0)
@@ -210,6 +223,8 @@ class Observer:
             checks.world.made[uid_of(write.created)] = target.plural
         for problem in (*self._owners(write), *self._losses(write)):
             checks.violate(f"{write}: {problem}")
+        if checks.is_final and (what := _second_thoughts(write)):
+            checks.violate(f"{write}: a manager that starts anew writes: {what}")
         for problem in checks.promises.broken_by(write):
             checks.violate(f"{write}: {problem}")
 
@@ -263,6 +278,17 @@ class Observer:
             and not (space is not None and is_deleted(space))
             and "ownerReferences" not in metadata  # `promises` says when it may go
         )
+
+
+def _second_thoughts(write: Write) -> str:
+    """Return what a manager changes that has just started, empty for nothing."""
+    target = write.target
+    if target.plural in _REVIEWS or (target.plural, target.subresource) in _AT_START:
+        return ""
+    if write.verb in ("create", "delete"):
+        return write.verb
+    changed = (path for path, *_ in differences(write.before, write.after))
+    return ", ".join(".".join(each) for each in changed if each not in _SERVERS)
 
 
 _SHOWN: Final = 4
