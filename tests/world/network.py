@@ -20,7 +20,7 @@ from controller_manager.client.rest.transport import (
     Stream,
     Transport,
 )
-from controller_manager.devcluster.apiserver import APIServer
+from controller_manager.devcluster.controlplane import APIServer
 
 T = TypeVar("T")
 
