@@ -7,9 +7,9 @@ attachments.
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
-from controller_manager.devcluster.kinds.core.volumes import VOLUMES as VOLUME
-from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
+from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIServer
+from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
+from controller_manager.devcluster.registry.core.volumes import VOLUMES as VOLUME
 
 _ANNOTATIONS: Final = (
     "pv.kubernetes.io/bind-completed",

@@ -20,13 +20,13 @@ from controller_manager.client.rest.transport import (
 )
 from controller_manager.clock import Clock, LoopClock
 from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
+from controller_manager.devcluster.apiserver.http.negotiation import check_object
+from controller_manager.devcluster.apiserver.security.authentication import User
 from controller_manager.devcluster.controlplane import MANAGER, APIServer
 from controller_manager.devcluster.inmemory import InMemoryTransport
-from controller_manager.devcluster.kinds.core.service_addresses import DEFAULT_RANGE
 from controller_manager.devcluster.kubelet.nodes import Nodes
-from controller_manager.devcluster.server.http.negotiation import check_object
-from controller_manager.devcluster.server.security.authentication import User
-from controller_manager.devcluster.server.storage import HISTORY, Storage
+from controller_manager.devcluster.registry.core.service_addresses import DEFAULT_RANGE
+from controller_manager.devcluster.storage import HISTORY, Storage
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.observability.metrics.client import (

@@ -18,20 +18,20 @@ from yarl import URL
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.identity.tls import load_certificate
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.kinds.core.configuration import (
+from controller_manager.devcluster.registry.core.configuration import (
     CONFIG_MAPS,
 )
-from controller_manager.devcluster.server.storage import Storage
 from controller_manager.serving.certificates import Pair
 
+from .apiserver.genericapiserver import GenericAPIServer
+from .apiserver.registry.objects import Objects
+from .apiserver.rest.kind import Kind, Subresource
+from .apiserver.security.authentication import User
 from .inmemory import StreamingResponse
-from .kinds.apiregistration import API_SERVICES, PASSED, UNREACHED, set_condition
 from .proxying import Address, proxied, unverified
+from .registry.apiregistration import API_SERVICES, PASSED, UNREACHED, set_condition
 from .scheme.statuses import Refusal
-from .server.genericapiserver import GenericAPIServer
-from .server.registry.objects import Objects
-from .server.rest.kind import Kind, Subresource
-from .server.security.authentication import User
+from .storage import Storage
 from .webhook import (
     NO_AUTHORITY,
     UnresolvedError,

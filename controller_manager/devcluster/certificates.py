@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from controller_manager.serving.certificates import Pair, self_signed
 
-from .server.security.authentication import AUTHENTICATED, CREDENTIAL_ID, User
+from .apiserver.security.authentication import AUTHENTICATED, CREDENTIAL_ID, User
 
 # The keys of a development cluster: its authority, and that of account tokens.
 

@@ -18,7 +18,6 @@ import yaml
 from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.clock import Clock
-from controller_manager.devcluster.server.storage import Storage, load
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.registry import Registry
@@ -27,6 +26,7 @@ from controller_manager.version import COMMAND_USER_AGENT
 
 from .admission.plugins import WITHOUT_ACCOUNTS
 from .aggregator import FRONT_PROXY, Aggregator, add_authorities
+from .apiserver.security.authentication import User
 from .certificates import ClusterKeys, client_certificate
 from .controlplane import (
     MANAGER,
@@ -41,8 +41,8 @@ from .http_server import HTTPServer, Interceptor, Observer
 from .inmemory import InMemoryTransport
 from .kubelet.nodes import Nodes
 from .manifests import Manifest, apply_manifests
-from .server.security.authentication import User
 from .settings import ServerSettings
+from .storage import Storage, load
 
 ADMIN: Final = User(
     "kubernetes-admin", groups=("system:masters", "system:authenticated")

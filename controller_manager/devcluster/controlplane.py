@@ -19,24 +19,40 @@ from controller_manager.devcluster.admission.plugins import (
     build_chain,
     dynamic_plugins,
 )
+from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIServer
+from controller_manager.devcluster.apiserver.http.request_info import Document
+from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver.rest.admission import Chain
+from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.security.authentication import (
+    ANONYMOUS,
+    Tokens,
+    User,
+)
+from controller_manager.devcluster.apiserver.security.authorization import KnownUsers
 from controller_manager.devcluster.data.endpoint import PATH, SnapshotEndpoint
-from controller_manager.devcluster.kinds.apiextensions.definitions import (
+from controller_manager.devcluster.metrics.apis import metrics_apis
+from controller_manager.devcluster.registry.apiextensions.definitions import (
     sync_definitions,
 )
-from controller_manager.devcluster.kinds.apiregistration import add_local_services
-from controller_manager.devcluster.kinds.authentication.impersonation import (
+from controller_manager.devcluster.registry.apiregistration import add_local_services
+from controller_manager.devcluster.registry.authentication.impersonation import (
     account_of,
     impersonated,
     impersonates,
 )
-from controller_manager.devcluster.kinds.bootstrap_manifests import bootstrap_manifest
-from controller_manager.devcluster.kinds.core.configuration import (
+from controller_manager.devcluster.registry.bootstrap_manifests import (
+    bootstrap_manifest,
+)
+from controller_manager.devcluster.registry.core.configuration import (
     user_of_bootstrap_token,
 )
-from controller_manager.devcluster.kinds.core.endpoints import KIND as ENDPOINTS
-from controller_manager.devcluster.kinds.core.namespaces import KIND as NAMESPACE
-from controller_manager.devcluster.kinds.core.service_account_tokens import BoundTokens
-from controller_manager.devcluster.kinds.core.service_accounts import (
+from controller_manager.devcluster.registry.core.endpoints import KIND as ENDPOINTS
+from controller_manager.devcluster.registry.core.namespaces import KIND as NAMESPACE
+from controller_manager.devcluster.registry.core.service_account_tokens import (
+    BoundTokens,
+)
+from controller_manager.devcluster.registry.core.service_accounts import (
     CONFIGURATION_PATH,
     KEYS_PATH,
     KEYS_TYPE,
@@ -45,36 +61,27 @@ from controller_manager.devcluster.kinds.core.service_accounts import (
     openid_configuration,
     track_account_tokens,
 )
-from controller_manager.devcluster.kinds.core.service_addresses import (
+from controller_manager.devcluster.registry.core.service_addresses import (
     DEFAULT_RANGE,
     ranges_of,
 )
-from controller_manager.devcluster.kinds.core.services import KIND as SERVICES
-from controller_manager.devcluster.kinds.discovery.endpointslice import KIND as SLICES
-from controller_manager.devcluster.kinds.flowcontrol.add_bootstrap_flows import (
+from controller_manager.devcluster.registry.core.services import KIND as SERVICES
+from controller_manager.devcluster.registry.discovery.endpointslice import (
+    KIND as SLICES,
+)
+from controller_manager.devcluster.registry.flowcontrol.add_bootstrap_flows import (
     add_bootstrap_flows,
 )
-from controller_manager.devcluster.kinds.networking.default_cidr import add_default_cidr
-from controller_manager.devcluster.kinds.rbac import reconciliation
-from controller_manager.devcluster.kinds.rbac.authorizer import RBACAuthorizer
-from controller_manager.devcluster.kinds.rbac.kinds import EscalationCheck
-from controller_manager.devcluster.kinds.rbac.reconciliation import reconcile
-from controller_manager.devcluster.kinds.scheduling import (
+from controller_manager.devcluster.registry.networking.default_cidr import (
+    add_default_cidr,
+)
+from controller_manager.devcluster.registry.rbac import reconciliation
+from controller_manager.devcluster.registry.rbac.authorizer import RBACAuthorizer
+from controller_manager.devcluster.registry.rbac.kinds import EscalationCheck
+from controller_manager.devcluster.registry.rbac.reconciliation import reconcile
+from controller_manager.devcluster.registry.scheduling import (
     add_system_classes,
 )
-from controller_manager.devcluster.metrics.apis import metrics_apis
-from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.server.http.request_info import Document
-from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.rest.admission import Chain
-from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.security.authentication import (
-    ANONYMOUS,
-    Tokens,
-    User,
-)
-from controller_manager.devcluster.server.security.authorization import KnownUsers
-from controller_manager.devcluster.server.storage import Storage, StorageState, restore
 from controller_manager.devcluster.validation.ip_addresses import (
     family_of,
     parse_address,
@@ -84,7 +91,8 @@ from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.permissions import Permission, controller_roles
 from controller_manager.runtime.registry import Registry
 
-from .kinds import find_storages, kinds_with
+from .registry import find_storages, kinds_with
+from .storage import Storage, StorageState, restore
 
 # The namespaces that every cluster has (controlplane/controller/systemnamespaces).
 

@@ -22,12 +22,12 @@ from controller_manager.runtime.registry import Registry
 from controller_manager.version import USER_AGENT
 
 from .admission.plugins import ON_BY_DEFAULT, WITHOUT_ACCOUNTS, chosen_plugins
+from .apiserver.security.authentication import User
 from .certificates import ClusterKeys
 from .cluster import ClusterOptions, DevCluster
 from .controlplane import MANAGER
 from .data.data_file import DataFile
 from .inmemory import InMemoryTransport
-from .server.security.authentication import User
 from .settings import ServerSettings, Settings
 
 

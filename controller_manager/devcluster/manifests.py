@@ -13,8 +13,8 @@ from controller_manager.client.rest.errors import error_from_response, is_succes
 from controller_manager.client.rest.transport import Request, Transport
 from controller_manager.yaml_files import UnreadableFile, read_documents
 
-from .kinds import find_kinds
-from .server.rest.kind import Catalogue, Kind
+from .apiserver.rest.kind import Catalogue, Kind
+from .registry import find_kinds
 
 _DEFINITION: Final = "CustomResourceDefinition"
 _FIRST: Final = {"Namespace": 0, _DEFINITION: 1}

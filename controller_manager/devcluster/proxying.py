@@ -18,10 +18,10 @@ from yarl import URL
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.server.storage import Storage
 
 from .inmemory import StreamingResponse
 from .scheme.statuses import Refusal
+from .storage import Storage
 
 # The annotation
 

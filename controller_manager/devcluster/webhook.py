@@ -16,9 +16,9 @@ from msgspec import Struct
 from yarl import URL
 
 from controller_manager.client.identity.tls import pem_only
-from controller_manager.devcluster.server.storage import Storage
 
 from .proxying import Address, ForwardError, service_forward, transport_text
+from .storage import Storage
 
 # The addresses behind a service that a webhook's configuration names.
 

@@ -10,7 +10,7 @@ from controller_manager.controllers.storage.attachdetach.volumes import (
     attachment_name,
     csi_name,
 )
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.storage import Storage
 
 ON_A_NODE: Final = 20
 """Volumes of a node, each with a pod of its own."""

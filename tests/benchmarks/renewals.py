@@ -14,7 +14,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_micro_time, format_time
 from controller_manager.clock import Clock
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.storage import Storage
 
 RENEWAL: Final = 10.0
 """Seconds between two renewals of a node's lease."""

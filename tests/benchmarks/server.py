@@ -21,9 +21,9 @@ import uvloop
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import SystemClock
+from controller_manager.devcluster.apiserver.security.authentication import User
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.inmemory import StreamingResponse
-from controller_manager.devcluster.server.security.authentication import User
 from tests.benchmarks.attached import Attached
 from tests.benchmarks.renewals import Renewals
 from tests.benchmarks.sizing.copies import Copies

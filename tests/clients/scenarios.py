@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from controller_manager.devcluster.kinds import find_kinds
-from controller_manager.devcluster.server.rest.kind import Kind as ServedKind
+from controller_manager.devcluster.apiserver.rest.kind import Kind as ServedKind
+from controller_manager.devcluster.registry import find_kinds
 from controller_manager.version import KUBERNETES_VERSION
 from tests.clients.client import (
     APPLY,
@@ -25,7 +25,7 @@ from tests.clients.client import (
     Kind,
     NotInThisClientError,
 )
-from tests.devcluster.kinds.minimal import minimal
+from tests.devcluster.registry.minimal import minimal
 
 JSON = dict[str, Any]
 Play = Callable[[Client], Any]

@@ -26,11 +26,11 @@ from controller_manager.client.rest.errors import NotFound, TransportError
 from controller_manager.client.rest.serializer import Added, Bookmark, Deleted, Modified
 from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.clock import SystemClock
+from controller_manager.devcluster.apiserver.security.authentication import User
 from controller_manager.devcluster.cluster import DevCluster
 from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
-from controller_manager.devcluster.kinds.core.service_accounts import uid_of_account
-from controller_manager.devcluster.server.security.authentication import User
+from controller_manager.devcluster.registry.core.service_accounts import uid_of_account
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import Config, ServingConfig

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from controller_manager.devcluster.kinds.core.service_addresses import DEFAULT_RANGE
+from controller_manager.devcluster.registry.core.service_addresses import DEFAULT_RANGE
 
 Flags = Mapping[str, list[str]]
 """The values that each flag was given, by its name."""

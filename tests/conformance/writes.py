@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.batch.jobs import KIND as JOB
-from controller_manager.devcluster.kinds.claim_defaults import default_claim
-from controller_manager.devcluster.kinds.scheduling import POD_GROUPS
+from controller_manager.devcluster.registry.batch.jobs import KIND as JOB
+from controller_manager.devcluster.registry.claim_defaults import default_claim
+from controller_manager.devcluster.registry.scheduling import POD_GROUPS
 from controller_manager.devcluster.scheme.models import zeros_of
 from tests.clusters import Write
 from tests.conformance.access import Other

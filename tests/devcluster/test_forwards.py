@@ -13,7 +13,7 @@ from controller_manager.devcluster.proxying import (
     pod_forward,
     service_forward,
 )
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.storage import Storage
 
 EXPECTED = (
     "annotation devcluster/forward: must be an address of this machine, such as "

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security.authorization import Attributes
 from controller_manager.devcluster.controlplane import MANAGER, bootstrap_objects
-from controller_manager.devcluster.server.security.authentication import User
-from controller_manager.devcluster.server.security.authorization import Attributes
 from controller_manager.options.gates import FeatureGates, Gate
 from controller_manager.registry import registry
 from controller_manager.runtime.descriptor import Descriptor

@@ -11,7 +11,7 @@ from controller_manager.devcluster.admission.plugins import (
 from controller_manager.devcluster.cli.cluster import devcluster_command
 from controller_manager.devcluster.cluster import ClusterOptions
 from controller_manager.devcluster.embedded import prepared
-from controller_manager.devcluster.kinds.core.service_addresses import DEFAULT_RANGE
+from controller_manager.devcluster.registry.core.service_addresses import DEFAULT_RANGE
 from controller_manager.devcluster.settings import Settings, settings_of
 from controller_manager.devcluster.testing import ClusterSettings
 from controller_manager.devcluster.testing.plugin import OPTIONS

@@ -14,8 +14,8 @@ import pytest
 
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import LoopClock
+from controller_manager.devcluster.apiserver.security.authentication import User
 from controller_manager.devcluster.controlplane import APIServer
-from controller_manager.devcluster.server.security.authentication import User
 
 DATA = Path(__file__).parent.parent / "data" / "api-transcript.json"
 TOKEN = "kcm-token"

@@ -45,11 +45,11 @@ from controller_manager.client.rest.errors import (
 from controller_manager.client.rest.transport import Request
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
+from controller_manager.devcluster.apiserver.security.authentication import User
 from controller_manager.devcluster.cli.steps import sample_manifests
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.controlplane import NAMESPACES
 from controller_manager.devcluster.http_server import HTTPServer
-from controller_manager.devcluster.server.security.authentication import User
 from controller_manager.informers.informer import SharedInformer
 from controller_manager.observability.logs import silent_logger
 from controller_manager.registry import registry

@@ -10,7 +10,7 @@ import pytest
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.kinds.apps.deployment import KIND as DEPLOYMENT
+from controller_manager.devcluster.registry.apps.deployment import KIND as DEPLOYMENT
 from controller_manager.registry import registry as this_build
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.outcome import DONE, Outcome
@@ -21,7 +21,7 @@ from controller_manager.serving.health import HealthCheck, probe
 from tests.clusters import Cluster
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle
-from tests.devcluster.kinds.apiextensions.test_definitions import DEFINITIONS, spec
+from tests.devcluster.registry.apiextensions.test_definitions import DEFINITIONS, spec
 from tests.devcluster.requests import call
 from tests.manager.daemons import Daemon, RefusedDaemon, leader_and_standby, now
 

@@ -8,6 +8,16 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.cel.syntax import SyntaxProblem
+from controller_manager.devcluster.apiserver.rest.admission import Write
+from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.security.authentication import (
+    User,
+    account_user,
+)
+from controller_manager.devcluster.apiserver.security.authorization import (
+    Attributes,
+    Authorizer,
+)
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.cel.library.authorization import (
     Asked,
@@ -16,16 +26,8 @@ from controller_manager.devcluster.cel.library.authorization import (
     ResourceCheck,
 )
 from controller_manager.devcluster.cel.values import EvaluationError, Value
-from controller_manager.devcluster.kinds.apiextensions.schemas.rules import program_of
-from controller_manager.devcluster.server.rest.admission import Write
-from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.security.authentication import (
-    User,
-    account_user,
-)
-from controller_manager.devcluster.server.security.authorization import (
-    Attributes,
-    Authorizer,
+from controller_manager.devcluster.registry.apiextensions.schemas.rules import (
+    program_of,
 )
 
 from .writes import Matcher, in_requested, is_namespace, request_of

@@ -4,6 +4,20 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.apiserver.fields.field_type import (
+    DEDUCED,
+    FieldType,
+    faults_of,
+)
+from controller_manager.devcluster.apiserver.fields.merging import merged
+from controller_manager.devcluster.apiserver.registry.field_owners import version_of
+from controller_manager.devcluster.apiserver.rest.admission import (
+    Operation,
+    Plugin,
+    Write,
+)
+from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.security.authorization import Authorizer
 from controller_manager.devcluster.cel.evaluation import (
     Budget,
     OutOfBudgetError,
@@ -16,16 +30,6 @@ from controller_manager.devcluster.scheme.patches import (
     json_patch,
 )
 from controller_manager.devcluster.scheme.statuses import Refusal, forbidden
-from controller_manager.devcluster.server.fields.field_type import (
-    DEDUCED,
-    FieldType,
-    faults_of,
-)
-from controller_manager.devcluster.server.fields.merging import merged
-from controller_manager.devcluster.server.registry.field_owners import version_of
-from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.security.authorization import Authorizer
 
 from .expressions import (
     MOST_STEPS,

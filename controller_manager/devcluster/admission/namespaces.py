@@ -4,14 +4,18 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.scheme.statuses import forbidden, not_found
-from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.security.authorization import (
+from controller_manager.devcluster.apiserver.rest.admission import (
+    Operation,
+    Plugin,
+    Write,
+)
+from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.security.authorization import (
     Attributes,
     Authorizer,
 )
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.scheme.statuses import forbidden, not_found
+from controller_manager.devcluster.storage import Storage
 
 from .writes import object_of, refused
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller_manager.clock import Clock
-from controller_manager.devcluster.server.rest.admission import Chain, Plugin
-from controller_manager.devcluster.server.security.authorization import Authorizer
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.apiserver.rest.admission import Chain, Plugin
+from controller_manager.devcluster.apiserver.security.authorization import Authorizer
+from controller_manager.devcluster.storage import Storage
 from controller_manager.options.gates import FeatureGates
 
 from .limit_ranger import LimitRanger

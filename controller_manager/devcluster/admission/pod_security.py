@@ -9,14 +9,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.apiserver.rest.admission import (
+    Operation,
+    Plugin,
+    Write,
+)
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     invalid_object,
     shown,
 )
-from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.storage import Storage
 
 from .pod_security_checks import (
     CONTAINER_LISTS,

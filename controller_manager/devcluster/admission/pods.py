@@ -4,19 +4,19 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.quota.resources import amounts
-from controller_manager.devcluster.kinds.core.pods import labelled_by_node
-from controller_manager.devcluster.kinds.scheduling import (
-    LOWER_PRIORITY,
-    find_priority_class,
-)
-from controller_manager.devcluster.kinds.scheduling_group import GENERIC_WORKLOAD
-from controller_manager.devcluster.server.rest.admission import (
+from controller_manager.devcluster.apiserver.rest.admission import (
     Operation,
     Plugin,
     Target,
     Write,
 )
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.registry.core.pods import labelled_by_node
+from controller_manager.devcluster.registry.scheduling import (
+    LOWER_PRIORITY,
+    find_priority_class,
+)
+from controller_manager.devcluster.registry.scheduling_group import GENERIC_WORKLOAD
+from controller_manager.devcluster.storage import Storage
 from controller_manager.options.gates import FeatureGates
 
 from .writes import PODS, concerns, object_of, refused, spec_of

@@ -15,6 +15,13 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import LabelSelector, compile_selector
 from controller_manager.cel.syntax import SyntaxProblem
+from controller_manager.devcluster.apiserver.rest.admission import (
+    Operation,
+    Plugin,
+    Write,
+)
+from controller_manager.devcluster.apiserver.rest.kind import Kind, in_version
+from controller_manager.devcluster.apiserver.security.authorization import Authorizer
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.cel.values import (
     EvaluationError,
@@ -22,12 +29,11 @@ from controller_manager.devcluster.cel.values import (
     Value,
     type_of,
 )
-from controller_manager.devcluster.kinds.apiextensions.schemas.rules import program_of
+from controller_manager.devcluster.registry.apiextensions.schemas.rules import (
+    program_of,
+)
 from controller_manager.devcluster.scheme.statuses import Refusal, forbidden
-from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.rest.kind import Kind, in_version
-from controller_manager.devcluster.server.security.authorization import Authorizer
-from controller_manager.devcluster.server.storage import Collection, Storage, Stored
+from controller_manager.devcluster.storage import Collection, Storage, Stored
 
 from .expressions import (
     MOST_STEPS,

@@ -42,9 +42,9 @@ from controller_manager.control.quota.resources import (
     printed,
 )
 from controller_manager.control.quota.scopes import requirements_of
-from controller_manager.devcluster.server.rest.admission import Plugin, Write
-from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.apiserver.rest.admission import Plugin, Write
+from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.storage import Storage
 from controller_manager.options.gates import FeatureGates
 
 from .writes import refused

@@ -8,13 +8,17 @@ from controller_manager.control.certificates.request import (
     InvalidRequest,
     parse_request,
 )
-from controller_manager.devcluster.kinds.storage.classes import set_default_class
-from controller_manager.devcluster.server.rest.admission import Operation, Plugin, Write
-from controller_manager.devcluster.server.security.authorization import (
+from controller_manager.devcluster.apiserver.rest.admission import (
+    Operation,
+    Plugin,
+    Write,
+)
+from controller_manager.devcluster.apiserver.security.authorization import (
     Attributes,
     Authorizer,
 )
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.registry.storage.classes import set_default_class
+from controller_manager.devcluster.storage import Storage
 
 from .writes import CLAIMS, annotations_of, object_of, refused, spec_of
 

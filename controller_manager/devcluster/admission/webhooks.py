@@ -11,6 +11,15 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.apiserver.rest.admission import (
+    Operation,
+    Plugin,
+    Submission,
+    Write,
+)
+from controller_manager.devcluster.apiserver.rest.answers import Pending
+from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.security.authorization import Authorizer
 from controller_manager.devcluster.scheme.bodies import go_json_error, random_uid
 from controller_manager.devcluster.scheme.patches import PatchError, json_patch
 from controller_manager.devcluster.scheme.statuses import (
@@ -18,16 +27,7 @@ from controller_manager.devcluster.scheme.statuses import (
     bad_request,
     forbidden,
 )
-from controller_manager.devcluster.server.rest.admission import (
-    Operation,
-    Plugin,
-    Submission,
-    Write,
-)
-from controller_manager.devcluster.server.rest.answers import Pending
-from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.security.authorization import Authorizer
-from controller_manager.devcluster.server.storage import Collection, Storage
+from controller_manager.devcluster.storage import Collection, Storage
 from controller_manager.devcluster.webhook import Failure, endpoint_of, posted
 
 from .expressions import ConditionError, hold, names_of

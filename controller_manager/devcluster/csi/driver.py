@@ -10,16 +10,16 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, parse_quantity
 from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import LabelSelector, compile_selector
-from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
-from controller_manager.devcluster.kinds.core.volumes import VOLUMES as VOLUME
-from controller_manager.devcluster.kinds.storage.classes import (
+from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
+from controller_manager.devcluster.registry.core.volumes import VOLUMES as VOLUME
+from controller_manager.devcluster.registry.storage.classes import (
     IS_DEFAULT,
     STORAGE_CLASSES,
 )
-from controller_manager.devcluster.kinds.storage.csi import ATTACHMENTS
-from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.storage import Change, Key
+from controller_manager.devcluster.registry.storage.csi import ATTACHMENTS
+from controller_manager.devcluster.storage import Change, Key
 
 # Delays the work of the driver, as on a real cluster, so that users can see it.
 

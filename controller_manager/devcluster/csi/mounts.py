@@ -6,13 +6,13 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
-from controller_manager.devcluster.kinds.core.pods import KIND as POD
-from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
-from controller_manager.devcluster.kinds.storage.csi import DRIVERS
 from controller_manager.devcluster.kubelet.events import Reporter
 from controller_manager.devcluster.kubelet.node_status import is_stopped
-from controller_manager.devcluster.server.storage import Key
+from controller_manager.devcluster.registry.core.nodes import KIND as NODE
+from controller_manager.devcluster.registry.core.pods import KIND as POD
+from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
+from controller_manager.devcluster.registry.storage.csi import DRIVERS
+from controller_manager.devcluster.storage import Key
 
 from .driver import (
     RESIZE_SECONDS,

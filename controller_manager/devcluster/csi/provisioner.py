@@ -4,12 +4,12 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
-from controller_manager.devcluster.kinds.core.volumes import VOLUMES as VOLUME
-from controller_manager.devcluster.kinds.storage.classes import ATTRIBUTES_CLASSES
+from controller_manager.devcluster.apiserver.rest.deletion import Deletion
 from controller_manager.devcluster.kubelet.events import Reporter
-from controller_manager.devcluster.server.rest.deletion import Deletion
-from controller_manager.devcluster.server.storage import Change, Key
+from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
+from controller_manager.devcluster.registry.core.volumes import VOLUMES as VOLUME
+from controller_manager.devcluster.registry.storage.classes import ATTRIBUTES_CLASSES
+from controller_manager.devcluster.storage import Change, Key
 
 from .driver import (
     DRIVER,

@@ -10,7 +10,7 @@ from typing import Final, Self
 import msgspec
 
 from controller_manager.devcluster.certificates import ClusterKeys
-from controller_manager.devcluster.server.storage import StorageState
+from controller_manager.devcluster.storage import StorageState
 from controller_manager.serving.certificates import Pair
 
 from .snapshot import (

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.apiserver.http.responses import json_response
+from controller_manager.devcluster.apiserver.security.authentication import User
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.scheme.statuses import (
     Refusal,
@@ -13,9 +15,7 @@ from controller_manager.devcluster.scheme.statuses import (
     method_not_allowed,
     success,
 )
-from controller_manager.devcluster.server.http.responses import json_response
-from controller_manager.devcluster.server.security.authentication import User
-from controller_manager.devcluster.server.storage import Storage, StorageState, state_of
+from controller_manager.devcluster.storage import Storage, StorageState, state_of
 
 from .snapshot import DataError, decode_snapshot, encode_snapshot
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from controller_manager.clock import Clock
-from controller_manager.devcluster.server.storage import Storage, state_of
+from controller_manager.devcluster.storage import Storage, state_of
 from controller_manager.observability.logs import Logger
 
 from .data_file import DataFile

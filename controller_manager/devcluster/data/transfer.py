@@ -13,12 +13,7 @@ from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.server.storage import (
-    Storage,
-    load,
-    restore,
-    state_of,
-)
+from controller_manager.devcluster.storage import Storage, load, restore, state_of
 from controller_manager.version import COMMAND_USER_AGENT
 
 from .data_file import DataFile

@@ -10,11 +10,11 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.configuration import (
+from controller_manager.devcluster.registry.core.configuration import (
     CONFIG_MAPS as CONFIG_MAP,
 )
-from controller_manager.devcluster.kinds.core.configuration import SECRETS as SECRET
-from controller_manager.devcluster.server.storage import Key, Storage
+from controller_manager.devcluster.registry.core.configuration import SECRETS as SECRET
+from controller_manager.devcluster.storage import Key, Storage
 
 from .events import Reporter, warning
 

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time, parse_time
+from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver.rest.deletion import Deletion
 from controller_manager.devcluster.csi.mounts import Mounts
-from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
-from controller_manager.devcluster.kinds.core.pods import KIND as POD
+from controller_manager.devcluster.registry.core.nodes import KIND as NODE
+from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.scheme.statuses import bad_request
-from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.rest.deletion import Deletion
-from controller_manager.devcluster.server.storage import Change, Key, Stored
+from controller_manager.devcluster.storage import Change, Key, Stored
 
 from . import pod_status, pods
 from .commands import Run

@@ -9,8 +9,9 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
-from controller_manager.devcluster.kinds.core.pods import KIND as POD
+from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.registry.core.nodes import KIND as NODE
+from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.scheduler.filters import TOO_MANY, shortages
 from controller_manager.devcluster.scheduler.node_infos import (
     NodeInfo,
@@ -18,8 +19,7 @@ from controller_manager.devcluster.scheduler.node_infos import (
     PodInfo,
 )
 from controller_manager.devcluster.scheduler.predicates import UNMATCHED, affinity_fits
-from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.storage import Key
+from controller_manager.devcluster.storage import Key
 
 from .events import KUBELET, Reporter, warning
 from .node_status import Pressure, pressure_of

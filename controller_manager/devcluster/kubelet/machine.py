@@ -13,8 +13,8 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
+from controller_manager.devcluster.storage import Storage
 from controller_manager.options.durations import format_duration
 
 from .commands import FOREVER, Surroundings, Write, variables_of

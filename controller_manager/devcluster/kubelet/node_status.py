@@ -15,13 +15,13 @@ from msgspec import Struct
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.scalars import format_micro_time, format_time, parse_time
+from controller_manager.devcluster.apiserver.registry.objects import Objects
 from controller_manager.devcluster.csi.driver import csi_node, node_annotations
-from controller_manager.devcluster.kinds.coordination import LEASES
-from controller_manager.devcluster.kinds.core.namespaces import KIND as NAMESPACE
-from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
-from controller_manager.devcluster.kinds.storage.csi import NODES as CSI_NODES
+from controller_manager.devcluster.registry.coordination import LEASES
+from controller_manager.devcluster.registry.core.namespaces import KIND as NAMESPACE
+from controller_manager.devcluster.registry.core.nodes import KIND as NODE
+from controller_manager.devcluster.registry.storage.csi import NODES as CSI_NODES
 from controller_manager.devcluster.scheme.statuses import Refusal
-from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.version import KUBERNETES_VERSION
 
 # The addresses of nodes and of pods.

@@ -7,6 +7,9 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
+from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIServer
+from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver.rest.kind import Kind
 from controller_manager.devcluster.csi.driver import (
     Attacher,
     StorageObjects,
@@ -16,29 +19,26 @@ from controller_manager.devcluster.csi.driver import (
 )
 from controller_manager.devcluster.csi.mounts import Mounts
 from controller_manager.devcluster.csi.provisioner import Provisioner, Resizer
-from controller_manager.devcluster.kinds.core.configuration import (
+from controller_manager.devcluster.registry.core.configuration import (
     CONFIG_MAPS as CONFIG_MAP,
 )
-from controller_manager.devcluster.kinds.core.configuration import SECRETS as SECRET
-from controller_manager.devcluster.kinds.core.event import expire_events
-from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
-from controller_manager.devcluster.kinds.core.pods import KIND as POD
-from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
-from controller_manager.devcluster.kinds.core.volumes import VOLUMES as VOLUME
-from controller_manager.devcluster.kinds.networking.servicecidr import (
+from controller_manager.devcluster.registry.core.configuration import SECRETS as SECRET
+from controller_manager.devcluster.registry.core.event import expire_events
+from controller_manager.devcluster.registry.core.nodes import KIND as NODE
+from controller_manager.devcluster.registry.core.pods import KIND as POD
+from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
+from controller_manager.devcluster.registry.core.volumes import VOLUMES as VOLUME
+from controller_manager.devcluster.registry.networking.servicecidr import (
     KIND as SERVICE_CIDR,
 )
-from controller_manager.devcluster.kinds.resource import CLAIMS as DEVICE_CLAIMS
-from controller_manager.devcluster.kinds.storage.classes import STORAGE_CLASSES
-from controller_manager.devcluster.kinds.storage.csi import ATTACHMENTS, DRIVERS
+from controller_manager.devcluster.registry.resource import CLAIMS as DEVICE_CLAIMS
+from controller_manager.devcluster.registry.storage.classes import STORAGE_CLASSES
+from controller_manager.devcluster.registry.storage.csi import ATTACHMENTS, DRIVERS
 from controller_manager.devcluster.scheduler.device_claims import claim_key
 from controller_manager.devcluster.scheduler.node_infos import NodeInfos
 from controller_manager.devcluster.scheduler.scheduler import Scheduler
 from controller_manager.devcluster.scheduler.volumes import VolumeBinding
-from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.storage import Change, Watcher
+from controller_manager.devcluster.storage import Change, Watcher
 
 from .events import Reporter
 from .kubelet import Kubelet

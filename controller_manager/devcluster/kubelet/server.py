@@ -22,10 +22,17 @@ from yarl import URL
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster import proxying
+from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIServer
+from controller_manager.devcluster.apiserver.http.request_info import Document, Target
+from controller_manager.devcluster.apiserver.http.responses import (
+    TEXT_HEADERS,
+    Upgrade,
+    json_response,
+    negotiated,
+    no_such_path,
+)
+from controller_manager.devcluster.apiserver.registry.objects import Objects
 from controller_manager.devcluster.inmemory import StreamingResponse
-from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
-from controller_manager.devcluster.kinds.core.pods import KIND as POD
-from controller_manager.devcluster.kinds.core.services import KIND as SERVICE
 from controller_manager.devcluster.proxying import (
     HOW,
     Address,
@@ -33,17 +40,10 @@ from controller_manager.devcluster.proxying import (
     unreachable,
     unverified,
 )
+from controller_manager.devcluster.registry.core.nodes import KIND as NODE
+from controller_manager.devcluster.registry.core.pods import KIND as POD
+from controller_manager.devcluster.registry.core.services import KIND as SERVICE
 from controller_manager.devcluster.scheme.statuses import Refusal, bad_request
-from controller_manager.devcluster.server.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.server.http.request_info import Document, Target
-from controller_manager.devcluster.server.http.responses import (
-    TEXT_HEADERS,
-    Upgrade,
-    json_response,
-    negotiated,
-    no_such_path,
-)
-from controller_manager.devcluster.server.registry.objects import Objects
 from controller_manager.devcluster.streaming import port_forward, remote_command
 from controller_manager.devcluster.streaming.remote_command import Result
 

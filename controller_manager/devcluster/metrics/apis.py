@@ -8,16 +8,16 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import SelectorError, parse_selector
 from controller_manager.clock import Clock
-from controller_manager.devcluster.kinds.core.configuration import (
+from controller_manager.devcluster.apiserver.aggregation import AggregatedAPI
+from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.rest.strategy import Strategy
+from controller_manager.devcluster.apiserver.rest.tables import NAME, Cells, Column
+from controller_manager.devcluster.registry.core.configuration import (
     CONFIG_MAPS,
 )
-from controller_manager.devcluster.kinds.core.nodes import KIND as NODES
-from controller_manager.devcluster.kinds.core.pods import KIND as PODS
-from controller_manager.devcluster.server.aggregation import AggregatedAPI
-from controller_manager.devcluster.server.rest.kind import Kind
-from controller_manager.devcluster.server.rest.strategy import Strategy
-from controller_manager.devcluster.server.rest.tables import NAME, Cells, Column
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.registry.core.nodes import KIND as NODES
+from controller_manager.devcluster.registry.core.pods import KIND as PODS
+from controller_manager.devcluster.storage import Storage
 
 from .answers import (
     CONFIG_MAP,

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.resource import CLAIMS, DEVICE_CLASSES
-from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.storage import Key
+from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.registry.resource import CLAIMS, DEVICE_CLASSES
+from controller_manager.devcluster.storage import Key
 
 from .predicates import NodeFacts, matches_terms
 

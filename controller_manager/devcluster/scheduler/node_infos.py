@@ -15,7 +15,7 @@ from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.control.quota.pods import pod_requests
-from controller_manager.devcluster.server.storage import Key
+from controller_manager.devcluster.storage import Key
 
 from .predicates import NodeFacts, Term, terms_of
 

@@ -11,14 +11,14 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.kinds.core.pods import KIND as POD
-from controller_manager.devcluster.kinds.policy.poddisruptionbudget import (
+from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver.rest.deletion import Deletion
+from controller_manager.devcluster.kubelet.events import Reporter, normal
+from controller_manager.devcluster.registry.core.pods import KIND as POD
+from controller_manager.devcluster.registry.policy.poddisruptionbudget import (
     KIND as BUDGET,
 )
-from controller_manager.devcluster.kubelet.events import Reporter, normal
 from controller_manager.devcluster.scheme.statuses import Refusal
-from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.rest.deletion import Deletion
 
 from .filters import Fit, Misfit
 from .node_infos import NodeInfo, NodeInfos, PodInfo

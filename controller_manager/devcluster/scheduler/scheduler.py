@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
+from controller_manager.devcluster.apiserver.registry.objects import Objects
 from controller_manager.devcluster.csi.driver import claims_of
-from controller_manager.devcluster.kinds.core.namespaces import KIND as NAMESPACE
-from controller_manager.devcluster.kinds.core.pods import KIND as POD
-from controller_manager.devcluster.kinds.core.pods import bind
 from controller_manager.devcluster.kubelet.events import SCHEDULER, Reporter, normal
-from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.storage import Change, Key
+from controller_manager.devcluster.registry.core.namespaces import KIND as NAMESPACE
+from controller_manager.devcluster.registry.core.pods import KIND as POD
+from controller_manager.devcluster.registry.core.pods import bind
+from controller_manager.devcluster.storage import Change, Key
 
 from .device_claims import NOT_ALLOCATED, DeviceClaims
 from .filters import Fit, Misfit

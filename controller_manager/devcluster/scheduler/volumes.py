@@ -23,10 +23,10 @@ from controller_manager.devcluster.csi.driver import (
     reference_to,
     satisfies,
 )
-from controller_manager.devcluster.kinds.core.pods import KIND as POD
-from controller_manager.devcluster.kinds.core.volumes import CLAIMS as CLAIM
-from controller_manager.devcluster.kinds.core.volumes import VOLUMES as VOLUME
-from controller_manager.devcluster.server.storage import Change, Key
+from controller_manager.devcluster.registry.core.pods import KIND as POD
+from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
+from controller_manager.devcluster.registry.core.volumes import VOLUMES as VOLUME
+from controller_manager.devcluster.storage import Change, Key
 
 from .predicates import NodeFacts, matches_terms
 

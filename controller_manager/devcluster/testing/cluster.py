@@ -9,16 +9,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from controller_manager.devcluster.kinds.core.configuration import (
+from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.registry.core.configuration import (
     CONFIG_MAPS as CONFIG_MAP,
 )
-from controller_manager.devcluster.kinds.core.namespaces import KIND as NAMESPACE
-from controller_manager.devcluster.kinds.core.service_accounts import (
+from controller_manager.devcluster.registry.core.namespaces import KIND as NAMESPACE
+from controller_manager.devcluster.registry.core.service_accounts import (
     KIND as SERVICE_ACCOUNT,
 )
 from controller_manager.devcluster.scheme.statuses import Refusal
-from controller_manager.devcluster.server.registry.objects import Objects
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.runtime.registry import Registry, RegistryError
 
 from .faults import FaultControl, Faults

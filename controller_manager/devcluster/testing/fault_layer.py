@@ -8,6 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.apiserver.http.responses import Upgrade
+from controller_manager.devcluster.apiserver.watching import Frame, frame_of
 from controller_manager.devcluster.http_server import (
     Answer,
     Answering,
@@ -16,8 +18,6 @@ from controller_manager.devcluster.http_server import (
 )
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.scheme.statuses import expired
-from controller_manager.devcluster.server.http.responses import Upgrade
-from controller_manager.devcluster.server.watching import Frame, frame_of
 
 from .requests import RequestFilter, attributes_of_request, version_of
 

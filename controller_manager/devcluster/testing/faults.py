@@ -7,6 +7,12 @@ from http import HTTPStatus
 from typing import Final, Unpack
 
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.apiserver.http.responses import (
+    TEXT_HEADERS,
+    media_type_of,
+    refused,
+)
+from controller_manager.devcluster.apiserver.watching import frame_of
 from controller_manager.devcluster.http_server import (
     Answer,
     Answering,
@@ -15,12 +21,6 @@ from controller_manager.devcluster.http_server import (
 )
 from controller_manager.devcluster.scheme.query import is_true
 from controller_manager.devcluster.scheme.statuses import Refusal, conflict, expired
-from controller_manager.devcluster.server.http.responses import (
-    TEXT_HEADERS,
-    media_type_of,
-    refused,
-)
-from controller_manager.devcluster.server.watching import frame_of
 
 from .fault_layer import Ending, Fault, gone_event
 from .requests import RequestFilter, Which, attributes_of_request, make_filter

@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Struct
 
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.apiserver.http import request_info
+from controller_manager.devcluster.apiserver.http.negotiation import header
+from controller_manager.devcluster.apiserver.security.authorization import Attributes
 from controller_manager.devcluster.http_server import Answer
-from controller_manager.devcluster.server.http import request_info
-from controller_manager.devcluster.server.http.negotiation import header
-from controller_manager.devcluster.server.security.authorization import Attributes
 
 from .settings import ClusterError
 from .thread import ClusterThread

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from controller_manager.clock import Clock, LoopClock, SystemClock
 from controller_manager.devcluster.admission.plugins import PluginError
+from controller_manager.devcluster.apiserver.security.authorization import Attributes
 from controller_manager.devcluster.cluster import DevCluster
 from controller_manager.devcluster.data.snapshot import (
     DataError,
@@ -22,14 +23,13 @@ from controller_manager.devcluster.data.snapshot import (
 )
 from controller_manager.devcluster.embedded import controllers_in_memory, prepared
 from controller_manager.devcluster.http_server import HTTPServer
-from controller_manager.devcluster.kinds.core.service_accounts import uid_of_account
 from controller_manager.devcluster.manifests import (
     ManifestError,
     parted,
     read_manifests,
 )
-from controller_manager.devcluster.server.security.authorization import Attributes
-from controller_manager.devcluster.server.storage import StorageState, state_of
+from controller_manager.devcluster.registry.core.service_accounts import uid_of_account
+from controller_manager.devcluster.storage import StorageState, state_of
 from controller_manager.observability.defects import log_loop_errors
 from controller_manager.observability.logs import Logger, make_logger, silent_logger
 from controller_manager.options.options import OptionsError

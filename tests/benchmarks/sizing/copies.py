@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.storage import Storage
 
 _NAMESPACE: Final = "bench"
 _OF_A_NAMESPACE: Final = 300

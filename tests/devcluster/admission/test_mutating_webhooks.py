@@ -13,7 +13,7 @@ from tests.devcluster.admission.webhook_server import (
     refusal,
     request,
 )
-from tests.devcluster.kinds.apiextensions.test_definitions import (
+from tests.devcluster.registry.apiextensions.test_definitions import (
     define,
     spec,
     version,

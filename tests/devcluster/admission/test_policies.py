@@ -9,8 +9,8 @@ from controller_manager.api.json_objects import JSON
 from tests.cel.test_parser import OPERANDS
 from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import EVERYTHING, GROUP, request
-from tests.devcluster.kinds.apiextensions.test_definitions import define
-from tests.devcluster.kinds.apiextensions.test_objects import widgets
+from tests.devcluster.registry.apiextensions.test_definitions import define
+from tests.devcluster.registry.apiextensions.test_objects import widgets
 from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime

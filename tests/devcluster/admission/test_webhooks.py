@@ -3,14 +3,14 @@
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.batch.jobs import KIND as JOB
-from controller_manager.devcluster.kinds.certificates import SIGNING_REQUESTS
-from controller_manager.devcluster.kinds.core.configuration import (
+from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.registry.batch.jobs import KIND as JOB
+from controller_manager.devcluster.registry.certificates import SIGNING_REQUESTS
+from controller_manager.devcluster.registry.core.configuration import (
     CONFIG_MAPS as CONFIG_MAP,
 )
-from controller_manager.devcluster.kinds.core.pods import KIND as POD
-from controller_manager.devcluster.kinds.core.services import KIND as SERVICE
-from controller_manager.devcluster.server.rest.kind import Kind
+from controller_manager.devcluster.registry.core.pods import KIND as POD
+from controller_manager.devcluster.registry.core.services import KIND as SERVICE
 from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import (
     EVERYTHING,
@@ -23,7 +23,7 @@ from tests.devcluster.admission.webhook_server import (
     refusal,
     request,
 )
-from tests.devcluster.kinds.minimal import minimal
+from tests.devcluster.registry.minimal import minimal
 from tests.devcluster.requests import call
 
 

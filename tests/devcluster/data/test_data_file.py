@@ -13,7 +13,7 @@ from controller_manager.devcluster.data.snapshot import (
     read_snapshot,
     write_snapshot,
 )
-from controller_manager.devcluster.server.storage import StorageState, Stored
+from controller_manager.devcluster.storage import StorageState, Stored
 
 PODS = "pods"
 

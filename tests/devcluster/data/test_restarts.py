@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controller_manager.devcluster.data.data_file import DataFile
-from controller_manager.devcluster.server.storage import StorageState
+from controller_manager.devcluster.storage import StorageState
 from controller_manager.devcluster.testing import (
     ClusterError,
     ClusterSettings,

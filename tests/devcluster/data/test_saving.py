@@ -18,7 +18,7 @@ from controller_manager.clock import SystemClock
 from controller_manager.devcluster.data.data_file import RESERVE, DataFile
 from controller_manager.devcluster.data.saving import Saving
 from controller_manager.devcluster.data.snapshot import DataError
-from controller_manager.devcluster.server.storage import Storage, load
+from controller_manager.devcluster.storage import Storage, load
 from controller_manager.observability.logs import silent_logger
 
 PODS, NODES = "pods", "nodes"
@@ -29,7 +29,7 @@ from pathlib import Path
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.data.data_file import DataFile
 from controller_manager.devcluster.data.saving import Saving
-from controller_manager.devcluster.server.storage import Storage
+from controller_manager.devcluster.storage import Storage
 from controller_manager.observability.logs import silent_logger
 
 async def main():

@@ -14,7 +14,7 @@ from controller_manager.devcluster.data.snapshot import (
     write_snapshot,
 )
 from controller_manager.devcluster.data.transfer import restore_data, snapshot_of_data
-from controller_manager.devcluster.server.storage import Storage, StorageState, state_of
+from controller_manager.devcluster.storage import Storage, StorageState, state_of
 
 OF_FORMAT_1 = b"""\
 {"format":"controller-manager devcluster snapshot","version":1,"kubernetes":"v1.36.2",\

@@ -7,7 +7,7 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.kubelet import events
 from controller_manager.devcluster.kubelet.kubelet import Kubelet
-from controller_manager.devcluster.server.storage import Key
+from controller_manager.devcluster.storage import Key
 from tests.clusters import Cluster
 from tests.devcluster.kubelet.objects import (
     DEFAULT,

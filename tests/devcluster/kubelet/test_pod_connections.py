@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from controller_manager.client.rest.transport import Request
-from controller_manager.devcluster.kinds import find_kinds, find_storages
 from controller_manager.devcluster.kubelet.server import CONNECTIONS
 from controller_manager.devcluster.proxying import HOW
+from controller_manager.devcluster.registry import find_kinds, find_storages
 from tests.clusters import Cluster
 from tests.devcluster.kubelet.objects import CORE, PODS, create_pod, send
 from tests.devcluster.requests import call

@@ -12,13 +12,13 @@ from typing import Final
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds import kinds_with
+from controller_manager.devcluster.apiserver.handlers.updating import patched
+from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.registry import kinds_with
 from controller_manager.devcluster.scheme.decoding import Decoder
 from controller_manager.devcluster.scheme.statuses import Cause
-from controller_manager.devcluster.server.handlers.updating import patched
-from controller_manager.devcluster.server.rest.kind import Kind
 from tests.client.leadership.elections import COORDINATED
-from tests.devcluster.kinds.minimal import minimal
+from tests.devcluster.registry.minimal import minimal
 
 _MERGE: Final = "application/merge-patch+json"
 FILES: Final = Path(__file__).parents[2] / "data" / "devcluster" / "validation"

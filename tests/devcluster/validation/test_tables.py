@@ -6,9 +6,9 @@ from typing import Final
 
 import pytest
 
-from controller_manager.devcluster.kinds import kinds_with
+from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.registry import kinds_with
 from controller_manager.devcluster.scheme.models import Type, built_in
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.devcluster.validation.rules import Rule
 from tests.client.leadership.elections import COORDINATED
 

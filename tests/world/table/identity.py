@@ -11,7 +11,7 @@ from controller_manager.api.scalars import format_time
 from controller_manager.controllers.certificates.clustertrustbundlepublisher.controller import (  # noqa: E501 - a long path
     bundle_name,
 )
-from controller_manager.devcluster.server.security.authentication import User
+from controller_manager.devcluster.apiserver.security.authentication import User
 from tests.clusters import EPOCH, ROOT_CA
 from tests.controllers.certificates.authorities import condition
 from tests.controllers.certificates.workload import request_named

@@ -20,8 +20,8 @@ from controller_manager.controllers.apps.daemonset.controller import (
     DaemonSetReconciler,
 )
 from controller_manager.controllers.apps.daemonset.nodes import target_of
-from controller_manager.devcluster.kinds.core.pods import KIND as POD
-from controller_manager.devcluster.kinds.core.pods import bind
+from controller_manager.devcluster.registry.core.pods import KIND as POD
+from controller_manager.devcluster.registry.core.pods import bind
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.builders import daemon_set_json

@@ -13,9 +13,9 @@ from controller_manager.api.scalars import format_time
 from controller_manager.controllers.autoscaling.podautoscaler import (
     AutoscalerOptions,
 )
+from controller_manager.devcluster.apiserver.rest.deletion import Deletion
+from controller_manager.devcluster.apiserver.rest.kind import Kind
 from controller_manager.devcluster.metrics.answers import CONFIG_MAP, KEY
-from controller_manager.devcluster.server.rest.deletion import Deletion
-from controller_manager.devcluster.server.rest.kind import Kind
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import EPOCH, Cluster, make_config

@@ -8,7 +8,7 @@ from unittest import mock
 
 from controller_manager.api.certificates.v1beta1 import KUBE_APISERVER_SERVING
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.certificates import TRUST_BUNDLES
+from controller_manager.devcluster.registry.certificates import TRUST_BUNDLES
 from controller_manager.devcluster.scheme.statuses import Cause, invalid
 from tests.clusters import ROOT_CA
 from tests.controllers.certificates.clustertrustbundlepublisher.workload import (

@@ -21,7 +21,7 @@ from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.controllers.cluster.garbagecollector.controller import (
     GarbageCollector,
 )
-from controller_manager.devcluster.kinds.apiextensions.definitions import (
+from controller_manager.devcluster.registry.apiextensions.definitions import (
     sync_definitions,
 )
 from controller_manager.manager.manager import ControllerManager

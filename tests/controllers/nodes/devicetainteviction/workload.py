@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.pods import KIND as POD
-from controller_manager.devcluster.kinds.resource import CLAIMS, SLICES, TAINT_RULES
+from controller_manager.devcluster.registry.core.pods import KIND as POD
+from controller_manager.devcluster.registry.resource import CLAIMS, SLICES, TAINT_RULES
 from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.simulation.workload import Workload
 

@@ -4,8 +4,8 @@ import asyncio
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
-from controller_manager.devcluster.kinds.core.pods import KIND as POD
+from controller_manager.devcluster.registry.core.nodes import KIND as NODE
+from controller_manager.devcluster.registry.core.pods import KIND as POD
 from tests.controllers.nodes.pods import remaining_pods
 from tests.simulation.environment import Environment, Scenario
 

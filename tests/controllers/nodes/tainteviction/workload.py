@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.kinds.core.nodes import KIND as NODE
-from controller_manager.devcluster.kinds.core.pods import KIND as POD
+from controller_manager.devcluster.registry.core.nodes import KIND as NODE
+from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.simulation.workload import Workload
 

@@ -10,8 +10,8 @@ from controller_manager.api.dynamicresources.v1 import (
     POD_CLAIM_NAME,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.kinds.core.pods import KIND as POD
-from controller_manager.devcluster.kinds.resource import CLAIM_TEMPLATES, CLAIMS
+from controller_manager.devcluster.registry.core.pods import KIND as POD
+from controller_manager.devcluster.registry.resource import CLAIM_TEMPLATES, CLAIMS
 from tests.simulation.workload import Workload
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.storage.attachdetach.view import NodeViews
+from controller_manager.devcluster.apiserver.rest.deletion import Deletion
 from controller_manager.devcluster.scheme.statuses import forbidden
-from controller_manager.devcluster.server.rest.deletion import Deletion
 from tests.controllers.storage.attachdetach.cluster import (
     DRIVER,
     MANAGED,

@@ -1,0 +1,478 @@
+"""The rules for a version: schema, subresources, columns, selectable fields."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.registry.apiextensions.schemas.defaulting import (
+    validate_defaults,
+)
+from controller_manager.devcluster.registry.apiextensions.schemas.definition import (
+    validate_schema,
+)
+from controller_manager.devcluster.registry.apiextensions.schemas.keywords import (
+    properties_of,
+)
+from controller_manager.devcluster.registry.apiextensions.schemas.rule_costs import (
+    validate_costs,
+)
+from controller_manager.devcluster.registry.apiextensions.schemas.structure import (
+    validate_structure,
+)
+from controller_manager.devcluster.scheme.names import (
+    service_name_problems,
+    subdomain_problems,
+)
+from controller_manager.devcluster.scheme.statuses import (
+    Cause,
+    duplicate,
+    forbidden_field,
+    invalid,
+    required,
+    shown,
+    too_many,
+)
+from controller_manager.devcluster.validation.text import table
+
+from .definition_status import (
+    is_established,
+    validate_approval,
+    validate_bundle,
+    validate_conversion,
+)
+
+# The rules for a version: schema, subresources, columns, selectable fields.
+
+# Columns and subresources
+
+
+def _path(path: str, field: str, why: str, *roots: str) -> Iterator[Cause]:
+    """Check that a path is simple and below one of the roots."""
+    if not path.startswith("."):
+        detail = "must be a simple json path starting with ."
+        yield invalid(field, shown(path), detail)
+    elif roots and not path.startswith(roots):
+        yield invalid(field, shown(path), why)
+
+
+def _spec_path(path: str, field: str) -> Iterator[Cause]:
+    yield from _path(path, field, "should be a json path under .spec", ".spec.")
+
+
+def _status_path(path: str, field: str) -> Iterator[Cause]:
+    yield from _path(path, field, "should be a json path under .status", ".status.")
+
+
+def _any_path(path: str, field: str) -> Iterator[Cause]:
+    why = "should be a json path under either .spec or .status"
+    yield from _path(path, field, why, ".spec.", ".status.")
+
+
+def _column_path(column: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    if found := column.get("jsonPath"):
+        yield from _path(found, f"{path}JSONPath", "")
+
+
+_LONGEST: Final = 256
+"""The length of a warning about a deprecated version."""
+
+_MOST_FIELDS: Final = 8
+_COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS: Final = (
+    "byte",
+    "date",
+    "date-time",
+    "double",
+    "float",
+    "int32",
+    "int64",
+    "password",
+)
+
+
+def _column_type(type_: str, field: str) -> Iterator[Cause]:
+    if type_ not in _COLUMN_TYPES:
+        yield invalid(field, shown(type_), f"must be one of {','.join(_COLUMN_TYPES)}")
+
+
+def _column_format(format_: str, field: str) -> Iterator[Cause]:
+    if format_ not in _COLUMN_FORMATS:
+        detail = f"must be one of {','.join(_COLUMN_FORMATS)}"
+        yield invalid(field, shown(format_), detail)
+
+
+def _schema_at(schema: JSON, path: str) -> JSON | None:
+    if not path.startswith("."):
+        return None
+    found: JSON | None = schema
+    for name in path[1:].split("."):
+        found = properties_of(found).get(name) if found is not None else None
+    return found
+
+
+def _selectable(version: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check that the fields are scalars of the schema."""
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    seen: set[str] = set()
+    for number, each in enumerate(version.get("selectableFields") or ()):
+        where, text = (
+            f"{path}selectableFields[{number}].jsonPath",
+            each.get("jsonPath", ""),
+        )
+        if not text:
+            yield required(where)
+            continue
+        found = _schema_at(schema, text)
+        if found is None:
+            detail = "is an invalid path: does not refer to a valid field"
+            yield invalid(where, shown(text), detail)
+            continue
+        if text.startswith(".metadata"):
+            detail = "must not point to fields in metadata"
+            yield invalid(where, shown(text), detail)
+        if found.get("type") not in ("string", "boolean", "integer"):
+            detail = (
+                "must point to a field of type string, boolean or integer. Enum "
+                "string fields and strings with formats are allowed."
+            )
+            yield invalid(where, shown(text), detail)
+        if text in seen:
+            yield duplicate(where, shown(text))
+        seen.add(text)
+    if len(seen) > _MOST_FIELDS:
+        yield too_many(f"{path}selectableFields", len(seen), _MOST_FIELDS)
+
+
+_FIELDS: Final = {
+    "subresources": table(
+        """
+        subresources:
+          scale:
+            specReplicasPath: required
+            specReplicasPath: spec_path
+            statusReplicasPath: required
+            statusReplicasPath: status_path
+            labelSelectorPath: any_path
+        """,
+        _spec_path,
+        _status_path,
+        _any_path,
+    ),
+    "additionalPrinterColumns": table(
+        """
+        additionalPrinterColumns[]:
+          name: required
+          type: required "must be one of boolean,date,integer,number,string"
+          type: column_type
+          format: column_format
+          jsonPath: required at JSONPath
+          hook column_path
+        """,
+        _column_type,
+        _column_format,
+        _column_path,
+    ),
+    "selectableFields": table("hook selectable", _selectable),
+}
+"""The rules for fields that stand at the top of upstream's form if versions agree."""
+
+# Schemas
+
+_AT_ROOT: Final = {
+    "description": "Description",
+    "type": "Type",
+    "format": "Format",
+    "title": "Title",
+    "maximum": "Maximum",
+    "exclusiveMaximum": "ExclusiveMaximum",
+    "minimum": "Minimum",
+    "exclusiveMinimum": "ExclusiveMinimum",
+    "maxLength": "MaxLength",
+    "minLength": "MinLength",
+    "pattern": "Pattern",
+    "maxItems": "MaxItems",
+    "minItems": "MinItems",
+    "uniqueItems": "UniqueItems",
+    "multipleOf": "MultipleOf",
+    "required": "Required",
+    "items": "Items",
+    "properties": "Properties",
+    "externalDocs": "ExternalDocs",
+    "example": "Example",
+    "x-kubernetes-preserve-unknown-fields": "XPreserveUnknownFields",
+    "x-kubernetes-validations": "XValidations",
+}
+"""The fields at the root of a schema that are allowed with a status subresource.
+
+The names are those of Go, as the message lists them.
+"""
+
+
+def _validate_schema(version: JSON, field: str, *, has_status: bool) -> Iterator[Cause]:
+    """Yield the errors in a schema (validateCustomResourceDefinitionValidation)."""
+    root, where = (version.get("schema") or {}).get("openAPIV3Schema"), field
+    if not isinstance(root, dict):
+        return
+    if has_status:
+        yield from _validate_root(root, where)
+    if root.get("nullable"):
+        detail = "nullable cannot be true at the root"
+        yield forbidden_field(f"{where}.nullable", detail)
+    causes = validate_structure(root, where)
+    if not causes:
+        causes = [*validate_defaults(root, where, is_resource=True)]
+    causes += validate_schema(root, where)
+    yield from causes or validate_costs(root, where)
+
+
+def _validate_root(schema: JSON, path: str) -> Iterator[Cause]:
+    """Yield errors for fields at the root that a status subresource forbids."""
+    type_ = schema.get("type", "object")
+    if type_ != "object":
+        detail = (
+            'only "object" is allowed as the type at the root of the schema if the '
+            "status subresource is enabled"
+        )
+        yield invalid(f"{path}.type", shown(type_), detail)
+    if any(each not in _AT_ROOT for each in schema):
+        listed = " ".join(_AT_ROOT.values())
+        detail = (
+            f"only [{listed}] fields are allowed at the root of the schema if the "
+            "status subresource is enabled"
+        )
+        yield invalid(path, shown(schema), detail)
+
+
+# Versions
+
+
+def _agreed(versions: list[JSON]) -> list[str]:
+    """Return the fields that are the same in all versions."""
+    return [
+        name
+        for name in ("schema", *_FIELDS)
+        if versions
+        and all(each.get(name) == versions[0].get(name) for each in versions)
+    ]
+
+
+def validate_own_fields(version: JSON, path: str, spec: JSON) -> Iterator[Cause]:
+    """Check the fields of a version in which it differs from others."""
+    agreed = _agreed(spec["versions"])
+    if "schema" not in agreed:
+        where, has_status = f"{path}schema.openAPIV3Schema", _has_status(version)
+        yield from _validate_schema(version, where, has_status=has_status)
+    for name, rules in _FIELDS.items():
+        if name not in agreed:
+            yield from rules.errors(version, path=path)
+
+
+def validate_agreed_fields(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check the fields that all versions have in common."""
+    versions = spec.get("versions") or []
+    agreed = _agreed(versions)
+    if "schema" in agreed:
+        where, has_status = (
+            f"{path}validation.openAPIV3Schema",
+            any(map(_has_status, versions)),
+        )
+        yield from _validate_schema(versions[0], where, has_status=has_status)
+    for name, rules in _FIELDS.items():
+        if name in agreed:
+            yield from rules.errors(versions[0], path=path)
+
+
+def _has_status(version: JSON) -> bool:
+    return "status" in (version.get("subresources") or {})
+
+
+def validate_warning(version: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check the warning about a deprecated version."""
+    warning, is_deprecated = (
+        version.get("deprecationWarning"),
+        version.get("deprecated"),
+    )
+    for problem in _warning_problems(warning, is_deprecated=is_deprecated):
+        yield invalid(f"{path}deprecationWarning", shown(warning), problem)
+
+
+def _warning_problems(warning: str | None, *, is_deprecated: Any) -> Iterator[str]:
+    if warning is None:
+        return
+    if not is_deprecated:
+        yield "can only be set for deprecated versions"
+        return
+    if len(warning) > _LONGEST:
+        yield f"must be <= {_LONGEST} characters long"
+    if not warning:
+        yield "must not be an empty string"
+    for number, each in enumerate(warning):
+        if not each.isprintable():
+            yield (
+                "must only contain printable UTF-8 characters; non-printable "
+                f"character found at index {number}"
+            )
+            return
+
+
+# The rules for definitions (pkg/apis/apiextensions/validation).
+
+# Names
+
+
+def _name(name: str, field: str) -> Iterator[Cause]:
+    if name and (problems := service_name_problems(name)):
+        yield invalid(field, shown(name), ",".join(problems))
+
+
+def _mixed_name(name: str, field: str) -> Iterator[Cause]:
+    if problems := service_name_problems(name.lower()):
+        detail = "may have mixed case, but should otherwise match: "
+        yield invalid(field, shown(name), detail + ",".join(problems))
+
+
+def _version_name(name: str, field: str) -> Iterator[Cause]:
+    if problems := service_name_problems(name):
+        yield invalid(field, shown(name), ",".join(problems))
+
+
+def _group_name(group: str, field: str) -> Iterator[Cause]:
+    if problems := subdomain_problems(group):
+        yield invalid(field, shown(group), ",".join(problems))
+    elif "." not in group:
+        yield invalid(field, shown(group), "should be a domain with at least one dot")
+
+
+def _is_one_kind(names: JSON, _: JSON) -> bool:
+    return bool(names.get("kind")) and names["kind"] == names.get("listKind")
+
+
+_NAMES: Final = table(
+    """
+    plural, singular, kind, listKind: required
+    plural, singular: name
+    kind, listKind: mixed_name
+    shortNames[]: name
+    categories[]: name
+    listKind: invalid if is_one_kind "kind and listKind may not be the same"
+    """,
+    _name,
+    _mixed_name,
+    _is_one_kind,
+)
+
+
+def _one_stored(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check the names of the versions, and that one of them is stored."""
+    versions = spec.get("versions") or []
+    names = [each.get("name", "") for each in versions]
+    if len({*names}) < len(names):
+        detail = "must contain unique version names"
+        yield invalid(f"{path}versions", shown(versions), detail)
+    if sum(bool(each.get("storage")) for each in versions) != 1:
+        detail = "must have exactly one version marked as storage version"
+        yield invalid(f"{path}versions", shown(versions), detail)
+    if names:
+        yield from _version_name(names[0], f"{path}version")
+
+
+def _conversion(spec: JSON, _: str, __: JSON) -> list[Cause]:
+    return validate_conversion(spec.get("conversion") or {})
+
+
+DEFINITION: Final = table(
+    """
+    group: required
+    group: group_name
+    scope: required
+    scope: enum Cluster Namespaced filled
+    versions[]:
+      schema always:
+        openAPIV3Schema: required pointer "schemas are required"
+    versions[]:
+      name: version_name default empty
+      hook warning own_fields
+    hook one_stored
+    names always:
+      include NAMES
+    hook agreed_fields conversion
+    preserveUnknownFields: invalid if preserveUnknownFields is true
+      "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in"
+      "spec.versions[*].schema instead"
+    """,
+    _group_name,
+    _version_name,
+    validate_warning,
+    validate_own_fields,
+    _one_stored,
+    validate_agreed_fields,
+    _conversion,
+    NAMES=_NAMES,
+)
+"""The rules for the spec of a definition."""
+
+
+def _stored_versions(definition: JSON, _: str, __: JSON) -> Iterator[Cause]:
+    """Yield an error for each stored version that the definition has removed."""
+    field = "status.storedVersions"
+    stored = definition.get("status", {}).get("storedVersions") or []
+    versions = definition["spec"].get("versions") or []
+    if not stored:
+        yield invalid(field, "[]", "must have at least one stored version")
+        return
+    for version in versions:
+        name = version.get("name", "")
+        if version.get("storage") and name not in stored:
+            yield invalid(field, shown(stored), f"must have the storage version {name}")
+    names = [each.get("name") for each in versions]
+    for number, name in enumerate(stored):
+        if name not in names:
+            detail = (
+                f"missing from spec.versions; {name} was previously a storage version, "
+                "and must remain in spec.versions until a storage migration ensures no "
+                f"data remains persisted in {name} and removes {name} from "
+                "status.storedVersions"
+            )
+            yield invalid(f"{field}[{number}]", shown(name), detail)
+
+
+def _own_name(definition: JSON, _: str, __: JSON) -> Iterator[Cause]:
+    spec, name = definition["spec"], definition["metadata"].get("name", "")
+    if name != f"{spec['names'].get('plural', '')}.{spec.get('group', '')}":
+        why = 'must be spec.names.plural+"."+spec.group'
+        yield invalid("metadata.name", shown(name), why)
+
+
+def _was_established(_: JSON, old: JSON) -> bool:
+    return is_established(old)
+
+
+RULES: Final = table(
+    """
+    spec:
+      include DEFINITION
+    hook stored_versions
+    """,
+    _stored_versions,
+    DEFINITION=DEFINITION,
+)
+NEW_RULES: Final = table("hook approval own_name", validate_approval, _own_name)
+UPDATE_RULES: Final = table(
+    """
+    when was_established:
+      spec change:
+        scope: immutable
+        names change:
+          kind: immutable
+    spec change:
+      group: immutable
+      names change:
+        plural: immutable
+    hook approval
+    when was_established:
+      hook bundle
+    """,
+    _was_established,
+    validate_approval,
+    validate_bundle,
+)

@@ -1,0 +1,390 @@
+"""The column Targets of autoscalers (formatHPAMetrics in pkg/printers)."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import ClassVar, Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.quantity import ZERO, parse_quantity
+from controller_manager.devcluster.apiserver.rest.strategy import Strategy
+from controller_manager.devcluster.apiserver.rest.tables import (
+    AGE,
+    NAME,
+    NONE,
+    UNKNOWN,
+    Cells,
+    Column,
+    age,
+)
+from controller_manager.devcluster.registry.built_in import kind_of
+from controller_manager.devcluster.registry.columns import name_of
+from controller_manager.devcluster.scheme import statuses
+from controller_manager.devcluster.scheme.statuses import Cause, shown
+from controller_manager.devcluster.validation.rules import Rule
+from controller_manager.devcluster.validation.text import table
+from controller_manager.options.gates import Gate
+
+# The column Targets of autoscalers (formatHPAMetrics in pkg/printers).
+
+_SHOWN: Final = 2
+_RESOURCES: Final = {
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+}
+_OTHERS: Final = {"External": "external", "Object": "object"}
+
+
+def targets_text(metrics: list[JSON], current: list[JSON]) -> str:
+    """Return the present values and the targets of an autoscaler's metrics."""
+    if not metrics:
+        return NONE
+    padded = [*current, *({} for _ in metrics)]
+    texts = [_text(spec, padded[number]) for number, spec in enumerate(metrics)]
+    listed = ", ".join(texts[:_SHOWN])
+    more = len(texts) - _SHOWN
+    return f"{listed} + {more} more..." if more > 0 else listed
+
+
+def _text(spec: JSON, status: JSON) -> str:
+    kind = spec.get("type", "")
+    if kind in _RESOURCES:
+        return _resource_text(spec[_RESOURCES[kind]], status.get(_RESOURCES[kind]))
+    if kind == "Pods":
+        target = spec["pods"]["target"].get("averageValue")
+        return f"{_current(status.get('pods'), 'averageValue')}/{target}"
+    if kind not in _OTHERS:
+        return "<unknown type>"
+    target, found = spec[_OTHERS[kind]]["target"], status.get(_OTHERS[kind])
+    if "averageValue" in target:
+        return f"{_current(found, 'averageValue')}/{target['averageValue']} (avg)"
+    return f"{_current(found, 'value')}/{target.get('value')}"
+
+
+def _resource_text(spec: JSON, status: JSON | None) -> str:
+    target = spec["target"]
+    if "averageValue" in target:
+        current, wanted = _current(status, "averageValue"), target["averageValue"]
+        return f"{spec['name']}: {current}/{wanted}"
+    current = _current(status, "averageUtilization", "%")
+    percent = target.get("averageUtilization")
+    wanted = "<auto>" if percent is None else f"{percent}%"
+    return f"{spec['name']}: {current}/{wanted}"
+
+
+def _current(status: JSON | None, name: str, unit: str = "") -> str:
+    value = (status or {}).get("current", {}).get(name)
+    return UNKNOWN if value is None else f"{value}{unit}"
+
+
+# The rules for autoscalers (pkg/apis/autoscaling/validation).
+
+_FIELDS: Final = {
+    "Object": "object",
+    "External": "external",
+    "Pods": "pods",
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+}
+"""The field of each type of metric, in the order in which upstream looks at them."""
+
+
+# References
+
+
+def _group_version(version: str, field: str) -> Iterator[Cause]:
+    if version.count("/") > 1:
+        why = f"unexpected GroupVersion string: {version}"
+        yield statuses.invalid(field, shown(version), why)
+
+
+def _in_core_group(reference: JSON, _: JSON) -> bool:
+    return not reference.get("apiVersion", "").rpartition("/")[0]
+
+
+def _needs_group(spec: JSON, old: JSON) -> bool:
+    """Tell whether the target cannot be in the core group.
+
+    There only replication controllers can be scaled, but an update may keep another
+    target without a group.
+    """
+    if old and _in_core_group(old.get("scaleTargetRef", {}), {}):
+        return False
+    return bool(spec.get("scaleTargetRef", {}).get("kind") != "ReplicationController")
+
+
+_REFERENCE: Final = table(
+    """
+    kind: required
+    kind: path-segment
+    name: required
+    name: path-segment
+    apiVersion: group_version
+    """,
+    _group_version,
+)
+
+
+# Metrics
+
+
+def _positive(text: str, field: str) -> Iterator[Cause]:
+    if parse_quantity(text) <= ZERO:
+        yield statuses.invalid(field, shown(text), "must be positive")
+
+
+def _only_its_source(metric: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check that a metric has the field of its type, and of no other type."""
+    expected = _FIELDS.get(metric.get("type", ""))
+    given = [name for name in _FIELDS.values() if name in metric]
+    if expected and expected not in given:
+        why = "must populate information for the given metric source"
+        yield statuses.required(f"{path}{expected}", why)
+    if len(given) > 1:
+        for name in given:
+            if name != expected:
+                why = "must populate the given metric source only"
+                yield statuses.forbidden_field(f"{path}{name}", why)
+
+
+_TARGET: Final = table(
+    """
+    type: required "must specify a metric target type"
+    type: invalid default empty if type is-not Utilization Value AverageValue
+      "must be either Utilization, Value, or AverageValue"
+    value, averageValue: positive
+    averageUtilization: at-least 1 "must be greater than 0"
+    """,
+    _positive,
+)
+_IDENTIFIER: Final = table(
+    """
+    metric always:
+      name: required "must specify a metric name"
+      name: path-segment
+    """
+)
+_RESOURCE: Final = table(
+    """
+    target always:
+      include TARGET
+      averageUtilization: required if lacks averageUtilization averageValue
+        "must set either a target raw value or a target utilization"
+      averageValue: forbidden if has averageUtilization
+        "may not set both a target raw value and a target utilization"
+    """,
+    TARGET=_TARGET,
+)
+_METRIC: Final = table(
+    """
+    type: required "must specify a metric source type"
+    type: enum ContainerResource External Object Pods Resource default empty
+    type: enum ContainerResource External Object Pods Resource default empty
+    object:
+      describedObject always:
+        include REFERENCE
+      include IDENTIFIER
+      target always:
+        include TARGET
+        averageValue: required if lacks value averageValue
+          "must set either a target value or averageValue"
+    when lacks object:
+      external:
+        include IDENTIFIER
+        target always:
+          include TARGET
+          averageValue: required if lacks value averageValue
+            "must set either a target value for metric or a per-pod target"
+          value: forbidden if has averageValue
+            "may not set both a target value for metric and a per-pod target"
+    when lacks object external:
+      pods:
+        include IDENTIFIER
+        target always:
+          include TARGET
+          averageValue: required "must specify a positive target averageValue"
+    when lacks object external pods:
+      resource:
+        name: required "must specify a resource name"
+        include RESOURCE
+    when lacks object external pods resource:
+      containerResource:
+        name: required "must specify a resource name"
+        container: required "must specify a container"
+        container: label
+        include RESOURCE
+    hook only_its_source
+    """,
+    _only_its_source,
+    REFERENCE=_REFERENCE,
+    IDENTIFIER=_IDENTIFIER,
+    TARGET=_TARGET,
+    RESOURCE=_RESOURCE,
+)
+
+
+# Spec
+
+
+def _has_too_few(spec: JSON, _: JSON) -> bool:
+    return bool(spec.get("maxReplicas", 0) < spec.get("minReplicas", 0))
+
+
+def _cannot_wake(spec: JSON, _: JSON) -> bool:
+    """Tell whether no metric exists while there are no pods."""
+    types = {each.get("type") for each in spec.get("metrics", ())}
+    return spec.get("minReplicas") == 0 and not types & {"Object", "External"}
+
+
+def _tolerance(text: str, field: str) -> Iterator[Cause]:
+    if text.startswith("-"):
+        why = "must be greater than or equal to 0"
+        yield statuses.invalid(field, shown(text), why)
+
+
+_SCALING: Final = table(
+    """
+    stabilizationWindowSeconds: not-negative "must be greater than or equal to zero"
+    stabilizationWindowSeconds: at-most 3600
+    selectPolicy: enum Disabled Max Min
+    policies: required "must specify at least one Policy"
+    policies[]:
+      type: enum Percent Pods default empty
+      value, periodSeconds: at-least 1 default 0 "must be greater than zero"
+      periodSeconds: at-most 1800
+    tolerance: tolerance
+    """,
+    _tolerance,
+)
+_SPEC: Final = table(
+    """
+    maxReplicas: at-least 1 default 0 "must be greater than 0"
+    maxReplicas: invalid default 0 if has_too_few
+      "must be greater than or equal to `minReplicas`"
+    scaleTargetRef always:
+      include REFERENCE
+    when needs_group:
+      scaleTargetRef always:
+        apiVersion: invalid default empty if in_core_group
+          "apiVersion must specify API group"
+    metrics[]:
+      include METRIC
+    metrics: forbidden if cannot_wake
+      "must specify at least one Object or External metric to support scaling to zero"
+      "replicas"
+    behavior:
+      scaleUp:
+        include SCALING
+      scaleDown:
+        include SCALING
+    """,
+    _has_too_few,
+    _needs_group,
+    _in_core_group,
+    _cannot_wake,
+    REFERENCE=_REFERENCE,
+    METRIC=_METRIC,
+    SCALING=_SCALING,
+)
+
+
+def _autoscaler(least: int) -> Rule:
+    """Return the rules for new and changed autoscalers with at least so many pods.
+
+    One that scales to zero may go on.
+    """
+    return table(
+        f"""
+        spec change:
+          when outer minReplicas is 0:
+            minReplicas: not-negative
+          else:
+            minReplicas: at-least {least}
+          include SPEC
+        """,
+        SPEC=_SPEC,
+    )
+
+
+AUTOSCALER: Final = _autoscaler(1)
+SCALING_TO_ZERO: Final = _autoscaler(0)
+AUTOSCALER_STATUS: Final = table(
+    """
+    status:
+      currentReplicas, desiredReplicas: not-negative
+    """
+)
+
+
+# HorizontalPodAutoscaler: scales a workload by metrics.
+
+_SCALE_TO_ZERO: Final = Gate("HPAScaleToZero", default=False)
+_DEFAULT_UTILIZATION: Final = 80
+_PERIOD: Final = 15
+_MOST_POLICY: Final = {"type": "Percent", "value": 100, "periodSeconds": _PERIOD}
+_UP: Final[JSON] = {
+    "stabilizationWindowSeconds": 0,
+    "selectPolicy": "Max",
+    "policies": [{"type": "Pods", "value": 4, "periodSeconds": _PERIOD}, _MOST_POLICY],
+}
+_DOWN: Final[JSON] = {"selectPolicy": "Max", "policies": [_MOST_POLICY]}
+
+
+class HorizontalPodAutoscalerStrategy(Strategy):
+    """Fills in the default metric, and the missing rules of a behavior."""
+
+    new_rules: ClassVar = AUTOSCALER
+    update_rules: ClassVar = AUTOSCALER
+    status_rules: ClassVar = AUTOSCALER_STATUS
+    columns: ClassVar = (
+        NAME,
+        Column("Reference"),
+        Column("Targets"),
+        Column("MinPods"),
+        Column("MaxPods"),
+        Column("Replicas"),
+        AGE,
+    )
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the minimum, the metric and the behavior."""
+        spec = obj.setdefault("spec", {})
+        spec.setdefault("minReplicas", 1)
+        if not spec.get("metrics"):
+            target = {"type": "Utilization", "averageUtilization": _DEFAULT_UTILIZATION}
+            resource = {"name": "cpu", "target": target}
+            spec["metrics"] = [{"type": "Resource", "resource": resource}]
+        if "behavior" in spec:
+            given = spec["behavior"]
+            spec["behavior"] = {
+                "scaleUp": {**_UP, **given.get("scaleUp", {})},
+                "scaleDown": {**_DOWN, **given.get("scaleDown", {})},
+            }
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        spec, status = obj["spec"], obj["status"]
+        target = spec["scaleTargetRef"]
+        return [
+            name_of(obj),
+            f"{target['kind']}/{target['name']}",
+            targets_text(spec.get("metrics", []), status.get("currentMetrics") or []),
+            str(spec.get("minReplicas", "<unset>")),
+            str(spec["maxReplicas"]),
+            status.get("currentReplicas", 0),
+            age(obj, now),
+        ]
+
+
+class _ScalingToZero(HorizontalPodAutoscalerStrategy):
+    """Autoscalers may scale to zero."""
+
+    new_rules: ClassVar = SCALING_TO_ZERO
+    update_rules: ClassVar = SCALING_TO_ZERO
+
+
+KIND: Final = kind_of(
+    "autoscaling/v2",
+    "horizontalpodautoscalers",
+    HorizontalPodAutoscalerStrategy(),
+    gated=((_SCALE_TO_ZERO, _ScalingToZero()),),
+)

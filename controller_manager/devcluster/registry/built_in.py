@@ -1,0 +1,87 @@
+"""Kinds as the discovery of a Kubernetes 1.36 server describes them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.apiserver.rest.kind import (
+    Conversion,
+    Kind,
+    Subresource,
+)
+from controller_manager.devcluster.apiserver.rest.strategy import Strategy
+from controller_manager.devcluster.scheme.resources import Resource, built_in
+from controller_manager.devcluster.scheme.statuses import Cause
+from controller_manager.options.gates import Gate
+
+Replace = Callable[[JSON, JSON], JSON]
+Validate = Callable[[JSON, JSON], Sequence[Cause]]
+
+_GENERIC: Final = Strategy()
+
+
+def kind_of(  # noqa: PLR0913 - the facts of a resource, given by name
+    group_version: str,
+    plural: str,
+    strategy: Strategy = _GENERIC,
+    *,
+    replace: Mapping[str, Replace] | None = None,
+    validate: Mapping[str, Validate] | None = None,
+    refusals: Mapping[str, str] = MappingProxyType({}),
+    conversion: Conversion | None = None,
+    other_versions: tuple[str, ...] = (),
+    deprecation: str = "",
+    gated: tuple[tuple[Gate, Strategy], ...] = (),
+) -> Kind:
+    """Return the kind of a resource of Kubernetes, with its subresources.
+
+    `replace` and `validate` have the functions of subresources, by their names, and
+    `refusals` the messages of those that are not served. Raises KeyError for a resource
+    that Kubernetes 1.36 does not have.
+    """
+    group, _, version = group_version.rpartition("/")
+    resources = built_in()[group_version]
+    found = resources[plural]
+    below = (each for name, each in resources.items() if name.startswith(f"{plural}/"))
+    return Kind(
+        group,
+        version,
+        found.kind,
+        plural,
+        namespaced=found.namespaced,
+        short_names=found.short_names,
+        categories=found.categories,
+        subresources=tuple(
+            _subresource(each, replace or {}, validate or {}, refusals)
+            for each in below
+        ),
+        verbs=found.verbs,
+        strategy=strategy,
+        singular_name=found.singular_name,
+        conversion=conversion,
+        other_versions=other_versions,
+        deprecation=deprecation,
+        gated=gated,
+        storage_version_hash=found.storage_version_hash,
+    )
+
+
+def _subresource(
+    found: Resource,
+    replace: Mapping[str, Replace],
+    validate: Mapping[str, Validate],
+    refusals: Mapping[str, str],
+) -> Subresource:
+    name = found.name.partition("/")[2]
+    return Subresource(
+        name,
+        found.kind,
+        found.verbs,
+        found.group,
+        found.version,
+        replace=replace.get(name),
+        validate=validate.get(name),
+        takes_path=name == "proxy",
+        refusal=refusals.get(name, ""),
+    )

@@ -1,0 +1,126 @@
+"""The kinds of the group coordination.k8s.io: leases, and candidates for them.
+
+No election takes place here: nothing in the development cluster writes the holder.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.apiserver.rest.kind import GatedKind
+from controller_manager.devcluster.apiserver.rest.strategy import Strategy
+from controller_manager.devcluster.scheme.names import (
+    validate_config_key,
+    validate_qualified_name,
+)
+from controller_manager.devcluster.scheme.statuses import (
+    Cause,
+    invalid,
+    not_supported,
+    required,
+    shown,
+)
+from controller_manager.devcluster.validation.text import table
+from controller_manager.options.gates import COORDINATED_ELECTION
+
+from .built_in import kind_of
+from .columns import columns
+
+_Version = tuple[int, ...]
+
+_OLDEST_EMULATION: Final = "OldestEmulationVersion"
+_SEMANTIC_VERSION: Final = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
+    r"(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?",
+    re.ASCII,
+)
+
+
+def _election(strategy: str, field: str) -> list[Cause]:
+    """Check a strategy (ValidateCoordinatedLeaseStrategy of validation.go).
+
+    Names without a slash are those of Kubernetes. The causes name the field twice, as
+    upstream's causes do.
+    """
+    if "/" in strategy:
+        return validate_qualified_name(strategy, f"{field}.strategy")
+    if strategy == _OLDEST_EMULATION:
+        return []
+    return [not_supported(f"{field}.strategy", shown(strategy), (_OLDEST_EMULATION,))]
+
+
+def _versions(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check that both versions are semantic, and the emulated version is not newer."""
+    versions = {}
+    for name in ("emulationVersion", "binaryVersion"):
+        text = spec.get(name, "")
+        found = _SEMANTIC_VERSION.fullmatch(text)
+        versions[name] = tuple(map(int, found.groups())) if found else None
+        if text and not found:
+            why = "must be a valid semantic version"
+            yield invalid(f"{path}{name}", shown(text), why)
+        elif not text and name == "binaryVersion":
+            yield required(f"{path}{name}")
+    binary, emulated = versions["binaryVersion"], versions["emulationVersion"]
+    if binary is not None and emulated is not None and binary < emulated:
+        why = "must be greater than or equal to `emulationVersion`"
+        yield invalid(f"{path}binaryVersion", shown(spec["binaryVersion"]), why)
+
+
+_LEASE: Final = Strategy(
+    allows_unconditional_update=False,
+    dropped=("spec.preferredHolder", "spec.strategy"),
+    rules=table(
+        """
+        spec:
+          leaseDurationSeconds: at-least 1 "must be greater than 0"
+          leaseTransitions: not-negative
+          strategy: election pointer
+          preferredHolder: forbidden filled if strategy is null empty
+            "may only be specified if `strategy` is defined"
+        """,
+        _election,
+    ),
+    printer=columns("Name; Holder: .spec.holderIdentity; Age"),
+)
+LEASES: Final = kind_of(
+    "coordination.k8s.io/v1",
+    "leases",
+    _LEASE,
+    gated=((COORDINATED_ELECTION, _LEASE.with_facts(dropped=())),),
+)
+CANDIDATES: Final = GatedKind(
+    kind_of(
+        "coordination.k8s.io/v1beta1",
+        "leasecandidates",
+        Strategy(
+            allows_unconditional_update=False,
+            check_name=validate_config_key,
+            rules=table(
+                """
+                spec always:
+                  leaseName: required
+                  hook versions
+                  strategy: required
+                  emulationVersion: required if strategy is OldestEmulationVersion
+                    "must be specified when `strategy` is 'OldestEmulationVersion'"
+                  strategy: election
+                """,
+                _election,
+                _versions,
+            ),
+            update_rules=table("spec change:\n  leaseName: immutable"),
+            printer=columns(
+                """
+                Name
+                LeaseName: .spec.leaseName
+                BinaryVersion: .spec.binaryVersion
+                EmulationVersion: .spec.emulationVersion
+                Age
+                """
+            ),
+        ),
+    ),
+    required_gate=COORDINATED_ELECTION,
+)

@@ -1,0 +1,262 @@
+"""Config maps and secrets, with the secrets that are bootstrap tokens."""
+
+import base64
+import hmac
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import ClassVar, Final
+
+import msgspec
+
+from controller_manager.api.core.secrets import (
+    NAMESPACE,
+    Secret,
+    bytes_of,
+    decoded,
+    is_bootstrap_token,
+    time_left,
+)
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.apiserver.rest.strategy import (
+    Strategy,
+    fields_by_path,
+)
+from controller_manager.devcluster.apiserver.rest.tables import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    age,
+)
+from controller_manager.devcluster.apiserver.security.authentication import (
+    AUTHENTICATED,
+    User,
+)
+from controller_manager.devcluster.registry.built_in import kind_of
+from controller_manager.devcluster.registry.columns import data_count, name_of
+from controller_manager.devcluster.scheme.bodies import go_json_error
+from controller_manager.devcluster.scheme.names import validate_config_key
+from controller_manager.devcluster.scheme.statuses import (
+    Cause,
+    forbidden_field,
+    invalid,
+    required,
+    shown,
+    too_long,
+)
+from controller_manager.devcluster.storage import Storage
+from controller_manager.devcluster.validation.text import table
+
+# The rules for the data of config maps and secrets (core/validation).
+
+LARGEST: Final = 1024 * 1024
+"""The most bytes in the data of an object (MaxSecretSize)."""
+
+
+def validate_immutable(obj: JSON, path: str, old: JSON) -> Iterator[Cause]:
+    """Yield the errors in an update of an object that is immutable."""
+    why = "field is immutable when `immutable` is set"
+    for name in ("immutable", "data", "binaryData"):
+        if old.get("immutable") and (obj.get(name) or {}) != (old.get(name) or {}):
+            yield forbidden_field(f"{path}{name}", why)
+
+
+def size_of_base64(text: str) -> int:
+    """Return the number of bytes that a text in base64 stands for."""
+    return len(text) * 3 // 4 - text[-2:].count("=")
+
+
+# ConfigMap: configuration data of programs.
+
+
+def _data(obj: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check the keys; none may be in the binary data, too."""
+    for key in obj.get("data") or ():
+        yield from validate_config_key(key, f"{path}data[{key}]")
+        if key in (obj.get("binaryData") or {}):
+            detail = "duplicate of key present in binaryData"
+            yield invalid(f"{path}data[{key}]", shown(key), detail)
+
+
+def _size(obj: JSON, _: str, __: JSON) -> Iterator[Cause]:
+    size = sum(len(each.encode()) for each in (obj.get("data") or {}).values())
+    size += sum(map(size_of_base64, (obj.get("binaryData") or {}).values()))
+    if size > LARGEST:
+        yield too_long("[]", LARGEST)
+
+
+_CONFIG_MAP: Final = table(
+    """
+    hook data
+    binaryData{}: config-key keys
+    hook size
+    """,
+    _data,
+    _size,
+)
+_UPDATE: Final = table("hook immutable", validate_immutable)
+
+
+class ConfigMapStrategy(Strategy):
+    """May be immutable; shows the number of entries."""
+
+    rules: ClassVar = _CONFIG_MAP
+    update_rules: ClassVar = _UPDATE
+    columns: ClassVar = (NAME, Column("Data"), AGE)
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [name_of(obj), data_count(obj), age(obj, now)]
+
+
+CONFIG_MAPS: Final = kind_of("v1", "configmaps", ConfigMapStrategy())
+
+
+# Secret: confidential data.
+
+_ACCOUNT: Final = "kubernetes.io/service-account.name"
+_SECRET_TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - the name of a type
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+"""The keys that secrets of some types must have."""
+
+_JSON_TYPES: Final = ("kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson")
+_BASIC: Final = "kubernetes.io/basic-auth"
+_BASIC_KEYS: Final = ("username", "password")
+_REDACTED: Final = "<secret contents redacted>"
+
+
+def _size_of_secret(data: JSON, field: str) -> Iterator[Cause]:
+    if sum(map(size_of_base64, data.values())) > LARGEST:
+        yield too_long(field, LARGEST)
+
+
+def _of_type(secret: JSON, _: str, __: JSON) -> Iterator[Cause]:
+    """Yield what a secret lacks for its type."""
+    kind, data = secret.get("type", ""), secret.get("data") or {}
+    if kind == _SECRET_TOKEN:
+        annotations = secret["metadata"].get("annotations") or {}
+        if not annotations.get(_ACCOUNT):
+            yield required(f"metadata.annotations[{_ACCOUNT}]")
+    if kind == _BASIC and not any(key in data for key in _BASIC_KEYS):
+        yield from (required(f"data[{key}]") for key in _BASIC_KEYS)
+    for key in _NEEDED.get(kind, ()):
+        if key not in data or (key == "ssh-privatekey" and not data[key]):
+            yield required(f"data[{key}]")
+        elif kind in _JSON_TYPES and (problem := _json_problem(data[key])):
+            yield invalid(f"data[{key}]", shown(_REDACTED), problem)
+
+
+def _json_problem(encoded: str) -> str:
+    """Return why a value is no JSON object, "" if it is one."""
+    text = base64.b64decode(encoded)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return go_json_error(text)
+    if isinstance(value, dict):
+        return ""
+    found = {list: "array", str: "string", bool: "bool"}.get(type(value), "number")
+    if value is None:
+        return ""
+    what = "Go value of type map[string]interface {}"
+    return f"json: cannot unmarshal {found} into {what}"
+
+
+_SECRET: Final = table(
+    """
+    data{}: config-key keys
+    data: size_of_secret
+    hook of_type
+    """,
+    _size_of_secret,
+    _of_type,
+)
+_SECRET_UPDATE: Final = table(
+    """
+    type: immutable
+    hook immutable
+    """,
+    validate_immutable,
+)
+
+
+class SecretStrategy(Strategy):
+    """Encodes ``stringData`` as base64 into ``data``; may be immutable."""
+
+    rules: ClassVar = _SECRET
+    update_rules: ClassVar = _SECRET_UPDATE
+    selectable_fields: ClassVar = fields_by_path("type")
+    columns: ClassVar = (NAME, Column("Type"), Column("Data"), AGE)
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the type, and encode ``stringData``."""
+        obj.setdefault("type", "Opaque")
+        if given := obj.pop("stringData", None):
+            data = obj.setdefault("data", {})
+            for key, value in given.items():
+                data[key] = base64.b64encode(value.encode()).decode()
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return [name_of(obj), obj.get("type", ""), data_count(obj), age(obj, now)]
+
+
+SECRETS: Final = kind_of("v1", "secrets", SecretStrategy())
+
+
+# The users of bootstrap tokens (plugin/pkg/auth/authenticator/token/bootstrap).
+
+_TOKEN: Final = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
+_GROUP: Final = "system:bootstrappers"
+_EXTRA_GROUP: Final = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]")
+
+
+def user_of_bootstrap_token(storage: Storage, token: str, now: datetime) -> User | None:
+    """Return the user of a bootstrap token, `None` if no secret makes it valid.
+
+    The token's secret must have the right type, must not have expired, and must allow
+    the use for authentication.
+    """
+    parts = _TOKEN.fullmatch(token)
+    if parts is None:
+        return None
+    identity, proof = parts.groups()
+    key = (NAMESPACE, f"bootstrap-token-{identity}")
+    stored = storage.collection(SECRETS.resource).get(key)
+    if stored is None or "deletionTimestamp" in stored.obj["metadata"]:
+        return None
+    secret = msgspec.convert(stored.obj, Secret)
+    if not _proves(secret, identity, proof) or not _may_be_used(secret, now):
+        return None
+    extra = {each for each in decoded(secret, "auth-extra-groups").split(",") if each}
+    if not _are_valid(extra):
+        return None
+    groups = (*sorted({_GROUP, *extra}), AUTHENTICATED)
+    return User(f"system:bootstrap:{identity}", groups=groups)
+
+
+def _proves(secret: Secret, identity: str, proof: str) -> bool:
+    """Tell whether the secret has this id and this token."""
+    known = bytes_of(decoded(secret, "token-secret"))
+    return (
+        is_bootstrap_token(secret)
+        and decoded(secret, "token-id") == identity
+        and hmac.compare_digest(known, proof.encode())
+    )
+
+
+def _may_be_used(secret: Secret, now: datetime) -> bool:
+    if decoded(secret, "usage-bootstrap-authentication") != "true":
+        return False
+    return time_left(secret, now) != timedelta()
+
+
+def _are_valid(groups: Iterable[str]) -> bool:
+    return all(_EXTRA_GROUP.fullmatch(each) for each in groups)

@@ -1,0 +1,328 @@
+"""Pods: strategy, quality of service, bindings, evictions (registry/core/pod)."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import ClassVar, Final
+
+from controller_manager.api.core.pod_templates import default_pod_spec
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.scalars import format_time
+from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver.registry.rest_storage import (
+    Call,
+    RESTStorage,
+)
+from controller_manager.devcluster.apiserver.registry.store import check_deletion
+from controller_manager.devcluster.apiserver.rest.deletion import Deletion
+from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.rest.strategy import (
+    Strategy,
+    fields_by_path,
+)
+from controller_manager.devcluster.apiserver.rest.tables import Cells
+from controller_manager.devcluster.registry.built_in import kind_of
+from controller_manager.devcluster.registry.pod_spec_defaults import default_host_ports
+from controller_manager.devcluster.registry.policy.disruptions import (
+    find_budgets,
+    take_disruption,
+)
+from controller_manager.devcluster.registry.scheduling_group import (
+    GENERIC_WORKLOAD,
+    OF_POD,
+    drop_scheduling_group,
+)
+from controller_manager.devcluster.scheme.statuses import (
+    Refusal,
+    bad_request,
+    conflict,
+    success,
+)
+from controller_manager.devcluster.storage import Storage
+from controller_manager.devcluster.validation.pods import POD_SPEC
+from controller_manager.devcluster.validation.rules import nested
+
+from .pod_columns import POD_COLUMNS, pod_cells
+from .pod_updates import (
+    POD_STATUS_UPDATE,
+    POD_UPDATE,
+    qos_class,
+    replace_ephemeral_containers,
+    replace_resources,
+    validate_ephemeral_containers,
+    validate_resize,
+)
+
+# The topology labels that a pod gets from its node (plugin PodTopologyLabels).
+
+_LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+def labelled_by_node(metadata: JSON, node: str, storage: Storage) -> JSON:
+    """Return the metadata of a pod with the zone and the region of its node.
+
+    The metadata stay the same if the node does not exist or lacks the labels.
+    """
+    stored = storage.collection("nodes").get(("", node))
+    labels = stored.obj["metadata"].get("labels", {}) if stored else {}
+    copied = {name: labels[name] for name in _LABELS if name in labels}
+    if not copied:
+        return metadata
+    return {**metadata, "labels": {**metadata.get("labels", {}), **copied}}
+
+
+# The subresource ``binding``: assigns a pod to a node.
+
+
+def binding(call: Call, body: JSON) -> JSON:
+    """Assign a pod to the target of a Binding; raises Refusal."""
+    node = (body.get("target") or {}).get("name", "")
+    dry_run = call.dry_run
+    bind(call.objects, call.kind, call.namespace, call.name, node, dry_run=dry_run)
+    return success(201)
+
+
+def bind(
+    objects: Objects,
+    kind: Kind,
+    namespace: str,
+    name: str,
+    node: str,
+    *,
+    dry_run: bool = False,
+) -> None:
+    """Assign a pod of the kind `kind` to a node; raises Refusal."""
+    stored = objects.find(kind, namespace, name)
+    assigned = stored.obj["spec"].get("nodeName")
+    if assigned:
+        why = f'pod {name} is already assigned to node "{assigned}"'
+        raise conflict("", "pods/binding", name, why)
+    if stored.obj["metadata"].get("deletionTimestamp"):
+        why = f"pod {name} is being deleted, cannot be assigned to a host"
+        raise conflict("", "pods/binding", name, why)
+    condition = {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": format_time(objects.clock.now()),
+    }
+    status = stored.obj.get("status", {})
+    others = [
+        each for each in status.get("conditions", []) if each["type"] != "PodScheduled"
+    ]
+    new = {
+        **stored.obj,
+        "metadata": labelled_by_node(stored.obj["metadata"], node, objects.storage),
+        "spec": {**stored.obj["spec"], "nodeName": node},
+        "status": {**status, "conditions": [*others, condition]},
+    }
+    objects.put(kind, (namespace, name), new, dry_run=dry_run)
+
+
+# The subresource ``eviction``: deletes a pod if its disruption budget allows it.
+
+
+def eviction(call: Call, body: JSON) -> JSON:
+    """Delete a pod with the options of an Eviction; raises Refusal."""
+    if body.get("metadata", {}).get("name") != call.name:
+        raise bad_request("name in URL does not match name in Eviction object")
+    options = Deletion.parse(body.get("deleteOptions") or {}, {})
+    dry_run = call.dry_run or options.dry_run
+    pod = call.objects.find(call.kind, call.namespace, call.name).obj
+    check_deletion(call.kind, pod, options)
+    if not _is_unguarded(pod):
+        _ask_budget(call, pod, dry_run=dry_run)
+    if not dry_run:
+        _mark_disrupted(call, pod)
+        options = replace(options, resource_version="")  # the mark is a new version
+    call.objects.delete(call.kind, call.namespace, call.name, options, dry_run=dry_run)
+    return success(201)
+
+
+def _is_unguarded(pod: JSON) -> bool:
+    """Tell whether no budget can forbid the eviction of a pod."""
+    phase = pod.get("status", {}).get("phase")
+    return "deletionTimestamp" in pod["metadata"] or phase in (
+        "Succeeded",
+        "Failed",
+        "Pending",
+    )
+
+
+def _ask_budget(call: Call, pod: JSON, *, dry_run: bool) -> None:
+    """Take one disruption from the budget of a pod, if it has one; raises Refusal."""
+    budgets = find_budgets(call.objects.storage, pod)
+    if len(budgets) > 1:
+        message = (
+            "This pod has more than one PodDisruptionBudget, which the eviction "
+            "subresource does not support."
+        )
+        raise Refusal(500, "", message)
+    for budget in budgets:
+        take_disruption(call.objects, budget, pod, dry_run=dry_run)
+
+
+def _mark_disrupted(call: Call, pod: JSON) -> None:
+    """Add the condition DisruptionTarget to the status of a pod."""
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": format_time(call.objects.clock.now()),
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    status = pod.get("status", {})
+    others = []
+    for each in status.get("conditions", []):
+        if each["type"] != condition["type"]:
+            others.append(each)
+        elif each["status"] == condition["status"]:
+            condition["lastTransitionTime"] = each.get("lastTransitionTime")
+    marked = {**pod, "status": {**status, "conditions": [*others, condition]}}
+    call.objects.put(call.kind, (call.namespace, call.name), marked)
+
+
+# Pod: containers that run together on a node.
+
+_LONGEST: Final = 100 * 365 * 86400
+"""A hundred years: longer than each wait, and the end is still a valid date."""
+
+
+class PodStrategy(Strategy):
+    """Most of a pod's spec is immutable, and a pod has a grace period."""
+
+    counts_generations: ClassVar = True
+    returns_deleted: ClassVar = True
+    records_deletion: ClassVar = True
+    kept_by_status: ClassVar = ("ownerReferences",)
+    empty: ClassVar = {"spec": {"containers": None}, "status": {}}
+    selectable_fields: ClassVar = fields_by_path(
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.nominatedNodeName",
+    )
+    absent_fields: ClassVar = {"spec.hostNetwork": "false"}
+    columns: ClassVar = POD_COLUMNS
+    rules: ClassVar = nested("spec", [POD_SPEC])
+    update_rules: ClassVar = POD_UPDATE
+    status_update_rules: ClassVar = POD_STATUS_UPDATE
+
+    def __init__(self, *, keeps_scheduling_group: bool = False) -> None:
+        self._keeps_scheduling_group = keeps_scheduling_group
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in spec and requests."""
+        spec = obj.setdefault("spec", {})
+        default_pod_spec(spec)
+        default_host_ports(spec)
+        for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+            resources = container["resources"]
+            if limits := resources.get("limits"):
+                requests = {**limits, **resources.get("requests", {})}
+                resources["requests"] = requests
+        spec.setdefault("enableServiceLinks", True)
+
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Fill in the status; admission may have changed the resources.
+
+        Drop the field of a feature that is off.
+        """
+        del storage
+        _make_grace_positive(obj)
+        if not self._keeps_scheduling_group:
+            drop_scheduling_group(obj, OF_POD)
+        status = obj["status"]
+        status.setdefault("phase", "Pending")
+        status.setdefault("qosClass", qos_class(obj["spec"]))
+        if obj["spec"].get("schedulingGates"):
+            status["conditions"] = [_GATED]
+
+    def prepare_for_update(self, old: JSON, new: JSON) -> None:
+        """Drop the field of a feature that is off, unless it was there before."""
+        _make_grace_positive(new)
+        if not self._keeps_scheduling_group:
+            drop_scheduling_group(new, OF_POD, old)
+
+    def grace_period(self, obj: JSON, wanted: int | None) -> int:
+        """Return the grace period in seconds: 0 unless the pod runs on a node."""
+        spec, phase = obj["spec"], obj.get("status", {}).get("phase")
+        if not spec.get("nodeName") or phase in ("Succeeded", "Failed"):
+            return 0
+        period = wanted
+        if period is None:
+            period = int(spec.get("terminationGracePeriodSeconds", 30))
+        current = obj["metadata"].get("deletionGracePeriodSeconds")
+        if current is not None:
+            period = min(period, current)
+        return min(period, _LONGEST) if period >= 0 else 1
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return pod_cells(obj, now)
+
+
+def _make_grace_positive(pod: JSON) -> None:
+    """Replace a negative grace period with one second.
+
+    The body of an update of the status may have no spec.
+    """
+    spec = pod.get("spec") or {}
+    if spec.get("terminationGracePeriodSeconds", 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+
+
+_GATED: Final = {
+    "type": "PodScheduled",
+    "observedGeneration": 1,
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+"""The condition of a new pod with scheduling gates."""
+
+_REFUSALS: Final = {
+    "log": (
+        "pods/log is not served by the development cluster without nodes: start it "
+        "with --nodes 1 or more"
+    ),
+}
+"""The messages of subresources that are not served."""
+
+KIND: Final = kind_of(
+    "v1",
+    "pods",
+    PodStrategy(),
+    replace={
+        "ephemeralcontainers": replace_ephemeral_containers,
+        "resize": replace_resources,
+    },
+    validate={
+        "ephemeralcontainers": validate_ephemeral_containers,
+        "resize": validate_resize,
+    },
+    refusals=_REFUSALS,
+    gated=((GENERIC_WORKLOAD, PodStrategy(keeps_scheduling_group=True)),),
+)
+REST_STORAGE: Final = RESTStorage(
+    KIND.resource, connect={"binding": binding, "eviction": eviction}
+)
+
+
+# Binding: assigns a pod to a node; it is never stored.
+
+
+def bind_pod(call: Call, obj: JSON) -> JSON:
+    """Assign the pod; raises Refusal."""
+    name = obj.get("metadata", {}).get("name", "")
+    node = obj.get("target", {}).get("name", "")
+    bind(call.objects, KIND, call.namespace, name, node, dry_run=call.dry_run)
+    return success(201)
+
+
+BINDINGS: Final = kind_of("v1", "bindings")
+BINDING_STORAGE: Final = RESTStorage(BINDINGS.resource, create=bind_pod)

@@ -1,0 +1,377 @@
+"""The kinds of the group resource.k8s.io: devices, and claims to them.
+
+No driver provides any device. Upstream: pkg/apis/resource, pkg/registry/resource.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.scalars import format_time
+from controller_manager.devcluster.apiserver.rest.strategy import (
+    Strategy,
+    fields_by_path,
+)
+from controller_manager.devcluster.scheme.names import validate_subdomain
+from controller_manager.devcluster.scheme.statuses import (
+    Cause,
+    invalid,
+    required,
+    shown,
+    too_long,
+)
+from controller_manager.devcluster.storage import Storage
+from controller_manager.devcluster.validation.conditions import CONDITIONS
+from controller_manager.devcluster.validation.text import table
+
+from .built_in import kind_of
+from .columns import columns
+
+# Pools and taints
+
+_LONGEST_POOL: Final = 253
+
+
+def _pool(name: str, field: str) -> Iterator[Cause]:
+    """Check the name of a pool: subdomains with slashes between them."""
+    if not name:
+        yield required(field)
+        return
+    if len(name) > _LONGEST_POOL:
+        yield too_long(field, _LONGEST_POOL)
+    for part in name.split("/"):
+        yield from validate_subdomain(part, field)
+
+
+_TAINT: Final = table(
+    """
+    key: qualified default empty
+    value: label-value
+    effect: required
+    effect: enum NoExecute NoSchedule None if effect is-not empty
+    """
+)
+
+
+def _fill_in_times(taints: Sequence[JSON], now: datetime | str) -> None:
+    """Set ``timeAdded`` of each taint without it to the present time."""
+    time = now if isinstance(now, str) else format_time(now)
+    for taint in taints:
+        if not taint.get("timeAdded"):
+            taint["timeAdded"] = time
+
+
+# Classes
+
+DEVICE_CLASSES: Final = kind_of(
+    "resource.k8s.io/v1",
+    "deviceclasses",
+    Strategy(counts_generations=True, printer=columns("Name; Age")),
+)
+
+# Claims and their templates
+
+
+def _default_devices(spec: JSON) -> None:
+    """Fill in the allocation mode and the number of devices of each request."""
+    for wanted in _wanted(spec.setdefault("devices", {})):
+        mode = wanted.setdefault("allocationMode", "ExactCount")
+        if mode == "ExactCount":
+            wanted.setdefault("count", 1)
+
+
+def _wanted(devices: JSON) -> Iterator[JSON]:
+    """Yield the exact request and all alternatives of each request."""
+    for request in devices.get("requests") or ():
+        if "exactly" in request:
+            yield request["exactly"]
+        yield from request.get("firstAvailable", ())
+
+
+def _not_allocated(status: JSON, _: JSON) -> bool:
+    return not status.get("allocation")
+
+
+def _both_allocated(status: JSON, old: JSON) -> bool:
+    return bool(status.get("allocation") and old.get("allocation"))
+
+
+def _state(claim: JSON) -> str:
+    status, is_deleted = claim["status"], "deletionTimestamp" in claim["metadata"]
+    states = ["deleted"] if is_deleted else []
+    if status.get("allocation"):
+        states.append("allocated")
+        states += ["reserved"] if status.get("reservedFor") else []
+    elif not is_deleted:
+        states.append("pending")
+    return ",".join(states)
+
+
+class _ClaimStrategy(Strategy):
+    """Fills in how many devices are wanted."""
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the allocation mode and the number of devices."""
+        _default_devices(obj.setdefault("spec", {}))
+
+
+CLAIMS: Final = kind_of(
+    "resource.k8s.io/v1",
+    "resourceclaims",
+    _ClaimStrategy(
+        returns_deleted=True,
+        update_rules=table("spec: immutable"),
+        status_rules=table(
+            """
+            status:
+              reservedFor[]:
+                uid: unique pointer at self
+              reservedFor: most 256
+              reservedFor: forbidden filled if not_allocated
+                "may not be specified when `allocated` is not set"
+            """,
+            _not_allocated,
+        ),
+        status_update_rules=table(
+            """
+            status change:
+              allocation: immutable if both_allocated
+            """,
+            _both_allocated,
+        ),
+        printer=columns("Name; State: state; Age", _state),
+    ),
+)
+
+
+class _TemplateStrategy(Strategy):
+    """Fills in how many devices the claims want."""
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the defaults of the claims."""
+        spec = obj.setdefault("spec", {})
+        _default_devices(spec.setdefault("spec", {}))
+
+
+CLAIM_TEMPLATES: Final = kind_of(
+    "resource.k8s.io/v1",
+    "resourceclaimtemplates",
+    _TemplateStrategy(
+        returns_deleted=True,
+        rules=table(
+            """
+            spec:
+              metadata:
+                annotations: annotations
+                labels: labels
+            """
+        ),
+        update_rules=table("spec: immutable"),
+        printer=columns("Name; Age"),
+    ),
+)
+
+# Slices
+
+_PLACES: Final = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
+_ONE_PLACE: Final = (
+    "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` "
+    "is required"
+)
+
+
+def _one_place(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check that exactly one field says on which nodes the devices are."""
+    given = [name for name in _PLACES if spec.get(name)]
+    if not given:
+        yield required(path[:-1], _ONE_PLACE)
+    elif len(given) > 1:
+        listed = ", ".join(f"`{name}`" for name in given)
+        why = f"{_ONE_PLACE}, but multiple fields are set"
+        yield invalid(path[:-1], shown(f"{{{listed}}}"), why)
+
+
+def _special(spec: JSON, _: JSON) -> bool:
+    devices = spec.get("devices", ())
+    return any(each.get("taints") or each.get("consumesCounters") for each in devices)
+
+
+def _fill_in_devices(obj: JSON, now: datetime | str) -> None:
+    for device in obj["spec"].get("devices", ()):
+        _fill_in_times(device.get("taints", ()), now)
+
+
+class _SliceStrategy(Strategy):
+    """Records that taints are added now, unless they say when."""
+
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Fill in the times of new taints."""
+        del storage
+        _fill_in_devices(obj, obj["metadata"]["creationTimestamp"])
+
+    def stamp(self, old: JSON, new: JSON, now: datetime) -> None:
+        """Fill in the times of new taints."""
+        del old
+        _fill_in_devices(new, now)
+
+
+SLICES: Final = kind_of(
+    "resource.k8s.io/v1",
+    "resourceslices",
+    _SliceStrategy(
+        counts_generations=True,
+        returns_deleted=True,
+        rules=table(
+            """
+            spec:
+              driver: driver default empty
+              pool always:
+                name: pool default empty
+                resourceSliceCount: at-least 1 default 0 "must be greater than zero"
+                generation: not-negative "must be greater than or equal to zero"
+              nodeName: subdomain
+              hook one_place
+              when special:
+                devices: most 64
+              else:
+                devices: most 128
+              devices[]:
+                name: label default empty
+                taints: most 16
+                taints[]:
+                  include TAINT
+                name: unique pointer at self
+            """,
+            _pool,
+            _one_place,
+            _special,
+            TAINT=_TAINT,
+        ),
+        update_rules=table(
+            """
+            spec change:
+              pool change:
+                name: immutable
+              driver, nodeName: immutable
+            """
+        ),
+        selectable_fields=fields_by_path("spec.driver", "spec.nodeName"),
+        printer=columns(
+            """
+            Name
+            Node: .spec.nodeName
+            Driver: .spec.driver
+            Pool: .spec.pool.name
+            Age
+            """
+        ),
+    ),
+)
+
+# Taint rules
+
+
+class _TaintRuleStrategy(Strategy):
+    """Records since when the taint has its effect."""
+
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Record that the taint is added now, unless the rule says when."""
+        del storage
+        _fill_in_times([obj["spec"]["taint"]], obj["metadata"]["creationTimestamp"])
+
+    def stamp(self, old: JSON, new: JSON, now: datetime) -> None:
+        """Record that a taint with another effect is added now."""
+        before, after = (each["spec"]["taint"] for each in (old, new))
+        _fill_in_times([after], now)
+        unchanged = before.get("timeAdded") == after["timeAdded"]
+        if before["effect"] != after["effect"] and unchanged:
+            after["timeAdded"] = format_time(now)
+
+
+TAINT_RULES: Final = kind_of(
+    "resource.k8s.io/v1beta2",
+    "devicetaintrules",
+    _TaintRuleStrategy(
+        counts_generations=True,
+        returns_deleted=True,
+        rules=table(
+            """
+            spec:
+              deviceSelector:
+                driver: driver pointer
+                pool: pool pointer
+                device: label pointer
+              taint always:
+                include TAINT
+            """,
+            _pool,
+            TAINT=_TAINT,
+        ),
+        status_rules=table(
+            """
+            status:
+              include CONDITIONS
+              conditions: most 8
+            """,
+            CONDITIONS=CONDITIONS,
+        ),
+        printer=columns("Name; Age"),
+    ),
+    other_versions=("v1alpha3",),
+)
+
+# Requests for the state of pools
+
+
+def _had_status(_: JSON, old: JSON) -> bool:
+    return bool(old.get("status"))
+
+
+def _errors(request: JSON) -> int:
+    pools = request.get("status", {}).get("pools", ())
+    return sum("validationError" in each for each in pools)
+
+
+POOL_REQUESTS: Final = kind_of(
+    "resource.k8s.io/v1alpha3",
+    "resourcepoolstatusrequests",
+    Strategy(
+        rules=table(
+            """
+            spec:
+              driver: driver default empty
+              poolName: pool pointer
+              limit: range 1 1000
+            """,
+            _pool,
+        ),
+        update_rules=table(
+            """
+            spec change:
+              driver, poolName, limit: immutable
+            """
+        ),
+        status_rules=table(
+            """
+            status:
+              include CONDITIONS
+            """,
+            CONDITIONS=CONDITIONS,
+        ),
+        status_update_rules=table("status: immutable if had_status", _had_status),
+        printer=columns(
+            """
+            Name
+            Driver: .spec.driver
+            Total integer: sum .status.pools[].totalDevices
+            Available integer: sum .status.pools[].availableDevices
+            Allocated integer: sum .status.pools[].allocatedDevices
+            Unavailable integer: sum .status.pools[].unavailableDevices
+            Errors integer: errors
+            Age
+            """,
+            _errors,
+        ),
+    ),
+)

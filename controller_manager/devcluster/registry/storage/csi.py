@@ -1,0 +1,267 @@
+"""The kinds of storage.k8s.io for drivers (CSI), and the attachments of volumes."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.apiserver.rest.strategy import Strategy
+from controller_manager.devcluster.registry.built_in import kind_of
+from controller_manager.devcluster.registry.columns import columns
+from controller_manager.devcluster.scheme.names import validate_qualified_name
+from controller_manager.devcluster.scheme.statuses import (
+    Cause,
+    duplicate,
+    invalid,
+    not_supported,
+    required,
+    shown,
+    too_long,
+)
+from controller_manager.devcluster.validation.field_values import IMMUTABLE
+from controller_manager.devcluster.validation.text import table
+
+# Drivers
+
+_MODES: Final = ("Persistent", "Ephemeral")
+_MIN_TOKEN: Final = 600
+_MAX_TOKEN: Final = 1 << 32
+
+
+def _tokens(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check the seconds of each token, but not of one for a known audience."""
+    audiences = set()
+    for number, token in enumerate(spec.get("tokenRequests") or ()):
+        at, audience = f"{path}tokenRequests[{number}]", token.get("audience", "")
+        if audience in audiences:
+            yield duplicate(f"{at}.audience", shown(audience))
+            continue
+        audiences.add(audience)
+        yield from _TOKEN.errors(token, path=f"{at}.")
+
+
+_TOKEN: Final = table(
+    f"""
+    expirationSeconds: at-least {_MIN_TOKEN}
+      "may not specify a duration less than 10 minutes"
+    expirationSeconds: at-most {_MAX_TOKEN}
+      "may not specify a duration larger than 2^32 seconds"
+    """
+)
+
+
+def _modes(modes: Sequence[str], field: str) -> Iterator[Cause]:
+    for mode in modes:
+        if mode not in _MODES:
+            yield not_supported(field, shown(mode), _MODES)
+
+
+def _attachment_changes(spec: JSON, old: JSON) -> bool:
+    return bool(spec["attachRequired"] != old["attachRequired"])
+
+
+def _audiences(driver: JSON) -> str:
+    tokens = driver["spec"].get("tokenRequests")
+    if tokens is None:
+        return "<unset>"
+    return ",".join(each.get("audience", "") for each in tokens)
+
+
+DRIVERS: Final = kind_of(
+    "storage.k8s.io/v1",
+    "csidrivers",
+    Strategy(
+        returns_deleted=True,
+        defaults={
+            "spec": {
+                "attachRequired": True,
+                "podInfoOnMount": False,
+                "requiresRepublish": False,
+                "storageCapacity": False,
+                "seLinuxMount": False,
+                "fsGroupPolicy": "ReadWriteOnceWithFSType",
+                "volumeLifecycleModes": ["Persistent"],
+            }
+        },
+        rules=table(
+            """
+            spec:
+              fsGroupPolicy: enum File None ReadWriteOnceWithFSType
+              hook tokens
+              volumeLifecycleModes: modes
+              nodeAllocatableUpdatePeriodSeconds: at-least 10
+                "must be greater than or equal to 10 seconds"
+            """,
+            _tokens,
+            _modes,
+        ),
+        # Upstream calls one field by another name.
+        update_rules=table(
+            """
+            spec change:
+              attachRequired: invalid at attachedRequired if attachment_changes
+                "field is immutable"
+              volumeLifecycleModes: immutable
+            """,
+            _attachment_changes,
+        ),
+        printer=columns(
+            """
+            Name
+            AttachRequired boolean: .spec.attachRequired
+            PodInfoOnMount boolean: .spec.podInfoOnMount
+            StorageCapacity boolean: .spec.storageCapacity
+            TokenRequests: audiences
+            RequiresRepublish boolean: .spec.requiresRepublish
+            Modes: join .spec.volumeLifecycleModes
+            Age
+            """,
+            _audiences,
+        ),
+    ),
+)
+
+# Drivers of nodes
+
+_LONGEST_NODE_ID: Final = 256
+
+
+def _node_id(name: str, field: str) -> Iterator[Cause]:
+    if len(name) > _LONGEST_NODE_ID:
+        why = f"must be {_LONGEST_NODE_ID} characters or less"
+        yield invalid(field, shown(name), why)
+
+
+def _keys(driver: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check the keys of the topology; the causes are about the driver."""
+    keys, where = driver["topologyKeys"] or (), path[:-1]
+    for number, key in enumerate(keys):
+        if not key:
+            yield required(where)
+        if key in keys[:number]:
+            yield duplicate(where, shown(key))
+        yield from validate_qualified_name(key, where)
+
+
+def _fixed(driver: JSON) -> JSON:
+    return {name: each for name, each in driver.items() if name != "allocatable"}
+
+
+def _drivers(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
+    """Check that drivers are unchanged or removed."""
+    before = {each["name"]: _fixed(each) for each in old["drivers"]}
+    for each in spec["drivers"]:
+        after = _fixed(each)
+        if before.get(each["name"], after) != after:
+            yield invalid(f"{path}drivers", shown(after), IMMUTABLE)
+
+
+NODES: Final = kind_of(
+    "storage.k8s.io/v1",
+    "csinodes",
+    Strategy(
+        returns_deleted=True,
+        defaults={"spec": {"drivers": []}},
+        rules=table(
+            """
+            spec:
+              drivers[]:
+                name: driver default empty
+                nodeID: required
+                nodeID: node_id
+                allocatable:
+                  count: not-negative
+                name: unique pointer
+                hook keys
+            """,
+            _node_id,
+            _keys,
+        ),
+        update_rules=table(
+            """
+            spec change:
+              hook drivers
+            """,
+            _drivers,
+        ),
+        printer=columns("Name; Drivers integer: count .spec.drivers; Age"),
+    ),
+)
+
+# Capacities
+
+CAPACITIES: Final = kind_of(
+    "storage.k8s.io/v1",
+    "csistoragecapacities",
+    Strategy(
+        rules=table(
+            """
+            nodeTopology: selector
+            storageClassName: subdomain default empty
+            capacity: quantity
+            """
+        ),
+        update_rules=table("nodeTopology, storageClassName: immutable"),
+        printer=columns(
+            "Name; StorageClassName: .storageClassName; Capacity: .capacity or <unset>"
+        ),
+    ),
+)
+
+# Attachments
+
+_MAX_METADATA: Final = 256 * 1024
+_MAX_MESSAGE: Final = 1024
+
+
+def _sizes(status: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check the sizes of what a driver reports."""
+    metadata = status.get("attachmentMetadata") or {}
+    if sum(map(len, (*metadata, *metadata.values()))) > _MAX_METADATA:
+        yield too_long(f"{path}attachmentMetadata", _MAX_METADATA)
+    for name in ("attachError", "detachError"):
+        # Upstream names the other limit.
+        if len((status.get(name) or {}).get("message", "")) > _MAX_MESSAGE:
+            yield too_long(f"{path}{name}.message", _MAX_METADATA)
+
+
+ATTACHMENTS: Final = kind_of(
+    "storage.k8s.io/v1",
+    "volumeattachments",
+    Strategy(
+        returns_deleted=True,
+        rules=table(
+            """
+            spec:
+              attacher: driver default empty
+              source always:
+                when lacks inlineVolumeSpec persistentVolumeName:
+                  persistentVolumeName: required at self
+                    "must specify exactly one of inlineVolumeSpec and"
+                    "persistentVolumeName"
+                persistentVolumeName: forbidden at self if has inlineVolumeSpec
+                  "must specify exactly one of inlineVolumeSpec and"
+                  "persistentVolumeName"
+                persistentVolumeName: subdomain if lacks inlineVolumeSpec
+              nodeName: subdomain default empty
+            """
+        ),
+        update_rules=table("spec: immutable"),
+        status_rules=table(
+            """
+            status:
+              hook sizes
+            """,
+            _sizes,
+        ),
+        printer=columns(
+            """
+            Name
+            Attacher: .spec.attacher
+            PV: .spec.source.persistentVolumeName
+            Node: .spec.nodeName
+            Attached boolean: .status.attached
+            Age
+            """
+        ),
+    ),
+)

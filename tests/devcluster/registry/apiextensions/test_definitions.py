@@ -1,0 +1,598 @@
+"""Definitions that a real API server refuses, and the status of accepted ones."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.registry.apiextensions.definition_validation import (
+    DEFINITION,
+)
+from tests.clusters import Cluster
+from tests.devcluster.requests import call
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+TEXT: JSON = {"type": "string"}
+SCHEMA = "spec.validation.openAPIV3Schema"
+
+
+def version(name: str = "v1", **more: Any) -> JSON:
+    """Return a version whose objects may have any fields."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "name": name,
+        "served": True,
+        "storage": name == "v1",
+        "schema": {"openAPIV3Schema": schema},
+        **more,
+    }
+
+
+def spec(*versions: JSON, plural: str = "widgets", **more: Any) -> JSON:
+    """Return the spec of a definition with all its defaults."""
+    kind = plural.removesuffix("s").capitalize()
+    return {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {
+            "plural": plural,
+            "singular": kind.lower(),
+            "kind": kind,
+            "listKind": f"{kind}List",
+        },
+        "versions": list(versions) or [version()],
+        "conversion": {"strategy": "None"},
+        **more,
+    }
+
+
+def with_field(field: JSON, **root: Any) -> JSON:
+    """Return a spec whose objects have the field x."""
+    schema = {"type": "object", "properties": {"x": field}, **root}
+    return spec(version(schema={"openAPIV3Schema": schema}))
+
+
+def with_webhook(reviews: Sequence[str] = ("v1",), **client: Any) -> JSON:
+    """Return a spec with a conversion webhook."""
+    webhook = {"clientConfig": client, "conversionReviewVersions": list(reviews)}
+    return spec(conversion={"strategy": "Webhook", "webhook": webhook})
+
+
+def problems(given: JSON) -> list[str]:
+    return [str(each) for each in DEFINITION.errors(given, path="spec.")]
+
+
+def test_a_plain_definition_is_right() -> None:
+    """The server finds no error in it."""
+    assert problems(spec()) == []
+
+
+NAMES = spec()["names"]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (spec(group=""), "spec.group: Required value"),
+        (
+            spec(group="example"),
+            (
+                'spec.group: Invalid value: "example": should be a domain with at '
+                "least one dot"
+            ),
+        ),
+        (
+            spec(scope="All"),
+            (
+                'spec.scope: Unsupported value: "All": supported values: "Cluster", '
+                '"Namespaced"'
+            ),
+        ),
+        (
+            spec(names={**NAMES, "listKind": "Widget"}),
+            (
+                'spec.names.listKind: Invalid value: "Widget": kind and listKind may '
+                "not be the same"
+            ),
+        ),
+        (
+            spec(version(schema={})),
+            (
+                "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are "
+                "required"
+            ),
+        ),
+        (
+            spec(version(deprecationWarning="old")),
+            (
+                'spec.versions[0].deprecationWarning: Invalid value: "old": can only '
+                "be set for deprecated versions"
+            ),
+        ),
+        (
+            spec(preserveUnknownFields=True),
+            (
+                "spec.preserveUnknownFields: Invalid value: true: cannot set to true, "
+                "set x-kubernetes-preserve-unknown-fields to true in "
+                "spec.versions[*].schema instead"
+            ),
+        ),
+        (
+            spec(version(subresources={"scale": {"specReplicasPath": ".status.n"}})),
+            (
+                'spec.subresources.scale.specReplicasPath: Invalid value: ".status.n": '
+                "should be a json path under .spec"
+            ),
+        ),
+        (
+            spec(version(additionalPrinterColumns=[{"name": "A", "type": "text"}])),
+            (
+                'spec.additionalPrinterColumns[0].type: Invalid value: "text": must be '
+                "one of boolean,date,integer,number,string"
+            ),
+        ),
+        (
+            spec(version(selectableFields=[{"jsonPath": ".spec.x"}])),
+            (
+                'spec.selectableFields[0].jsonPath: Invalid value: ".spec.x": is an '
+                "invalid path: does not refer to a valid field"
+            ),
+        ),
+        (
+            spec(conversion={"strategy": "Webhook"}),
+            (
+                "spec.conversion.webhookClientConfig: Required value: required when "
+                "strategy is set to Webhook"
+            ),
+        ),
+        (
+            with_webhook(url="http://a"),
+            (
+                "spec.conversion.webhookClientConfig.url: Invalid value: "
+                "\"http\": 'https' is the only allowed URL scheme; desired format: "
+                "https://host[/path]"
+            ),
+        ),
+        (
+            with_webhook(service={"name": "a", "namespace": "b", "path": "c"}),
+            (
+                "spec.conversion.webhookClientConfig.service.path: Invalid value: "
+                "\"c\": must start with a '/'"
+            ),
+        ),
+        (
+            with_webhook(url="https://a", service={"name": "a", "namespace": "b"}),
+            (
+                "spec.conversion.webhookClientConfig: Required value: exactly one of "
+                "url or service is required"
+            ),
+        ),
+        (
+            with_webhook(["v1", "v1"], url="https://a"),
+            (
+                "spec.conversion.conversionReviewVersions[1]: Invalid value: "
+                '"v1": duplicate version'
+            ),
+        ),
+        (
+            with_webhook(["v2"], url="https://a"),
+            (
+                'spec.conversion.conversionReviewVersions: Invalid value: ["v2"]: '
+                "must include at least one of v1, v1beta1"
+            ),
+        ),
+        (
+            with_webhook([], url="https://a"),
+            "spec.conversion.conversionReviewVersions: Required value",
+        ),
+    ],
+)
+def test_a_wrong_definition_is_refused_for_its_reason(
+    given: JSON, problem: str
+) -> None:
+    """With the field as upstream names it in its internal form."""
+    assert problem in problems(given)
+
+
+@pytest.mark.parametrize(
+    ("field", "path", "problem"),
+    [
+        (
+            {},
+            "type",
+            "Required value: must not be empty for specified object fields",
+        ),
+        ({"type": "array"}, "items", "Required value: must be specified"),
+        (
+            {"type": "array", "items": {}},
+            "items.type",
+            "Required value: must not be empty for specified array items",
+        ),
+        (
+            {"type": "text"},
+            "type",
+            (
+                'Unsupported value: "text": supported values: "array", "boolean", '
+                '"integer", "number", "object", "string"'
+            ),
+        ),
+        (
+            {**TEXT, "pattern": "(?=a)"},
+            "pattern",
+            (
+                'Invalid value: "(?=a)": must be a valid regular expression, but '
+                "isn't: error parsing regexp: invalid or unsupported Perl syntax: "
+                "`(?=`"
+            ),
+        ),
+        (
+            {**TEXT, "anyOf": [{"type": "string"}]},
+            "anyOf[0].type",
+            "Forbidden: must be empty to be structural",
+        ),
+        (
+            {
+                "x-kubernetes-int-or-string": True,
+                "x-kubernetes-embedded-resource": True,
+            },
+            "x-kubernetes-embedded-resource",
+            (
+                "Invalid value: true: must be false if x-kubernetes-int-or-string is "
+                "true"
+            ),
+        ),
+        (
+            {"type": "object", "x-kubernetes-embedded-resource": True},
+            "properties",
+            (
+                "Required value: must not be empty if x-kubernetes-embedded-resource "
+                "is true without x-kubernetes-preserve-unknown-fields"
+            ),
+        ),
+        (
+            {"type": "array", "items": TEXT, "uniqueItems": True},
+            "uniqueItems",
+            (
+                "Forbidden: uniqueItems cannot be set to true since the runtime "
+                "complexity becomes quadratic"
+            ),
+        ),
+        (
+            {"type": "object", "properties": {}, "$ref": "#/a"},
+            "$ref",
+            "Forbidden: $ref is not supported",
+        ),
+        (
+            {
+                "type": "object",
+                "properties": {"y": TEXT},
+                "additionalProperties": TEXT,
+            },
+            "additionalProperties",
+            "Forbidden: additionalProperties and properties are mutual exclusive",
+        ),
+        (
+            {**TEXT, "default": 5},
+            "default",
+            ('Invalid value: "integer":  in body must be of type string: "integer"'),
+        ),
+        (
+            {"type": "object", "default": {"y": 1}},
+            "default",
+            'Invalid value: {"y":1}: must not have unknown fields',
+        ),
+        (
+            {"type": "array", "items": TEXT, "x-kubernetes-list-type": "map"},
+            "x-kubernetes-list-map-keys",
+            "Required value: must not be empty if x-kubernetes-list-type is map",
+        ),
+        (
+            {
+                "type": "array",
+                "items": {"type": "object", "properties": {"k": TEXT}},
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["k"],
+            },
+            "items.properties[k].default",
+            (
+                "Required value: this property is in x-kubernetes-list-map-keys, so it "
+                "must have a default or be a required property"
+            ),
+        ),
+        (
+            {
+                "type": "array",
+                "items": {"type": "object"},
+                "x-kubernetes-list-type": "set",
+            },
+            "items.x-kubernetes-map-type",
+            (
+                "Invalid value: null: must be atomic as item of a list with "
+                "x-kubernetes-list-type=set"
+            ),
+        ),
+    ],
+)
+def test_a_wrong_schema_is_refused_for_its_reason(
+    field: JSON, path: str, problem: str
+) -> None:
+    """A definition with one version has its schema at the top of the spec."""
+    text = f"{SCHEMA}.properties[x].{path}: {problem}"
+    assert text in problems(with_field(field))
+
+
+@pytest.mark.parametrize(
+    ("root", "problem"),
+    [
+        (
+            {"properties": {"metadata": {"type": "object", "description": "a"}}},
+            (
+                "properties[metadata]: Forbidden: must not specify anything other than "
+                "name and generateName, but metadata is implicitly specified"
+            ),
+        ),
+        (
+            {"properties": {"kind": {**TEXT, "default": "A"}}},
+            "properties[kind].default: Forbidden: must not be set in top-level kind",
+        ),
+        ({"type": "array"}, 'type: Invalid value: "array": must be object at the root'),
+        (
+            {"additionalProperties": TEXT},
+            "additionalProperties: Forbidden: must not be used at the root",
+        ),
+        (
+            {"nullable": True},
+            "nullable: Forbidden: nullable cannot be true at the root",
+        ),
+        (
+            {"oneOf": [{"properties": {"y": {}}}]},
+            (
+                "properties[y]: Required value: because it is defined in "
+                f"{SCHEMA}.oneOf[0].properties[y]"
+            ),
+        ),
+    ],
+)
+def test_the_root_of_a_schema_is_an_object(root: JSON, problem: str) -> None:
+    """With metadata, kind and version as each resource has them."""
+    found = problems(with_field(TEXT, **root))
+    assert f"{SCHEMA}.{problem}" in found
+
+
+def test_versions_that_differ_are_named_one_by_one() -> None:
+    """A field with the same value in all versions stands at the top of the spec."""
+    given = spec(version(), version("v2"))
+    given["versions"][1]["schema"] = {"openAPIV3Schema": {}}
+    (problem,) = problems(given)
+    assert problem == (
+        "spec.versions[1].schema.openAPIV3Schema.type: Required value: must not be "
+        "empty at the root"
+    )
+
+
+# In a cluster
+
+
+async def define(cluster: Cluster, given: JSON, **metadata: Any) -> tuple[int, JSON]:
+    """Create a definition; return the status and the body of the answer."""
+    name = f"{given['names']['plural']}.{given['group']}"
+    body = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": name, **metadata},
+        "spec": given,
+    }
+    answer = await call(cluster, "POST", DEFINITIONS, msgspec.json.encode(body))
+    return answer.status, msgspec.json.decode(answer.body)
+
+
+async def conditions(cluster: Cluster, plural: str) -> dict[str, tuple[str, ...]]:
+    path = f"{DEFINITIONS}/{plural}.example.com"
+    stored = msgspec.json.decode((await call(cluster, "GET", path)).body)
+    return {
+        each["type"]: (each["status"], each["reason"], each["message"])
+        for each in stored["status"]["conditions"]
+    }
+
+
+@pytest.mark.looptime
+async def test_a_taken_name_is_not_accepted_until_it_is_free(cluster: Cluster) -> None:
+    """The second definition is served once the first one is gone."""
+    await define(cluster, spec())
+    second = spec(plural="gadgets")
+    second["names"]["shortNames"] = ["widget", "widgets", "g"]
+    status, _ = await define(cluster, second)
+    assert status == 201
+    assert await conditions(cluster, "gadgets") == {
+        "NamesAccepted": (
+            "False",
+            "ShortNamesConflict",
+            '["widget" is already in use, "widgets" is already in use]',
+        ),
+        "Established": ("False", "NotAccepted", "not all names are accepted"),
+    }
+    assert cluster.server.catalogue.find("example.com", "v1", "gadgets") is None
+    await call(cluster, "DELETE", f"{DEFINITIONS}/widgets.example.com")
+    assert await conditions(cluster, "gadgets") == {
+        "NamesAccepted": ("True", "NoConflicts", "no conflicts found"),
+        "Established": (
+            "True",
+            "InitialNamesAccepted",
+            "the initial names have been accepted",
+        ),
+    }
+    kind = cluster.server.catalogue.find("example.com", "v1", "gadgets")
+    assert kind is not None
+    assert kind.short_names == ("widget", "widgets", "g")
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"group": "other.com"}, "spec.group"),
+        ({"scope": "Cluster"}, "spec.scope"),
+        ({"names": {"kind": "Gadget"}}, "spec.names.kind"),
+        ({"versions": [version("v2", storage=True)]}, "status.storedVersions[0]"),
+    ],
+)
+async def test_what_objects_depend_on_cannot_change(
+    cluster: Cluster, change: JSON, field: str
+) -> None:
+    """Nor can a stored version be removed."""
+    await define(cluster, spec())
+    body = msgspec.json.encode({"spec": change})
+    media = "application/merge-patch+json"
+    path = f"{DEFINITIONS}/widgets.example.com"
+    answer = await call(cluster, "PATCH", path, body, content_type=media)
+    assert answer.status == 422
+    causes = msgspec.json.decode(answer.body)["details"]["causes"]
+    assert field in [each["field"] for each in causes]
+
+
+@pytest.mark.looptime
+async def test_a_new_storage_version_is_remembered(cluster: Cluster) -> None:
+    """Objects may still be stored in the one before."""
+    await define(cluster, spec(version(), version("v2")))
+    versions = [version(storage=False), version("v2", storage=True)]
+    body = msgspec.json.encode({"spec": {"versions": versions}})
+    media = "application/merge-patch+json"
+    path = f"{DEFINITIONS}/widgets.example.com"
+    answer = await call(cluster, "PATCH", path, body, content_type=media)
+    status = msgspec.json.decode(answer.body)["status"]
+    assert status["storedVersions"] == ["v1", "v2"]
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("approval", "outcome"),
+    [
+        (None, "FieldValueRequired"),
+        ("yes", "FieldValueInvalid"),
+        ("unapproved, a test", ("False", "UnapprovedAnnotation")),
+        ("https://github.com/kubernetes/a/1", ("True", "ApprovedAnnotation")),
+    ],
+)
+async def test_groups_of_the_project_need_an_approval(
+    cluster: Cluster, approval: str | None, outcome: Any
+) -> None:
+    """Or a statement that it has none."""
+    given = spec(group="gateway.networking.k8s.io")
+    annotations = {"api-approved.kubernetes.io": approval} if approval else {}
+    status, body = await define(cluster, given, annotations=annotations)
+    if status == 422:
+        assert body["details"]["causes"][0]["reason"] == outcome
+        return
+    path = f"{DEFINITIONS}/widgets.gateway.networking.k8s.io"
+    stored = msgspec.json.decode((await call(cluster, "GET", path)).body)
+    found = {
+        each["type"]: (each["status"], each["reason"])
+        for each in stored["status"]["conditions"]
+    }
+    assert found["KubernetesAPIApprovalPolicyConformant"] == outcome
+
+
+@pytest.mark.looptime
+async def test_a_deleted_definition_with_objects_has_a_condition(
+    cluster: Cluster,
+) -> None:
+    """While one of them is held."""
+    await define(cluster, spec())
+    path = "/apis/example.com/v1/namespaces/default/widgets"
+    held = {"metadata": {"name": "a", "finalizers": ["example.com/hold"]}}
+    await call(cluster, "POST", path, msgspec.json.encode(held))
+    await call(cluster, "DELETE", f"{DEFINITIONS}/widgets.example.com")
+    assert (await conditions(cluster, "widgets"))["Terminating"] == (
+        "True",
+        "InstanceDeletionInProgress",
+        "CustomResource deletion is in progress",
+    )
+
+
+def test_validation_changes_nothing() -> None:
+    """The definition is stored as it was sent."""
+    given = with_field({**TEXT, "default": 5})
+    before = copy.deepcopy(given)
+    problems(given)
+    assert given == before
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("field", "problem"),
+    [
+        (
+            {"type": "array", "items": "text"},
+            "cannot unmarshal string into Go struct field JSONSchemaProps.",
+        ),
+        (
+            {"type": "array", "items": {"properties": [1]}},
+            "cannot unmarshal array into Go struct field JSONSchemaProps.",
+        ),
+        (
+            {"type": "object", "additionalProperties": 5},
+            "cannot unmarshal number into Go struct field JSONSchemaProps.",
+        ),
+        (
+            {"type": "object", "additionalProperties": {"required": {}}},
+            "cannot unmarshal object into Go struct field JSONSchemaProps.",
+        ),
+    ],
+)
+async def test_a_schema_of_a_wrong_form_is_refused(
+    cluster: Cluster, field: JSON, problem: str
+) -> None:
+    """Wherever it is, and never with an error of the server."""
+    status, body = await define(cluster, with_field(field))
+    assert status == 400
+    assert problem in body["message"]
+
+
+@pytest.mark.looptime
+async def test_unknown_words_of_a_schema_are_dropped(cluster: Cluster) -> None:
+    """Also in the schema of items."""
+    field = {"type": "array", "items": {**TEXT, "minLenght": 1}}
+    status, body = await define(cluster, with_field(field))
+    assert status == 201
+    schema = body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert schema["properties"]["x"] == {"type": "array", "items": TEXT}
+
+
+@pytest.mark.looptime
+async def test_objects_go_with_a_definition_that_serves_nothing(
+    cluster: Cluster,
+) -> None:
+    """No client can reach them any more."""
+    await define(cluster, spec())
+    path = "/apis/example.com/v1/namespaces/default/widgets"
+    body = msgspec.json.encode({"metadata": {"name": "a"}})
+    assert (await call(cluster, "POST", path, body)).status == 201
+    patch = msgspec.json.encode({"spec": {"versions": [version(served=False)]}})
+    media = "application/merge-patch+json"
+    crd = f"{DEFINITIONS}/widgets.example.com"
+    await call(cluster, "PATCH", crd, patch, content_type=media)
+    assert (await call(cluster, "GET", path)).status == 404
+    await call(cluster, "DELETE", crd)
+    assert (await call(cluster, "GET", crd)).status == 404
+    await define(cluster, spec())
+    assert msgspec.json.decode((await call(cluster, "GET", path)).body)["items"] == []
+
+
+@pytest.mark.looptime
+async def test_a_kind_of_the_server_goes_before_one_of_the_same_name(
+    cluster: Cluster,
+) -> None:
+    """A definition cannot take its place."""
+    given = spec(plural="ipaddresses", group="networking.k8s.io")
+    annotations = {"api-approved.kubernetes.io": "unapproved, a test"}
+    assert (await define(cluster, given, annotations=annotations))[0] == 201
+    kind = cluster.server.catalogue.find("networking.k8s.io", "v1", "ipaddresses")
+    assert kind is not None
+    assert not kind.is_custom
+    path = f"{DEFINITIONS}/ipaddresses.networking.k8s.io"
+    await call(cluster, "DELETE", path)
+    found = cluster.server.catalogue.find("networking.k8s.io", "v1", "ipaddresses")
+    assert found is kind

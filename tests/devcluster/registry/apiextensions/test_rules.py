@@ -1,0 +1,360 @@
+"""Rules in CEL: validation of definitions, and errors in objects."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.registry.apiextensions.schemas.keywords import ABSENT
+from controller_manager.devcluster.registry.apiextensions.schemas.rules import Rules
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, required
+from tests.cel.test_parser import OPERANDS
+from tests.clusters import Cluster
+from tests.devcluster.registry.apiextensions.test_definitions import (
+    SCHEMA,
+    define,
+    problems,
+    spec,
+    version,
+    with_field,
+)
+from tests.devcluster.requests import call
+
+TEXT: JSON = {"type": "string"}
+INTEGER: JSON = {"type": "integer"}
+RULES = "x-kubernetes-validations"
+
+
+def ruled(schema: JSON, *rules: str | JSON) -> JSON:
+    """Return a schema with rules."""
+    given = [{"rule": each} if isinstance(each, str) else each for each in rules]
+    return {**schema, RULES: given}
+
+
+def an_object(**properties: JSON) -> JSON:
+    return {"type": "object", "properties": properties}
+
+
+def found(schema: JSON, obj: JSON, old: Any = ABSENT, *known: Cause) -> list[str]:
+    """Return the errors that the rules of a schema find in an object."""
+    return [str(each) for each in Rules(schema).validate(obj, [*known], old)]
+
+
+RANGE = ruled(an_object(least=INTEGER, most=INTEGER), "self.least <= self.most")
+
+
+def test_a_rule_that_does_not_hold_is_the_cause() -> None:
+    """At the field that has it, with the type of its value."""
+    schema = an_object(x=RANGE)
+    assert found(schema, {"x": {"least": 1, "most": 2}}) == []
+    assert found(schema, {"x": {"least": 2, "most": 1}}) == [
+        'x: Invalid value: "object": failed rule: self.least <= self.most'
+    ]
+    assert found(schema, {"x": {"most": 1}}) == [
+        (
+            'x: Invalid value: "object": no such key: least evaluating rule: '
+            "self.least <= self.most"
+        )
+    ]
+    assert found(schema, {}) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ({"message": "too small"}, 'Invalid value: "integer": too small'),
+        (
+            {"messageExpression": "'%d is odd'.format([self])"},
+            'Invalid value: "integer": 3 is odd',
+        ),
+        (
+            {"messageExpression": "string(1 / 0)", "message": "odd"},
+            'Invalid value: "integer": odd',
+        ),
+        ({"reason": "FieldValueRequired", "message": "a"}, "Required value: a"),
+        ({"reason": "FieldValueForbidden", "message": "a"}, "Forbidden: a"),
+        ({"reason": "FieldValueDuplicate"}, 'Duplicate value: "integer"'),
+    ],
+)
+def test_a_rule_has_a_message(rule: JSON, text: str) -> None:
+    """By a message, or an expression that makes one; and a reason."""
+    schema = an_object(x=ruled(INTEGER, {"rule": "self % 2 == 0", **rule}))
+    assert found(schema, {"x": 3}) == [f"x: {text}"]
+
+
+def test_a_rule_names_the_field_that_is_wrong() -> None:
+    """Below the one that has the rule."""
+    rule = {"rule": "false", "fieldPath": ".y.z", "message": "no"}
+    inner = an_object(y=an_object(z=TEXT))
+    schema = an_object(x=ruled(inner, rule))
+    assert found(schema, {"x": {}}) == ['x.y.z: Invalid value: "object": no']
+    assert found(ruled(inner, rule), {}) == ['y.z: Invalid value: "object": no']
+
+
+def test_rules_stand_anywhere() -> None:
+    """At the root, in items, and in maps; the root has a name, too."""
+    schema = ruled(
+        an_object(
+            items={"type": "array", "items": ruled(TEXT, "self != 'b'")},
+            map={"type": "object", "additionalProperties": ruled(INTEGER, "self < 2")},
+        ),
+        "self.metadata.name.startsWith('a')",
+    )
+    obj = {"metadata": {"name": "c"}, "items": ["a", "b"], "map": {"k": 2}}
+    assert found(schema, obj) == [
+        (
+            '<nil>: Invalid value: "object": failed rule: '
+            "self.metadata.name.startsWith('a')"
+        ),
+        "items[1]: Invalid value: \"string\": failed rule: self != 'b'",
+        'map[k]: Invalid value: "integer": failed rule: self < 2',
+    ]
+
+
+def test_values_have_the_types_of_the_schema() -> None:
+    """And the names of fields that expressions can write."""
+    schema = ruled(
+        {
+            "type": "object",
+            "properties": {
+                "ratio": {"type": "number"},
+                "when": {"type": "string", "format": "date-time"},
+                "wait": {"type": "string", "format": "duration"},
+                "blob": {"type": "string", "format": "byte"},
+                "port": {"x-kubernetes-int-or-string": True},
+                "namespace": TEXT,
+                "a-b": TEXT,
+            },
+        },
+        "self.ratio / 2.0 == 0.5",
+        "self.when.getFullYear() == 2024",
+        "self.wait == duration('90s')",
+        "self.blob == b'ab'",
+        "type(self.port) == int ? self.port > 0 : self.port.endsWith('%')",
+        "self.__namespace__ == 'x' && self.a__dash__b == 'y'",
+        "!has(self.absent) || true",
+    )
+    obj = {
+        "ratio": 1,
+        "when": "2024-05-01T00:00:00Z",
+        "wait": "1m30s",
+        "blob": "YWI=",
+        "port": "50%",
+        "namespace": "x",
+        "a-b": "y",
+    }
+    assert found(schema, obj) == []
+    assert found(schema, {**obj, "port": 80}) == []
+    assert len(found(schema, {**obj, "port": -1, "ratio": 2})) == 2
+
+
+def test_a_transition_needs_something_before_it() -> None:
+    """It compares; the items of a list only by their keys."""
+    keyed = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}
+    items = an_object(k=TEXT, v=ruled(INTEGER, "self >= oldSelf"))
+    schema = an_object(
+        x=ruled(INTEGER, {"rule": "self == oldSelf", "message": "fixed"}),
+        list={"type": "array", "items": items, **keyed},
+    )
+    old = {"x": 1, "list": [{"k": "a", "v": 1}, {"k": "b", "v": 2}]}
+    assert found(schema, old) == []
+    assert found(schema, old, old) == []
+    new = {"x": 2, "list": [{"k": "b", "v": 1}, {"k": "a", "v": 1}, {"k": "c", "v": 0}]}
+    assert found(schema, new, old) == [
+        'x: Invalid value: "integer": fixed',
+        'list[0].v: Invalid value: "integer": failed rule: self >= oldSelf',
+    ]
+    assert found(schema, new, {}) == []
+
+
+def test_a_transition_may_begin_from_nothing() -> None:
+    """If the old value is optional."""
+    rule = {"rule": "oldSelf.hasValue() || self == 0", "optionalOldSelf": True}
+    schema = an_object(x=ruled(INTEGER, rule))
+    assert found(schema, {"x": 0}) == []
+    assert len(found(schema, {"x": 1})) == 1
+    assert found(schema, {"x": 1}, {"x": 0}) == []
+
+
+def test_unchanged_parts_are_not_checked_again() -> None:
+    """A new rule does not prevent changes of other fields."""
+    schema = an_object(x=RANGE, y=TEXT)
+    old = {"x": {"least": 2, "most": 1}}
+    assert found(schema, {**old, "y": "a"}, old) == []
+    changed = {"x": {"least": 3, "most": 1}}
+    assert len(found(schema, changed, old)) == 1
+
+
+def test_rules_wait_until_the_object_fits_its_schema() -> None:
+    """Where something is missing, or has a wrong type."""
+    schema = an_object(x=RANGE)
+    obj = {"x": {"least": 2, "most": 1}}
+    assert found(schema, obj, ABSENT, required("y")) == [
+        (
+            '<nil>: Invalid value: "null": some validation rules were not checked '
+            "because the object was invalid; correct the existing errors to complete "
+            "validation"
+        )
+    ]
+    assert len(found(schema, obj, ABSENT, invalid("y", "1", "odd"))) == 1
+
+
+def test_a_rule_that_takes_too_long_ends_all() -> None:
+    """With the words of a real API server."""
+    loops = "self.all(x, self.all(y, x == y))"
+    strings = ruled({"type": "array", "items": {"type": "string"}}, loops, "true")
+    assert found(an_object(x=strings), {"x": ["k" * 20] * 725}) == [
+        (
+            'x: Invalid value: "array": \'operation cancelled: actual cost limit '
+            "exceeded': no further validation rules will be run due to call cost "
+            "exceeds limit for rule: self.all(x, self.all(y, x == y))"
+        )
+    ]
+
+
+@pytest.mark.slow
+def test_rules_that_take_too_long_together_end() -> None:
+    """With the words of a real API server."""
+    loops = "self.all(a, self.all(b, a + b >= 0))"
+    numbers = ruled({"type": "array", "items": INTEGER}, loops)
+    schema = an_object(x=numbers, y=numbers, z=numbers)
+    most = [0] * 200
+    assert found(schema, {"x": most, "y": most}) == []
+    assert found(schema, {"x": most, "y": most, "z": most}) == [
+        (
+            '<nil>: Invalid value: "object": validation failed due to running out of '
+            "cost budget, no further validation rules will be run"
+        )
+    ]
+
+
+# Definitions
+
+
+@pytest.mark.parametrize(
+    ("schema", "path", "problem"),
+    [
+        (ruled(TEXT, " "), "rule", "Required value: rule is not specified"),
+        (
+            ruled(TEXT, "self.size() >"),
+            "rule",
+            (
+                "compilation failed: ERROR: <input>:1:14: Syntax error: mismatched "
+                f"input '<EOF>' {OPERANDS}\n | self.size() >\n | .............^"
+            ),
+        ),
+        (
+            ruled(an_object(y=TEXT), "self.z == 'a'"),
+            "rule",
+            (
+                "compilation failed: ERROR: <input>:1:5: undefined field 'z'\n"
+                " | self.z == 'a'\n"
+                " | ....^"
+            ),
+        ),
+        (
+            ruled(INTEGER, "frob(self)"),
+            "rule",
+            (
+                "compilation failed: ERROR: <input>:1:5: undeclared reference to "
+                "'frob' (in container '')\n"
+                " | frob(self)\n"
+                " | ....^"
+            ),
+        ),
+        (
+            ruled(INTEGER, "self == 'a'"),
+            "rule",
+            (
+                "compilation failed: ERROR: <input>:1:6: found no matching overload "
+                "for '_==_' applied to '(int, string)'\n"
+                " | self == 'a'\n"
+                " | .....^"
+            ),
+        ),
+        (ruled(INTEGER, "self + 1"), "rule", "must evaluate to a bool"),
+        (
+            ruled(INTEGER, {"rule": "true", "messageExpression": "self"}),
+            "messageExpression",
+            "must evaluate to a string",
+        ),
+        (
+            ruled(INTEGER, "self >\n1"),
+            "message",
+            "Required value: message must be specified if rule contains line breaks",
+        ),
+        (
+            ruled(INTEGER, {"rule": "true", "reason": "Odd"}),
+            "reason",
+            "Unsupported value",
+        ),
+        (
+            ruled(an_object(y=TEXT), {"rule": "true", "fieldPath": ".z"}),
+            "fieldPath",
+            "fieldPath must be a valid path",
+        ),
+        (
+            ruled(INTEGER, {"rule": "true", "optionalOldSelf": True}),
+            "optionalOldSelf",
+            "may not be set if oldSelf is not used in rule",
+        ),
+    ],
+)
+def test_a_wrong_rule_is_refused(schema: JSON, path: str, problem: str) -> None:
+    """When the definition is created."""
+    (text,) = problems(with_field(schema))
+    assert text.startswith(f"{SCHEMA}.properties[x].{RULES}[0].{path}: ")
+    assert problem in text
+
+
+def test_a_transition_rule_without_an_old_value_is_refused() -> None:
+    """Items without keys have no past."""
+    items = ruled(INTEGER, "self == oldSelf")
+    (text,) = problems(with_field({"type": "array", "items": items}))
+    assert text.endswith(
+        "oldSelf cannot be used on the uncorrelatable portion of the schema within "
+        f"{SCHEMA}.properties[x]"
+    )
+
+
+@pytest.mark.looptime
+async def test_rules_hold_on_every_way_to_an_object(cluster: Cluster) -> None:
+    """When it is created, changed, and when its status is written."""
+    schema = ruled(
+        an_object(
+            spec=ruled(
+                an_object(size=INTEGER, kind=TEXT),
+                {"rule": "self.kind == oldSelf.kind", "message": "kind is fixed"},
+            ),
+            status=an_object(size=INTEGER),
+        ),
+        {
+            "rule": "!has(self.status) || self.status.size <= self.spec.size",
+            "message": "too many",
+        },
+    )
+    given = version(schema={"openAPIV3Schema": schema}, subresources={"status": {}})
+    assert (await define(cluster, spec(given)))[0] == 201
+    path = "/apis/example.com/v1/namespaces/default/widgets"
+    body = {"metadata": {"name": "a"}, "spec": {"size": 1, "kind": "x"}}
+    answer = await call(cluster, "POST", path, msgspec.json.encode(body))
+    assert answer.status == 201
+    media = "application/merge-patch+json"
+
+    async def refusal(where: str, **change: JSON) -> str:
+        patch = msgspec.json.encode(change)
+        answer = await call(cluster, "PATCH", where, patch, content_type=media)
+        return str(msgspec.json.decode(answer.body).get("message", ""))
+
+    prefix = 'Widget.example.com "a" is invalid:'
+    assert await refusal(f"{path}/a", spec={"kind": "y"}) == (
+        f'{prefix} spec: Invalid value: "object": kind is fixed'
+    )
+    assert await refusal(f"{path}/a/status", status={"size": 2}) == (
+        f'{prefix} <nil>: Invalid value: "object": too many'
+    )
+    assert await refusal(f"{path}/a/status", status={"size": 1}) == ""
+    assert await refusal(f"{path}/a", spec={"size": 0}) == (
+        f'{prefix} <nil>: Invalid value: "object": too many'
+    )

@@ -1,0 +1,558 @@
+"""Autoscalers have upstream's defaults, checks and columns, in both versions."""
+
+import json
+from typing import Any
+
+import pytest
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.client.rest.transport import Request
+from controller_manager.devcluster.scheme.statuses import Refusal
+from controller_manager.options.gates import FeatureGates
+from tests.clusters import Cluster
+from tests.devcluster.registry.requests import causes, update
+from tests.devcluster.requests import call
+
+pytestmark = pytest.mark.looptime
+
+V1 = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
+V2 = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+MERGE = "application/merge-patch+json"
+QUEUE = {"metric": {"name": "queue"}}
+WRONG_POLICY = {"type": "All", "value": 0, "periodSeconds": 1801}
+NOT_ZERO = "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"
+TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+
+
+def cpu(percent: int) -> JSON:
+    target = {"type": "Utilization", "averageUtilization": percent}
+    return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+
+
+def queue(**target: str) -> JSON:
+    kind = "Value" if "value" in target else "AverageValue"
+    return {
+        "type": "External",
+        "external": {"metric": {"name": "queue"}, "target": {"type": kind, **target}},
+    }
+
+
+async def send(
+    cluster: Cluster, method: str, path: str, obj: JSON, **headers: str
+) -> JSON:
+    body = json.dumps(obj).encode()
+    answer = await call(cluster, method, path, body, **headers)
+    decoded: JSON = json.loads(answer.body)
+    return decoded
+
+
+async def get(cluster: Cluster, path: str) -> JSON:
+    answer = await call(cluster, "GET", path)
+    decoded: JSON = json.loads(answer.body)
+    return decoded
+
+
+async def create(cluster: Cluster, path: str = V2, **spec: Any) -> JSON:
+    spec = {"maxReplicas": 5, "scaleTargetRef": TARGET, **spec}
+    return await send(
+        cluster, "POST", path, {"metadata": {"name": "web"}, "spec": spec}
+    )
+
+
+async def refused(cluster: Cluster, **spec: Any) -> list[str]:
+    details = (await create(cluster, **spec))["details"]
+    return [f"{each['field']}: {each['message']}" for each in details["causes"]]
+
+
+async def test_an_autoscaler_has_a_minimum_and_a_metric(cluster: Cluster) -> None:
+    """80 per cent of the CPU that pods request; lists that are empty are null."""
+    created = await create(cluster)
+    assert created["spec"] == {
+        "maxReplicas": 5,
+        "minReplicas": 1,
+        "scaleTargetRef": TARGET,
+        "metrics": [cpu(80)],
+    }
+    assert created["status"] == {"currentMetrics": None, "desiredReplicas": 0}
+
+
+async def test_a_behavior_is_filled_in_both_directions(cluster: Cluster) -> None:
+    """With the missing values; quantities are canonical."""
+    policy = {"type": "Pods", "value": 1, "periodSeconds": 5}
+    rules = {"tolerance": "0.02", "policies": [policy]}
+    created = await create(cluster, behavior={"scaleDown": rules})
+    percent = {"type": "Percent", "value": 100, "periodSeconds": 15}
+    assert created["spec"]["behavior"] == {
+        "scaleUp": {
+            "stabilizationWindowSeconds": 0,
+            "selectPolicy": "Max",
+            "policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}, percent],
+        },
+        "scaleDown": {
+            "selectPolicy": "Max",
+            "policies": [policy],
+            "tolerance": "20m",
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (
+            {"minReplicas": 0, "maxReplicas": 0},
+            [
+                NOT_ZERO,
+                "spec.maxReplicas: Invalid value: 0: must be greater than 0",
+                (
+                    "spec.metrics: Forbidden: must specify at least one Object or "
+                    "External metric to support scaling to zero replicas"
+                ),
+            ],
+        ),
+        (
+            {"minReplicas": 6},
+            [
+                (
+                    "spec.maxReplicas: Invalid value: 5: must be greater than or equal "
+                    "to `minReplicas`"
+                )
+            ],
+        ),
+        (
+            {"scaleTargetRef": {"kind": "a/b"}},
+            [
+                "spec.scaleTargetRef.kind: Invalid value: \"a/b\": may not contain '/'",
+                "spec.scaleTargetRef.name: Required value",
+                (
+                    'spec.scaleTargetRef.apiVersion: Invalid value: "": apiVersion '
+                    "must specify API group"
+                ),
+            ],
+        ),
+        (
+            {"scaleTargetRef": {**TARGET, "apiVersion": "a/b/c"}},
+            [
+                (
+                    'spec.scaleTargetRef.apiVersion: Invalid value: "a/b/c": '
+                    "unexpected GroupVersion string: a/b/c"
+                )
+            ],
+        ),
+        (
+            {"metrics": [{"type": "Other"}]},
+            [
+                (
+                    'spec.metrics[0].type: Unsupported value: "Other": supported '
+                    'values: "ContainerResource", "External", "Object", "Pods", '
+                    '"Resource"'
+                )
+            ],
+        ),
+        (
+            {"metrics": [{"type": "Pods", "external": queue(value="1")["external"]}]},
+            [
+                (
+                    "spec.metrics[0].pods: Required value: must populate information "
+                    "for the given metric source"
+                ),
+            ],
+        ),
+        (
+            {"metrics": [{**cpu(1), **queue(value="1"), "type": "Resource"}]},
+            [
+                (
+                    "spec.metrics[0].external: Forbidden: must populate the given "
+                    "metric source only"
+                )
+            ],
+        ),
+        (
+            {"metrics": [queue(value="0", averageValue="1")]},
+            [
+                (
+                    'spec.metrics[0].external.target.value: Invalid value: "0": must '
+                    "be positive"
+                ),
+                (
+                    "spec.metrics[0].external.target.value: Forbidden: may not set "
+                    "both a target value for metric and a per-pod target"
+                ),
+            ],
+        ),
+        (
+            {"metrics": [cpu(0)]},
+            [
+                (
+                    "spec.metrics[0].resource.target.averageUtilization: Invalid "
+                    "value: 0: must be greater than 0"
+                )
+            ],
+        ),
+        (
+            {"metrics": [{"type": "ContainerResource", "containerResource": {}}]},
+            [
+                (
+                    "spec.metrics[0].containerResource.name: Required value: must "
+                    "specify a resource name"
+                ),
+                (
+                    "spec.metrics[0].containerResource.container: Required value: must "
+                    "specify a container"
+                ),
+                (
+                    "spec.metrics[0].containerResource.target.type: Required value: "
+                    "must specify a metric target type"
+                ),
+                (
+                    "spec.metrics[0].containerResource.target.type: Invalid value: "
+                    '"": must be either Utilization, Value, or AverageValue'
+                ),
+                (
+                    "spec.metrics[0].containerResource.target.averageUtilization: "
+                    "Required value: must set either a target raw value or a target "
+                    "utilization"
+                ),
+            ],
+        ),
+        (
+            {
+                "behavior": {
+                    "scaleUp": {
+                        "stabilizationWindowSeconds": 3601,
+                        "selectPolicy": "Least",
+                        "policies": [
+                            {"type": "All", "value": 0, "periodSeconds": 1801}
+                        ],
+                        "tolerance": "-1",
+                    }
+                }
+            },
+            [
+                (
+                    "spec.behavior.scaleUp.stabilizationWindowSeconds: Invalid value: "
+                    "3601: must be less than or equal to 3600"
+                ),
+                (
+                    "spec.behavior.scaleUp.selectPolicy: Unsupported value: "
+                    '"Least": supported values: "Disabled", "Max", "Min"'
+                ),
+                (
+                    "spec.behavior.scaleUp.policies[0].type: Unsupported value: "
+                    '"All": supported values: "Percent", "Pods"'
+                ),
+                (
+                    "spec.behavior.scaleUp.policies[0].value: Invalid value: 0: must "
+                    "be greater than zero"
+                ),
+                (
+                    "spec.behavior.scaleUp.policies[0].periodSeconds: Invalid value: "
+                    "1801: must be less than or equal to 1800"
+                ),
+                (
+                    'spec.behavior.scaleUp.tolerance: Invalid value: "-1": must be '
+                    "greater than or equal to 0"
+                ),
+            ],
+        ),
+    ],
+)
+async def test_errors_are_reported(
+    cluster: Cluster, spec: JSON, expected: list[str]
+) -> None:
+    """With the words of upstream."""
+    found = await refused(cluster, **spec)
+    assert list(dict.fromkeys(found)) == expected
+
+
+async def test_only_replication_controllers_have_no_group(cluster: Cluster) -> None:
+    """An autoscaler that was stored without one may be changed."""
+    target = {"apiVersion": "v1", "kind": "ReplicationController", "name": "web"}
+    created = await create(cluster, scaleTargetRef=target)
+    assert created["spec"]["scaleTargetRef"] == target
+    catalogue = cluster.server.catalogue
+    kind = catalogue.find("autoscaling", "v2", "horizontalpodautoscalers")
+    assert kind is not None
+    spec = {**created["spec"], "scaleTargetRef": {**target, "kind": "Pod"}}
+    old = {**created, "spec": spec}
+    stored = cluster.server.objects.put(kind, ("default", "web"), old).obj
+    changed = update(cluster, stored, {"spec": {"maxReplicas": 9}})
+    assert changed["spec"]["maxReplicas"] == 9
+
+
+async def test_scaling_to_zero_needs_its_gate() -> None:
+    """And a metric that exists without pods; without the gate it may go on."""
+    cluster = Cluster(features=FeatureGates({"HPAScaleToZero": True}))
+    spec: JSON = {"minReplicas": 0, "metrics": [queue(averageValue="1")]}
+    created = await create(cluster, **spec)
+    assert created["spec"]["minReplicas"] == 0
+    without = Cluster()
+    assert await refused(without, **spec) == [
+        "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"
+    ]
+    kind = without.server.catalogue.find(
+        "autoscaling", "v2", "horizontalpodautoscalers"
+    )
+    assert kind is not None
+    created["metadata"].pop("resourceVersion")
+    without.server.objects.put(kind, ("default", "web"), created)
+    stored = without.server.objects.find(kind, "default", "web").obj
+    changed = update(without, stored, {"spec": {"maxReplicas": 9}})
+    assert changed["spec"]["maxReplicas"] == 9
+    with pytest.raises(Refusal) as raised:
+        update(without, stored, {"spec": {"minReplicas": -1}})
+    assert causes(raised.value)[0].endswith("must be greater than or equal to 0")
+
+
+@pytest.mark.parametrize(
+    ("metrics", "current", "expected"),
+    [
+        ([cpu(50)], [], "cpu: <unknown>/50%"),
+        (
+            [cpu(50)],
+            [
+                {
+                    "type": "Resource",
+                    "resource": {
+                        "name": "cpu",
+                        "current": {"averageUtilization": 7, "averageValue": "7m"},
+                    },
+                }
+            ],
+            "cpu: 7%/50%",
+        ),
+        ([queue(value="35")], [{"type": ""}], "<unknown>/35"),
+        (
+            [queue(averageValue="10")],
+            [
+                {
+                    "type": "External",
+                    "external": {
+                        "metric": {"name": "queue"},
+                        "current": {"averageValue": "2500m"},
+                    },
+                }
+            ],
+            "2500m/10 (avg)",
+        ),
+        (
+            [cpu(50), queue(value="1"), queue(value="2"), queue(value="3")],
+            [],
+            "cpu: <unknown>/50%, <unknown>/1 + 2 more...",
+        ),
+        (
+            [
+                {
+                    "type": "Pods",
+                    "pods": {
+                        **QUEUE,
+                        "target": {"type": "AverageValue", "averageValue": "5"},
+                    },
+                }
+            ],
+            [
+                {
+                    "type": "Pods",
+                    "pods": {
+                        "metric": {"name": "hits"},
+                        "current": {"averageValue": "3"},
+                    },
+                }
+            ],
+            "3/5",
+        ),
+        (
+            [
+                {
+                    "type": "ContainerResource",
+                    "containerResource": {
+                        "name": "memory",
+                        "container": "c",
+                        "target": {"type": "AverageValue", "averageValue": "64Mi"},
+                    },
+                }
+            ],
+            [],
+            "memory: <unknown>/64Mi",
+        ),
+    ],
+)
+@pytest.mark.parametrize("path", [V1, V2])
+async def test_targets_are_shown_beside_the_present_values(
+    cluster: Cluster, path: str, metrics: list[JSON], current: list[JSON], expected: str
+) -> None:
+    """At most two of them, in either version."""
+    await create(cluster, metrics=metrics)
+    status = {"status": {"currentMetrics": current, "currentReplicas": 3}}
+    merge = {"content_type": MERGE}
+    await send(cluster, "PATCH", f"{V2}/web/status", status, **merge)
+    answer = await call(cluster, "GET", path, accept=TABLE)
+    (row,) = json.loads(answer.body)["rows"]
+    assert row["cells"] == ["web", "Deployment/web", expected, "1", "5", 3, "0s"]
+
+
+async def test_the_old_version_knows_cpu(cluster: Cluster) -> None:
+    """It is the same object in both."""
+    created = await create(cluster, V1, targetCPUUtilizationPercentage=50)
+    assert created["apiVersion"] == "autoscaling/v1"
+    assert created["spec"] == {
+        "scaleTargetRef": TARGET,
+        "minReplicas": 1,
+        "maxReplicas": 5,
+        "targetCPUUtilizationPercentage": 50,
+    }
+    assert created["status"] == {"currentReplicas": 0, "desiredReplicas": 0}
+    newer = await get(cluster, f"{V2}/web")
+    assert newer["apiVersion"] == "autoscaling/v2"
+    assert newer["spec"]["metrics"] == [cpu(50)]
+    assert "annotations" not in newer["metadata"]
+    (listed,) = (await get(cluster, V1))["items"]
+    assert listed["spec"] == created["spec"]
+
+
+async def test_the_rest_stands_in_annotations_of_the_old_version(
+    cluster: Cluster,
+) -> None:
+    """A write of the old version loses nothing."""
+    metrics = [
+        cpu(50),
+        queue(averageValue="10"),
+        {
+            "type": "Object",
+            "object": {
+                "describedObject": {"kind": "Service", "name": "web"},
+                "metric": {"name": "hits", "selector": {"matchLabels": {"a": "b"}}},
+                "target": {"type": "Value", "value": "10"},
+            },
+        },
+    ]
+    behavior = {"scaleDown": {"stabilizationWindowSeconds": 0}}
+    await create(cluster, metrics=metrics, behavior=behavior)
+    condition = {"type": "AbleToScale", "status": "True", "reason": "R", "message": "m"}
+    percent = {"averageUtilization": 30, "averageValue": "30m"}
+    status = {
+        "currentReplicas": 2,
+        "desiredReplicas": 3,
+        "conditions": [condition],
+        "currentMetrics": [
+            {"type": "Resource", "resource": {"name": "cpu", "current": percent}},
+            {"type": ""},
+        ],
+    }
+    merge = {"content_type": MERGE}
+    newer = await send(
+        cluster, "PATCH", f"{V2}/web/status", {"status": status}, **merge
+    )
+    older = await get(cluster, f"{V1}/web")
+    annotations = older["metadata"]["annotations"]
+    prefix = "autoscaling.alpha.kubernetes.io/"
+    kept = {
+        key.removeprefix(prefix): json.loads(annotations[key]) for key in annotations
+    }
+    assert kept.keys() == {"metrics", "behavior", "conditions", "current-metrics"}
+    assert kept["metrics"] == [
+        {
+            "type": "External",
+            "external": {"metricName": "queue", "targetAverageValue": "10"},
+        },
+        {
+            "type": "Object",
+            "object": {
+                "target": {"kind": "Service", "name": "web"},
+                "metricName": "hits",
+                "selector": {"matchLabels": {"a": "b"}},
+                "targetValue": "10",
+            },
+        },
+    ]
+    assert kept["behavior"]["ScaleDown"]["StabilizationWindowSeconds"] == 0
+    assert kept["current-metrics"] == [
+        {
+            "type": "Resource",
+            "resource": {
+                "name": "cpu",
+                "currentAverageUtilization": 30,
+                "currentAverageValue": "30m",
+            },
+        },
+        {"type": ""},
+    ]
+    assert older["status"]["currentCPUUtilizationPercentage"] == 30
+    older["metadata"]["labels"] = {"x": "y"}
+    older["spec"]["maxReplicas"] = 9
+    await send(cluster, "PUT", f"{V1}/web", older)
+    after = await get(cluster, f"{V2}/web")
+    assert after["spec"] == {**newer["spec"], "maxReplicas": 9}
+    assert after["status"] == newer["status"]
+    assert after["metadata"]["labels"] == {"x": "y"}
+    assert "annotations" not in after["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("metrics", "["),
+        ("metrics", '[{"type": "Pods", "pods": {"targetAverageValue": []}}]'),
+        ("behavior", '{"ScaleUp": 5}'),
+        ("conditions", '[{"type": 5}]'),
+        ("current-metrics", '{"type": "Pods"}'),
+    ],
+)
+async def test_annotations_that_cannot_be_read_are_dropped(
+    cluster: Cluster, name: str, text: str
+) -> None:
+    """As if they were not there."""
+    annotations = {f"autoscaling.alpha.kubernetes.io/{name}": text, "mine": "1"}
+    metadata = {"name": "web", "annotations": annotations}
+    spec = {"maxReplicas": 5, "scaleTargetRef": TARGET}
+    await send(cluster, "POST", V1, {"metadata": metadata, "spec": spec})
+    newer = await get(cluster, f"{V2}/web")
+    assert newer["metadata"]["annotations"] == {"mine": "1"}
+    assert newer["spec"]["metrics"] == [cpu(80)]
+
+
+async def test_the_old_version_is_deleted_and_watched_too(cluster: Cluster) -> None:
+    """It is one object."""
+    created = await create(cluster, V1)
+    version = created["metadata"]["resourceVersion"]
+    assert (await call(cluster, "DELETE", f"{V1}/web")).status == 200
+    query = (("watch", "1"), ("resourceVersion", version), ("timeoutSeconds", "1"))
+    answer = await cluster.transport.request(Request("GET", V1, query))
+    (event,) = map(json.loads, answer.body.splitlines())
+    assert (event["type"], event["object"]["spec"]) == ("DELETED", created["spec"])
+    assert (await get(cluster, f"{V2}/web"))["code"] == 404
+
+
+async def test_an_autoscaler_that_is_held_is_shown_in_the_old_version(
+    cluster: Cluster,
+) -> None:
+    """In the answer to its deletion."""
+    spec = {"maxReplicas": 5, "scaleTargetRef": TARGET}
+    metadata = {"name": "web", "finalizers": ["example.com/hold"]}
+    await send(cluster, "POST", V1, {"metadata": metadata, "spec": spec})
+    answer = await call(cluster, "DELETE", f"{V1}/web")
+    held = json.loads(answer.body)
+    assert held["apiVersion"] == "autoscaling/v1"
+    assert held["spec"]["targetCPUUtilizationPercentage"] == 80
+    assert "deletionTimestamp" in held["metadata"]
+
+
+async def test_the_old_version_is_applied_too(cluster: Cluster) -> None:
+    """By the server, when it is new and when it is there."""
+    apply = {"content_type": "application/apply-patch+yaml"}
+    obj: JSON = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {"maxReplicas": 5, "scaleTargetRef": TARGET},
+    }
+    for percent in (30, 40):
+        spec = {**obj["spec"], "targetCPUUtilizationPercentage": percent}
+        path = f"{V1}/web?fieldManager=test"
+        applied = await send(cluster, "PATCH", path, {**obj, "spec": spec}, **apply)
+        assert applied["apiVersion"] == "autoscaling/v1"
+        assert applied["spec"] == {**spec, "minReplicas": 1}
+        newer = await get(cluster, f"{V2}/web")
+        assert newer["apiVersion"] == "autoscaling/v2"
+        assert newer["spec"]["metrics"] == [cpu(percent)]

@@ -1,0 +1,301 @@
+"""Tokens of service accounts: their claims and their validity."""
+
+import asyncio
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from controller_manager.api.json_objects import JSON
+from tests.clusters import TOKEN, Cluster
+from tests.devcluster.kubelet.objects import DEFAULT, send
+from tests.devcluster.registry.rbac.requests import ask
+
+pytestmark = pytest.mark.looptime
+
+AUDIENCE = "https://kubernetes.default.svc"
+REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+WHO = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+ACCOUNT = f"{DEFAULT}/serviceaccounts/bot"
+EXTRA = "authentication.kubernetes.io/"
+
+
+async def set_up(cluster: Cluster) -> dict[str, str]:
+    """Create an account, a node and a pod; return their uids."""
+    cluster.add("ServiceAccount", "bot")
+    cluster.add("Node", "node-0")
+    container = {"name": "c", "image": "i"}
+    spec = {
+        "serviceAccountName": "bot",
+        "nodeName": "node-0",
+        "containers": [container],
+    }
+    cluster.add("Pod", "p", spec=spec)
+    paths = {"bot": ACCOUNT, "node": "/api/v1/nodes/node-0", "p": f"{DEFAULT}/pods/p"}
+    return {
+        name: (await send(cluster, "GET", path))["metadata"]["uid"]
+        for name, path in paths.items()
+    }
+
+
+async def token_for(cluster: Cluster, **spec: Any) -> str:
+    answer = await send(cluster, "POST", f"{ACCOUNT}/token", {"spec": spec})
+    found: str = answer["status"]["token"]
+    return found
+
+
+async def review(cluster: Cluster, token: str, **spec: Any) -> JSON:
+    body = {"spec": {"token": token, **spec}}
+    found: JSON = (await send(cluster, "POST", REVIEWS, body))["status"]
+    return found
+
+
+async def test_a_token_says_whose_it_is(cluster: Cluster) -> None:
+    """With the claims of upstream, and the facts that follow from them."""
+    uids = await set_up(cluster)
+    pod = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uids["p"]}
+    token = await token_for(cluster, boundObjectRef=pod, expirationSeconds=600)
+    claims = jwt.decode(token, options={"verify_signature": False})
+    number = claims.pop("jti")
+    start = int(cluster.clock.now().timestamp())
+    assert claims == {
+        "aud": [AUDIENCE],
+        "exp": start + 600,
+        "iat": start,
+        "iss": AUDIENCE,
+        "nbf": start,
+        "sub": "system:serviceaccount:default:bot",
+        "kubernetes.io": {
+            "namespace": "default",
+            "node": {"name": "node-0", "uid": uids["node"]},
+            "pod": {"name": "p", "uid": uids["p"]},
+            "serviceaccount": {"name": "bot", "uid": uids["bot"]},
+        },
+    }
+    user = {
+        "username": "system:serviceaccount:default:bot",
+        "uid": uids["bot"],
+        "groups": [
+            "system:serviceaccounts",
+            "system:serviceaccounts:default",
+            "system:authenticated",
+        ],
+        "extra": {
+            f"{EXTRA}credential-id": [f"JTI={number}"],
+            f"{EXTRA}node-name": ["node-0"],
+            f"{EXTRA}node-uid": [uids["node"]],
+            f"{EXTRA}pod-name": ["p"],
+            f"{EXTRA}pod-uid": [uids["p"]],
+        },
+    }
+    assert await review(cluster, token) == {
+        "authenticated": True,
+        "user": user,
+        "audiences": [AUDIENCE],
+    }
+    _, answer = await ask(cluster, token, "POST", WHO, {})
+    assert answer["status"]["userInfo"] == user
+
+
+GONE = "[invalid bearer token, service account token has been invalidated]"
+
+
+@pytest.mark.parametrize(
+    ("bound", "path", "error"),
+    [
+        (None, ACCOUNT, '[invalid bearer token, serviceaccounts "bot" not found]'),
+        ({"kind": "Pod", "name": "p"}, f"{DEFAULT}/pods/p?gracePeriodSeconds=0", GONE),
+        ({"kind": "Node", "name": "node-0"}, "/api/v1/nodes/node-0", GONE),
+        ({"kind": "Secret", "name": "s"}, f"{DEFAULT}/secrets/s", GONE),
+    ],
+)
+async def test_a_token_ends_with_the_object_that_it_is_bound_to(
+    cluster: Cluster, bound: JSON | None, path: str, error: str
+) -> None:
+    """With its account, and with a pod, a node or a secret."""
+    await set_up(cluster)
+    cluster.add("Secret", "s")
+    token = await token_for(cluster, **({"boundObjectRef": bound} if bound else {}))
+    assert (await review(cluster, token))["authenticated"]
+    status, _ = await ask(cluster, TOKEN, "DELETE", path)
+    assert status == 200
+    assert await review(cluster, token) == {"user": {}, "error": error}
+    assert (await ask(cluster, token, "GET", "/api"))[0] == 401
+
+
+async def test_a_token_ends(cluster: Cluster) -> None:
+    """To the second."""
+    await set_up(cluster)
+    token = await token_for(cluster, expirationSeconds=600)
+    await asyncio.sleep(599)
+    assert (await review(cluster, token))["authenticated"]
+    await asyncio.sleep(1)
+    assert await review(cluster, token) == {
+        "user": {},
+        "error": "[invalid bearer token, service account token has expired]",
+    }
+
+
+async def test_a_token_is_for_its_audiences(cluster: Cluster) -> None:
+    """One for others does not authenticate here."""
+    await set_up(cluster)
+    token = await token_for(cluster, audiences=["vault", "ci"])
+    assert (await ask(cluster, token, "GET", "/api"))[0] == 401
+    found = await review(cluster, token, audiences=["ci", "else"])
+    assert (found["authenticated"], found["audiences"]) == (True, ["ci"])
+    assert await review(cluster, token) == {
+        "user": {},
+        "error": (
+            '[invalid bearer token, token audiences ["vault" "ci"] is invalid for the '
+            f'target audiences ["{AUDIENCE}"]]'
+        ),
+    }
+
+
+async def test_tokens_outlive_the_server_that_signed_them(cluster: Cluster) -> None:
+    """If its key does; a token with another signature is none."""
+    await set_up(cluster)
+    key = ec.generate_private_key(ec.SECP256R1())
+    with_secret = await token_for(cluster)
+    cluster.server.sign_account_tokens(key)
+    token = await token_for(cluster)
+    head, claims, _ = token.split(".")
+    for wrong in (with_secret, f"{head}.{claims}.AAAA", f"{head}.{claims}.", "a.b.c"):
+        assert await review(cluster, wrong) == {
+            "user": {},
+            "error": "invalid bearer token",
+        }
+    other = Cluster()
+    other.server.sign_account_tokens(key)
+    status = await review(other, token)
+    assert status["error"] == '[invalid bearer token, serviceaccounts "bot" not found]'
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            {"expirationSeconds": 599},
+            (
+                'TokenRequest.authentication.k8s.io "bot" is invalid: '
+                "spec.expirationSeconds: Invalid value: 599: may not specify a "
+                "duration less than 10 minutes"
+            ),
+        ),
+        (
+            {"expirationSeconds": 2**33},
+            (
+                'TokenRequest.authentication.k8s.io "bot" is invalid: '
+                "spec.expirationSeconds: Invalid value: 8589934592: may not specify a "
+                "duration larger than 2^32 seconds"
+            ),
+        ),
+        (
+            {"expirationSeconds": "600"},
+            (
+                'TokenRequest in version "v1" cannot be handled as a TokenRequest: '
+                "json: cannot unmarshal string into Go struct field "
+                "TokenRequestSpec.spec.expirationSeconds of type int64"
+            ),
+        ),
+        (
+            {"boundObjectRef": {"kind": "Pod", "name": "x"}},
+            'pods "x" not found',
+        ),
+        (
+            {"boundObjectRef": {"kind": "ConfigMap", "apiVersion": "v1", "name": "x"}},
+            "cannot bind token to object of type /v1, Kind=ConfigMap",
+        ),
+        (
+            {"boundObjectRef": {"kind": "Pod", "name": "p", "uid": "1"}},
+            (
+                'Operation cannot be fulfilled on Pod "p": the UID in the bound object '
+                "reference (1) does not match the UID in record. The object might have "
+                "been deleted and then recreated"
+            ),
+        ),
+    ],
+)
+async def test_a_wrong_request_for_a_token_is_refused(
+    cluster: Cluster, spec: JSON, message: str
+) -> None:
+    """With the message of a real API server."""
+    await set_up(cluster)
+    _, answer = await ask(cluster, TOKEN, "POST", f"{ACCOUNT}/token", {"spec": spec})
+    assert answer["message"] == message
+
+
+async def test_others_verify_tokens_by_published_keys() -> None:
+    """Service accounts may read where the keys are, and the keys."""
+    cluster = Cluster(rbac=True)
+    await set_up(cluster)
+    cluster.server.sign_account_tokens(ec.generate_private_key(ec.SECP256R1()))
+    token = await token_for(cluster, audiences=["vault", AUDIENCE])
+    path = "/.well-known/openid-configuration"
+    assert (await ask(cluster, "", "GET", path))[0] == 403
+    status, found = await ask(cluster, token, "GET", path)
+    assert (status, found) == (
+        200,
+        {
+            "issuer": AUDIENCE,
+            "jwks_uri": f"https://{cluster.server.address}/openid/v1/jwks",
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": ["ES256"],
+        },
+    )
+    status, found = await ask(cluster, token, "GET", "/openid/v1/jwks")
+    keys = jwt.PyJWKSet.from_dict(found)
+    key = keys[jwt.get_unverified_header(token)["kid"]]
+    claims = jwt.decode(
+        token,
+        key,
+        audience="vault",
+        options={"verify_exp": False, "verify_nbf": False, "verify_iat": False},
+    )
+    assert claims["sub"] == "system:serviceaccount:default:bot"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        (
+            {"name": "x"},
+            (
+                'TokenRequest.authentication.k8s.io "bot" is invalid: metadata.name: '
+                'Invalid value: "x": must match the service account name if specified'
+            ),
+        ),
+        (
+            {"namespace": "x"},
+            (
+                "the namespace of the provided object does not match the namespace "
+                "sent on the request"
+            ),
+        ),
+        (
+            {"uid": "x"},
+            (
+                "Operation cannot be fulfilled on TokenRequest.authentication.k8s.io "
+                '"bot": the UID in the token request (x) does not match the UID of the '
+                "service account (UID)"
+            ),
+        ),
+    ],
+)
+async def test_a_request_for_another_account_is_refused(
+    cluster: Cluster, metadata: JSON, message: str
+) -> None:
+    """The path names the account; the body may repeat it."""
+    uids = await set_up(cluster)
+    body = {"metadata": metadata}
+    _, answer = await ask(cluster, TOKEN, "POST", f"{ACCOUNT}/token", body)
+    assert answer["message"] == message.replace("UID)", f"{uids['bot']})")
+
+
+async def test_a_review_needs_a_token(cluster: Cluster) -> None:
+    """It cannot be empty."""
+    status, answer = await ask(cluster, TOKEN, "POST", REVIEWS, {"spec": {}})
+    message = "token is required for TokenReview in authentication"
+    assert (status, answer["message"]) == (400, message)

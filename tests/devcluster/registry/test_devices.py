@@ -1,0 +1,250 @@
+"""Slices of devices, rules that taint them, and claims to them."""
+
+import asyncio
+
+import pytest
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.scheme.statuses import Refusal
+from tests.clusters import Cluster
+from tests.conformance.access import Access
+from tests.devcluster.registry.requests import causes, create, update
+
+pytestmark = pytest.mark.looptime
+
+EFFECTS = 'supported values: "NoExecute", "NoSchedule", "None"'
+ONE_PLACE = (
+    "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` "
+    "is required"
+)
+ALLOCATION = {"devices": {"results": [{"driver": "d", "pool": "p", "device": "x"}]}}
+USER = {"resource": "pods", "name": "a", "uid": "1"}
+CONDITION = {
+    "type": "EvictionInProgress",
+    "status": "True",
+    "reason": "PodsPendingEviction",
+    "message": "1 pod needs to be evicted in 1 namespace",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
+
+
+def refused(cluster: Cluster, kind: str, spec: JSON) -> list[str]:
+    with pytest.raises(Refusal) as raised:
+        create(cluster, kind, {"spec": spec})
+    return [each for each in causes(raised.value) if "RFC 1123" not in each]
+
+
+async def test_a_rule_has_the_time_of_its_taint(
+    cluster: Cluster,
+) -> None:
+    """From its creation on, or from the last change of the effect."""
+    rule = create(cluster, "DeviceTaintRule")
+    added = rule["metadata"]["creationTimestamp"]
+    taint = {"key": "broken", "effect": "NoExecute", "timeAdded": added}
+    assert rule["spec"] == {"taint": taint}
+    assert (rule["status"], rule["metadata"]["generation"]) == ({}, 1)
+    await asyncio.sleep(5)
+    valued = update(cluster, rule, {"spec": {"taint": {"value": "x"}}})
+    assert valued["spec"]["taint"] == {**taint, "value": "x"}
+    weak = update(cluster, valued, {"spec": {"taint": {"effect": "None"}}})
+    assert weak["spec"]["taint"]["timeAdded"] > added
+    assert weak["metadata"]["generation"] == 3
+    given = {"spec": {"taint": {"effect": "NoExecute", "timeAdded": added}}}
+    assert update(cluster, weak, given)["spec"]["taint"]["timeAdded"] == added
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"taint": {"effect": None}}, ["spec.taint.effect: Required value"]),
+        (
+            {"taint": {"effect": "PreferNoSchedule"}},
+            [f'spec.taint.effect: Unsupported value: "PreferNoSchedule": {EFFECTS}'],
+        ),
+        (
+            {"deviceSelector": {"driver": "d" * 64, "pool": "p" * 254}},
+            [
+                "spec.deviceSelector.driver: Too long: may not be more than 63 bytes",
+                "spec.deviceSelector.pool: Too long: may not be more than 253 bytes",
+                (
+                    f'spec.deviceSelector.pool: Invalid value: "{"p" * 254}": must be '
+                    "no more than 253 characters"
+                ),
+            ],
+        ),
+        ({"deviceSelector": {"driver": "a.b", "pool": "n/0", "device": "x"}}, None),
+    ],
+)
+async def test_a_rule_is_checked(
+    cluster: Cluster, spec: JSON, expected: list[str] | None
+) -> None:
+    """Its taint and its selector."""
+    if expected is None:
+        assert create(cluster, "DeviceTaintRule", {"spec": spec})["spec"]["taint"]
+    else:
+        assert refused(cluster, "DeviceTaintRule", spec) == expected
+
+
+async def test_conditions_of_a_rule_are_checked(cluster: Cluster) -> None:
+    """As all conditions of newer kinds."""
+    rule = create(cluster, "DeviceTaintRule")
+    body = {"status": {"conditions": [CONDITION]}}
+    assert update(cluster, rule, body, "status")["status"] == body["status"]
+    wrong = {"type": "A", "status": "Maybe", "reason": "no words", "message": "m"}
+    with pytest.raises(Refusal) as raised:
+        update(cluster, rule, {"status": {"conditions": [wrong, wrong]}}, "status")
+    fields = [each.split(":")[0] for each in causes(raised.value)]
+    of_one = [
+        f"status.conditions[0].{each}"
+        for each in ("status", "lastTransitionTime", "reason")
+    ]
+    of_other = [each.replace("[0]", "[1]") for each in of_one]
+    assert fields == [*of_one, "status.conditions[1].type", *of_other]
+    many = [{**CONDITION, "type": f"T{each}"} for each in range(9)]
+    with pytest.raises(Refusal) as raised:
+        update(cluster, rule, {"status": {"conditions": many}}, "status")
+    assert causes(raised.value) == [
+        "status.conditions: Too many: 9: must have at most 8 items"
+    ]
+
+
+async def test_a_rule_is_served_in_both_versions(cluster: Cluster) -> None:
+    """It is one object."""
+    access = Access(cluster.transport, "n")
+    body = {
+        "apiVersion": "resource.k8s.io/v1alpha3",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "a"},
+        "spec": {"taint": {"key": "broken", "effect": "NoSchedule"}},
+    }
+    old = "/apis/resource.k8s.io/v1alpha3/devicetaintrules"
+    posted = await access.call("POST", old, body)
+    new = await access.call("GET", "/apis/resource.k8s.io/v1beta2/devicetaintrules/a")
+    assert posted["apiVersion"] == "resource.k8s.io/v1alpha3"
+    assert new == {**posted, "apiVersion": "resource.k8s.io/v1beta2"}
+
+
+async def test_taints_of_a_slice_say_when_they_were_added(cluster: Cluster) -> None:
+    """When the slice was written, unless its driver says otherwise."""
+    early = {"key": "a", "effect": "None", "timeAdded": "2020-01-01T00:00:00Z"}
+    late = {"key": "b", "effect": "NoExecute"}
+    devices = [{"name": "x", "taints": [early]}, {"name": "y", "taints": [late]}]
+    made = create(cluster, "ResourceSlice", {"spec": {"devices": devices}})
+    assert [each["taints"][0]["timeAdded"] for each in made["spec"]["devices"]] == [
+        early["timeAdded"],
+        made["metadata"]["creationTimestamp"],
+    ]
+    assert made["spec"]["pool"] == {
+        "name": "a",
+        "generation": 0,
+        "resourceSliceCount": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"driver": None}, ["spec.driver: Required value"]),
+        (
+            {"pool": {"name": None, "resourceSliceCount": 0, "generation": -1}},
+            [
+                "spec.pool.name: Required value",
+                (
+                    "spec.pool.resourceSliceCount: Invalid value: 0: must be greater "
+                    "than zero"
+                ),
+                (
+                    "spec.pool.generation: Invalid value: -1: must be greater than or "
+                    "equal to zero"
+                ),
+            ],
+        ),
+        ({"nodeName": None}, [f"spec: Required value: {ONE_PLACE}"]),
+        (
+            {"allNodes": True},
+            [
+                (
+                    'spec: Invalid value: "{`nodeName`, `allNodes`}": '
+                    f"{ONE_PLACE}, but multiple fields are set"
+                )
+            ],
+        ),
+        (
+            {"devices": [{"name": "x"}, {"name": "x"}]},
+            ['spec.devices[1]: Duplicate value: "x"'],
+        ),
+        (
+            {"devices": [{"name": "x", "taints": [{"key": "k"}]}]},
+            ["spec.devices[0].taints[0].effect: Required value"],
+        ),
+        (
+            {"devices": [{"name": f"x{each}"} for each in range(129)]},
+            ["spec.devices: Too many: 129: must have at most 128 items"],
+        ),
+    ],
+)
+async def test_a_slice_is_checked(
+    cluster: Cluster, spec: JSON, expected: list[str]
+) -> None:
+    """Its pool, where it is, and its devices."""
+    assert refused(cluster, "ResourceSlice", spec) == expected
+
+
+async def test_a_slice_stays_where_it_is(cluster: Cluster) -> None:
+    """With its driver, its pool and its node."""
+    made = create(cluster, "ResourceSlice")
+    change = {"driver": "b.c", "nodeName": "x", "pool": {"name": "b"}}
+    with pytest.raises(Refusal) as raised:
+        update(cluster, made, {"spec": change})
+    assert causes(raised.value) == [
+        'spec.pool.name: Invalid value: "b": field is immutable',
+        'spec.driver: Invalid value: "b.c": field is immutable',
+        'spec.nodeName: Invalid value: "x": field is immutable',
+    ]
+
+
+async def test_slices_are_found_by_their_node(cluster: Cluster) -> None:
+    """And by their driver."""
+    create(cluster, "ResourceSlice")
+    access = Access(cluster.transport, "n")
+    path = "/apis/resource.k8s.io/v1/resourceslices"
+    for selector, count in (("nodeName=node-0", 1), ("driver=other.example.com", 0)):
+        found = await access.call("GET", f"{path}?fieldSelector=spec.{selector}")
+        assert len(found["items"]) == count
+
+
+async def test_only_an_allocated_claim_is_reserved(cluster: Cluster) -> None:
+    """And its allocation does not change before it is given back."""
+    claim = create(cluster, "ResourceClaim")
+    reserved = {"reservedFor": [USER]}
+    with pytest.raises(Refusal) as raised:
+        update(cluster, claim, {"status": reserved}, "status")
+    why = "Forbidden: may not be specified when `allocated` is not set"
+    assert causes(raised.value) == [f"status.reservedFor: {why}"]
+    both = {"status": {**reserved, "allocation": ALLOCATION}}
+    claim = update(cluster, claim, both, "status")
+    with pytest.raises(Refusal) as raised:
+        update(cluster, claim, {"status": {"reservedFor": [USER, USER]}}, "status")
+    assert causes(raised.value) == ['status.reservedFor[1]: Duplicate value: "1"']
+    other: JSON = {"devices": {"results": []}}
+    with pytest.raises(Refusal) as raised:
+        update(cluster, claim, {"status": {"allocation": other}}, "status")
+    assert [each.split(":")[0] for each in causes(raised.value)] == [
+        "status.allocation"
+    ]
+    back = {"status": {"allocation": None, "reservedFor": None}}
+    assert update(cluster, claim, back, "status")["status"] == {}
+
+
+async def test_the_parts_of_a_claim_name_its_requests(cluster: Cluster) -> None:
+    """Fields of other kinds with that name have quantities."""
+    devices = {
+        "requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}],
+        "constraints": [{"requests": ["r"], "matchAttribute": "example.com/numa"}],
+        "config": [
+            {"requests": ["r"], "opaque": {"driver": "d", "parameters": {"a": "b"}}}
+        ],
+    }
+    spec = create(cluster, "ResourceClaim", {"spec": {"devices": devices}})["spec"]
+    for name in ("constraints", "config"):
+        assert spec["devices"][name] == devices[name]

@@ -1,0 +1,103 @@
+"""Flow schemas and priority levels: those that every cluster has, and others."""
+
+import pytest
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.apiserver.rest.deletion import Deletion
+from controller_manager.devcluster.apiserver.rest.kind import Kind
+from tests.clusters import Cluster
+from tests.devcluster.registry.requests import create, update
+
+pytestmark = pytest.mark.looptime
+
+SCHEMAS = (
+    *("exempt", "probes", "system-leader-election", "endpoint-controller"),
+    *("workload-leader-election", "system-node-high", "system-nodes"),
+    *("kube-controller-manager", "kube-scheduler", "kube-system-service-accounts"),
+    *("service-accounts", "global-default", "catch-all"),
+)
+LEVELS = (
+    *("catch-all", "exempt", "global-default", "leader-election", "node-high"),
+    *("system", "workload-high", "workload-low"),
+)
+
+
+def kind_of(cluster: Cluster, plural: str) -> Kind:
+    found = cluster.server.catalogue.find("flowcontrol.apiserver.k8s.io", "v1", plural)
+    assert found is not None
+    return found
+
+
+def stored(cluster: Cluster, plural: str, name: str) -> JSON:
+    return cluster.server.objects.find(kind_of(cluster, plural), "", name).obj
+
+
+def delete(cluster: Cluster, plural: str, name: str) -> None:
+    cluster.server.objects.delete(kind_of(cluster, plural), "", name, Deletion())
+
+
+def dangling(cluster: Cluster, name: str) -> tuple[str, str]:
+    (condition,) = stored(cluster, "flowschemas", name)["status"]["conditions"]
+    assert condition["type"] == "Dangling"
+    return condition["status"], condition["message"]
+
+
+async def test_every_cluster_has_those_of_upstream(cluster: Cluster) -> None:
+    """Requests meet the schemas in the order of the table; each level exists."""
+    kind = kind_of(cluster, "flowschemas")
+    schemas = list(cluster.server.storage.collection(kind.resource))
+    ordered = [each.obj for each in kind.strategy.in_table_order(schemas)]
+    assert tuple(each["metadata"]["name"] for each in ordered) == SCHEMAS
+    assert {dangling(cluster, name)[0] for name in SCHEMAS} == {"False"}
+    level = kind_of(cluster, "prioritylevelconfigurations")
+    levels = [each.obj for each in cluster.server.storage.collection(level.resource)]
+    assert tuple(sorted(each["metadata"]["name"] for each in levels)) == LEVELS
+    wrong = [each for one in ordered for each in kind.strategy.validate(one)]
+    assert (
+        wrong + [each for one in levels for each in level.strategy.validate(one)] == []
+    )
+
+
+@pytest.mark.parametrize("name", ["exempt", "catch-all"])
+async def test_the_mandatory_ones_come_back(cluster: Cluster, name: str) -> None:
+    """With the same spec and another uid, for which kubectl waits."""
+    for plural in ("flowschemas", "prioritylevelconfigurations"):
+        before = stored(cluster, plural, name)
+        delete(cluster, plural, name)
+        after = stored(cluster, plural, name)
+        assert after["spec"] == before["spec"]
+        assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    assert dangling(cluster, name)[0] == "False"
+
+
+async def test_a_schema_says_whether_its_level_exists(cluster: Cluster) -> None:
+    """When the level comes and when it goes."""
+    spec = {"priorityLevelConfiguration": {"name": "a"}}
+    create(cluster, "FlowSchema", {"metadata": {"name": "mine"}, "spec": spec})
+    start = "This FlowSchema references the PriorityLevelConfiguration object named "
+    missing = ("True", f'{start}"a" but there is no such object')
+    assert dangling(cluster, "mine") == missing
+    create(cluster, "PriorityLevelConfiguration")
+    assert dangling(cluster, "mine") == ("False", f'{start}"a" and it exists')
+    delete(cluster, "prioritylevelconfigurations", "a")
+    assert dangling(cluster, "mine") == missing
+
+
+async def test_defaults_are_those_of_upstream(cluster: Cluster) -> None:
+    """Of schemas, of limited levels and of their queues."""
+    schema = create(cluster, "FlowSchema")
+    assert schema["spec"]["matchingPrecedence"] == 1000
+    response = {"type": "Queue", "queuing": {}}
+    change = {"spec": {"limited": {"limitResponse": response}}}
+    level = create(cluster, "PriorityLevelConfiguration", change)
+    queuing = {"queues": 64, "handSize": 8, "queueLengthLimit": 50}
+    assert level["spec"]["limited"] == {
+        "limitResponse": {"type": "Queue", "queuing": queuing},
+        "nominalConcurrencyShares": 30,
+        "lendablePercent": 0,
+    }
+    exempt = stored(cluster, "prioritylevelconfigurations", "exempt")
+    lent = {"spec": {"exempt": {"lendablePercent": 50}}}
+    changed = update(cluster, exempt, lent)
+    assert changed["spec"]["exempt"]["lendablePercent"] == 50
+    assert changed["metadata"]["generation"] == 2
