@@ -179,6 +179,7 @@ async def _use_and_disturb(world: World, users: Users, checks: Checks) -> End:
         heal(world)
         clean_up(world)
         await users.finish()
+        clean_up(world)
     except* Stuck as stuck:
         disturbing.cancel()
         checks.violate(str(stuck.exceptions[0]))

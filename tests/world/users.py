@@ -3,16 +3,15 @@
 import asyncio
 import random
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.statuses import Refusal
 
 from .objects import is_deleted
 from .table import TABLE
 from .table.row import Change, Row, named
-
-if TYPE_CHECKING:
-    from .world import World
+from .world import Stuck, World
 
 OPERATIONS: Final = 6
 LONGEST_PAUSE: Final = 20.0
@@ -25,6 +24,7 @@ SHOP: Final = "shop"
 """The namespace that users delete and create again, with all that is in it."""
 
 _SOON: Final = 6.0
+_TRIES: Final = 300
 
 
 def rows_of(seed: int, wanted: tuple[str, ...] = ()) -> list[Row]:
@@ -50,7 +50,7 @@ class User:
     The time may shift, as users wait until what they have deleted is gone.
     """
 
-    world: "World"
+    world: World
     row: Row
     namespace: str
     done: list[str] = field(default_factory=list)
@@ -59,16 +59,31 @@ class User:
     def __post_init__(self) -> None:
         self._rng = random.Random(f"{self.world.seed} {self.namespace} {self.row.name}")
 
-    def create_all(self) -> None:
+    async def create_all(self) -> None:
         """Create the objects of all names."""
         for name in self.row.names:
-            self._create(name)
+            await self._create(name)
 
-    def _create(self, name: str) -> None:
-        for plural, obj in self.row.make(name, self._rng):
-            user = self.row.creators.get(name)
-            self.world.create(plural, self.namespace, obj, user)
+    async def _create(self, name: str) -> None:
         self._note(f"create {name}")
+        for plural, obj in self.row.make(name, self._rng):
+            await self._create_part(name, plural, obj)
+
+    async def _create_part(self, name: str, plural: str, obj: JSON) -> None:
+        """Create an object; try again while a quota has not been counted yet."""
+        for _ in range(_TRIES):
+            try:
+                self.world.create(
+                    plural, self.namespace, obj, self.row.creators.get(name)
+                )
+            except Refusal as refusal:
+                if "status unknown for quota" not in str(refusal):
+                    raise
+                await asyncio.sleep(1)
+            else:
+                return
+        msg = f"{plural} {obj['metadata']['name']}: its quota is never counted"
+        raise Stuck(msg)
 
     def _note(self, what: str) -> None:
         now = asyncio.get_running_loop().time()
@@ -118,7 +133,7 @@ class User:
         """Delete the objects of a name in any order, wait, and create them again."""
         self._note(f"replace {name}")
         await self.delete(name, rng)
-        self._create(name)
+        await self._create(name)
 
     async def delete(self, name: str, rng: random.Random) -> None:
         """Delete the objects of a name, and wait until they are gone."""
@@ -157,7 +172,7 @@ class User:
 class Users:
     """All users of a seed; those of the shop delete the namespace now and then."""
 
-    world: "World"
+    world: World
     rows: list[Row]
     home: list[User] = field(init=False)
     shop: list[User] = field(init=False)
@@ -183,7 +198,7 @@ class Users:
         for each in self.home:
             if self.world.find("namespaces", "", each.namespace) is None:
                 self.world.create("namespaces", "", named(each.namespace))
-            each.create_all()
+            await each.create_all()
         async with asyncio.TaskGroup() as tasks:
             for each in self.home:
                 tasks.create_task(each.act(OPERATIONS))
@@ -193,21 +208,21 @@ class Users:
     async def _keep_shop(self) -> None:
         rng = random.Random(f"shop {self.world.seed}")
         for _ in range(2):
-            self._open_shop()
+            await self._open_shop()
             await asyncio.sleep(rng.uniform(0, 2 * LONGEST_PAUSE))
             found = self.world.find("namespaces", "", SHOP)
             if found is not None and rng.random() < 0.7:
                 self.world.delete("namespaces", found)
                 await self.world.until_gone("namespaces", "", SHOP)
-        self._open_shop()
+        await self._open_shop()
         for each in self.shop:
             await each.act(2)
 
-    def _open_shop(self) -> None:
+    async def _open_shop(self) -> None:
         if self.world.find("namespaces", "", SHOP) is None:
             self.world.create("namespaces", "", named(SHOP))
             for each in self.shop:
-                each.create_all()
+                await each.create_all()
 
     async def finish(self) -> None:
         """Let all users do their last changes."""
