@@ -4,6 +4,11 @@ import base64
 from datetime import timedelta
 from typing import Any, Final
 
+from controller_manager.api.certificates.v1 import (
+    KUBE_APISERVER_CLIENT,
+    KUBELET_CLIENT,
+    KUBELET_SERVING,
+)
 from controller_manager.api.certificates.v1beta1 import KUBE_APISERVER_SERVING
 from controller_manager.api.core.secrets import ACCOUNT_NAME, SERVICE_ACCOUNT_TOKEN
 from controller_manager.api.json_objects import JSON
@@ -13,8 +18,13 @@ from controller_manager.controllers.certificates.clustertrustbundlepublisher.con
 )
 from controller_manager.devcluster.apiserver.security.authentication import User
 from tests.clusters import EPOCH, ROOT_CA
-from tests.controllers.certificates.authorities import condition
-from tests.controllers.certificates.workload import request_named
+from tests.controllers.certificates.authorities import (
+    CLIENT_USAGES,
+    SERVING_USAGES,
+    condition,
+    request_for,
+    signing_request,
+)
 
 from .row import Change, Parts, Rng, Row, label, named
 
@@ -171,7 +181,19 @@ NODE: Final = User("system:node:n1", groups=("system:nodes", "system:authenticat
 
 
 def _request(name: str, _: Rng) -> Parts:
-    return [(_REQUESTS, request_named(name))]
+    """Return a request of a node, a server or a person, or one to be refused."""
+    if name == "kubelet":
+        made = signing_request(name, request_for(), KUBELET_CLIENT, CLIENT_USAGES)
+    elif name == "server":
+        request = request_for(dns=("n1",))
+        made = signing_request(name, request, KUBELET_SERVING, SERVING_USAGES)
+    else:
+        usages = ("client auth",) if name == "jane" else ("server auth",)
+        request = request_for(common_name="jane", organizations=("devs",))
+        made = signing_request(
+            name, request, KUBE_APISERVER_CLIENT, usages, expirationSeconds=3600
+        )
+    return [(_REQUESTS, made)]
 
 
 def _decide(kind: str) -> Any:
