@@ -545,7 +545,9 @@ def on_an_object(client: Client, namespace: str, name: str) -> dict[str, Any]:
         "patch status": client.patch(PODS, namespace, name, {}, subresource="status"),
         "apply": client.apply(PODS, name, {}, "me", namespace=namespace),
         "rewrite": client.rewrite(DEPLOYMENTS, here, "me"),
+        "patch_exactly": client.patch_exactly(DEPLOYMENTS, here, {}),
         "delete": client.delete(PODS, namespace, name),
+        "delete_exactly": client.delete_exactly(DEPLOYMENTS, here),
         "get_scale": client.get_scale(DEPLOYMENTS, namespace, name),
         "replace_scale": client.replace_scale(DEPLOYMENTS, Scale(metadata=metadata)),
     }

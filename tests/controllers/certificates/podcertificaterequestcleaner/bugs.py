@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
-from controller_manager.client.rest.client import DeleteOptions
+from controller_manager.api.meta import AnyResource, KubeObject
+from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.request import ServerClock
 from controller_manager.controllers.certificates.podcertificaterequestcleaner import (
     controller,
@@ -16,8 +17,8 @@ _OLD: Final = "request-of-a-pod-grows-old"
 _REPLACED: Final = "request-of-a-pod-is-replaced"
 
 
-def _without_preconditions(**_: Any) -> DeleteOptions:
-    return DeleteOptions()
+async def _by_name(client: Client, resource: AnyResource, obj: KubeObject) -> None:
+    await client.delete(resource, obj.metadata.namespace, obj.metadata.name)
 
 
 def _never_again(_: float) -> Outcome:
@@ -33,6 +34,6 @@ BUGS: Final[Mapping[str, Bug]] = {
     ),
     "set no timer for requests of pods": Bug(0, controller, "Done", _never_again, _OLD),
     "delete whatever has the name": Bug(
-        0, controller, "DeleteOptions", _without_preconditions, _REPLACED
+        0, Client, "delete_exactly", _by_name, _REPLACED
     ),
 }
