@@ -6,7 +6,10 @@ from typing import Any, Final
 from controller_manager.api.core import volumes
 from controller_manager.api.core.claims import PersistentVolumeClaim
 from controller_manager.api.core.volumes import PersistentVolume
-from controller_manager.controllers.storage.volumebinder import controller, volume_sync
+from controller_manager.controllers.storage.volumebinder import (
+    binding,
+    volume_sync,
+)
 from controller_manager.controllers.storage.volumebinder.assume_cache import (
     STATUS,
     AssumeCache,
@@ -90,7 +93,7 @@ def _enqueue_no_volume(_: VolumeBinder, __: PersistentVolumeClaim) -> None:
 BUGS: Final[Mapping[str, Bug]] = {
     "take the volume of a namesake": Bug(
         0,
-        controller,
+        binding,
         "is_reserved_for",
         _compare_names_only,
         "namesake-asks-for-a-released-volume",
