@@ -10,10 +10,9 @@ DESCRIPTOR = "from controller_manager.runtime.descriptor import Descriptor\n"
 TAKEN_FLAG = f"""
 {DESCRIPTOR}
 from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.options.flag import Flag
 
 class Options(ControllerOptions):
-    kubeconfig: str = option(Flag("kubeconfig", "string", "", "A flag that is there."))
+    kubeconfig: str = option("kubeconfig", "string", "", "A flag that is there.")
 
 CONTROLLER = Descriptor("mine", ".x:X", options=Options)
 """

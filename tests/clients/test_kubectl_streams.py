@@ -107,7 +107,10 @@ def test_exec_prints_the_answer_and_ends_with_its_code(
             input="given",
             env=environment,
         )
-        return ended.returncode, ended.stdout, ended.stderr
+        # Some versions log that a command which has ended did not read its input.
+        lines = ended.stderr.splitlines(keepends=True)
+        errors = "".join(each for each in lines if "Unhandled Error" not in each)
+        return ended.returncode, ended.stdout, errors
 
     assert executed("cat", "/etc/hostname") == (0, "web\n", "")
     code, output, errors = executed("sh", "-c", "exit 3")

@@ -58,11 +58,6 @@ REFUSED = [
     (["attach", "web"], f"{NOTHING_RUNS}: there is nothing to attach to"),
     (["port-forward", "web", "0:80"], f"{NOTHING_RUNS}: no port of pod"),
     (["cp", "web:/etc/hosts", "/dev/null"], f"{NOTHING_RUNS}: nothing can be"),
-    (["debug", "web", "--image=busybox"], "kubectl debug --copy-to=COPY creates a"),
-    (
-        ["patch", "pod", "web", "--subresource=resize", "-p", "{}"],
-        'does not change the resources of pod "web" in place: delete',
-    ),
 ]
 
 

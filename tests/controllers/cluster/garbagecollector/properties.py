@@ -25,7 +25,7 @@ class GarbageCollectorProperties(Properties):
             only(("metadata", "ownerReferences"), ("metadata", "finalizers")),
         ),
     )
-    bounded = ("absent.items", "gone.items", "orphaned.items")
+    bounded = ("absent.items", "deleted_owners.items", "orphaned.items")
 
     def after_write(self, write: Write) -> Iterator[str]:
         """Check that no object with a living owner is collected."""
