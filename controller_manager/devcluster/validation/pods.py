@@ -1,6 +1,6 @@
 """The rules for the specs of pods and for pod templates (core/validation)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
@@ -95,11 +95,3 @@ def always_restarts(owner: str) -> Rule:
               "activeDeadlineSeconds in {owner} is not Supported"
         """
     )
-
-
-def validate_pod_template(
-    template: JSON, field: str, claims: Sequence[JSON] = ()
-) -> list[Cause]:
-    """Check a template whose pods get a volume for each of `claims`, too."""
-    spec = {"template": template, "volumeClaimTemplates": claims}
-    return POD_TEMPLATE.errors(spec, path=field.removesuffix("template"))
