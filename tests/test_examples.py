@@ -15,7 +15,8 @@ from tests.distributions import (
     plugin_arguments,
     run_program,
 )
-from tests.http.test_over_http import free_port, get, start, token_of, wait_for
+from tests.http.test_over_http import get, start, token_of, wait_for
+from tests.ports import free_port
 
 
 @pytest.mark.slow

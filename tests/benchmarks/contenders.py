@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from typing import Final
 
 from controller_manager.manager.manager import STRICT_READS
 from tests.benchmarks.machine import Usage, children_of, usage_of
+from tests.ports import free_port
 
 _CONTROLLERS: Final = "deployment-controller,replicaset-controller"
 """The replacements in a command for a benchmark of other controllers."""
@@ -51,7 +51,7 @@ class Contender:
     @contextmanager
     def running(self, kubeconfig: Path, log: Path) -> Iterator["Running"]:
         """Run the manager while entered."""
-        port = _free_port()
+        port = free_port()
         command = self.command.replace("{kubeconfig}", str(kubeconfig))
         words = shlex.split(command.replace("{port}", str(port)))
         kept = {k: v for k, v in os.environ.items() if k not in _OF_TESTS}
@@ -103,10 +103,3 @@ class Running:
             pid = children[0]
             comm = Path(f"/proc/{pid}/comm").read_text().strip()
         return usage_of(pid)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

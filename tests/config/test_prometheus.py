@@ -26,7 +26,8 @@ from tests.config.queries import (
     selectors,
 )
 from tests.e2e.clusters import KUBECTL, kubectl_in, running_cluster
-from tests.robustness.daemon import free_port, run_daemon
+from tests.ports import free_port
+from tests.robustness.daemon import run_daemon
 from tests.robustness.situation import on_uvloop, until
 
 PROMETHEUS: Final = shutil.which("prometheus")

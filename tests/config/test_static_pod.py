@@ -37,7 +37,7 @@ from tests.config.manifests import (
     static_pod,
 )
 from tests.config.sandbox import program, sandboxed, why_not
-from tests.robustness.daemon import free_port
+from tests.ports import free_port
 from tests.robustness.situation import until
 
 like_kubeadm: Final = pytest.mark.skipif(bool(why_not()), reason=why_not())

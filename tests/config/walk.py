@@ -23,7 +23,7 @@ from tests.config.manifests import CONFIG
 from tests.config.node import Node, running_node
 from tests.documents.facts import ROOT
 from tests.documents.markdown import Page
-from tests.robustness.daemon import free_port
+from tests.ports import free_port
 
 _LIMIT: Final = 60.0
 _STATIC_POD: Final = "https://127.0.0.1:10257"

@@ -57,6 +57,7 @@ from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.serving.certificates import ServingError, self_signed
 from tests.clusters import Cluster, informer_metrics, make_config, run_manager
 from tests.controllers.builders import deployment_json
+from tests.ports import free_port
 
 Test = Callable[[], Coroutine[Any, Any, None]]
 
@@ -489,12 +490,6 @@ def get(port: int, path: str, headers: dict[str, str] | None = None) -> tuple[in
             return error.code, error.read().decode()
     except (urllib.error.URLError, ConnectionError):
         return 0, ""
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def token_of(kubeconfig: Path) -> dict[str, str]:
