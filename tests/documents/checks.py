@@ -115,7 +115,17 @@ OTHERS = frozenset(
 
 PROGRAMS = frozenset(
     (
-        *(".", "bash", "grep", "kubectl", "lint-imports", "make", "mkdir", "mypy"),
+        *(
+            ".",
+            "bash",
+            "grep",
+            "kubectl",
+            "lint-imports",
+            "make",
+            "mkdir",
+            "mkdocs",
+            "mypy",
+        ),
         *("pip", "ruff", "sh", "touch", "openssl", "base64"),
         *(
             "cat",

@@ -1,4 +1,4 @@
-"""The tables of README and the reference, and messages, are those of the program."""
+"""The tables of controllers and of the reference, and messages, are those of the program."""
 
 import re
 
@@ -7,10 +7,10 @@ from tests.documents.facts import ROOT, strings
 from tests.documents.markdown import Page, rows
 
 
-def test_the_readme_names_every_controller_once() -> None:
+def test_the_table_of_areas_names_every_controller_once() -> None:
     """With a link to its page; `-controller` is left out."""
-    text = (ROOT / "README.md").read_text()
-    linked = re.findall(r"\[([a-z-]+)\]\(docs/controllers/(\S+)\.md\)", text)
+    text = (ROOT / "docs/controllers/README.md").read_text()
+    linked = re.findall(r"\[([a-z-]+)\]\((\S+)\.md\)", text.split("\n## ")[0])
     assert sorted(f"{name}-controller" for name, _ in linked) == sorted(
         registry().names
     )
