@@ -126,7 +126,7 @@ PROGRAMS = frozenset(
             "mkdocs",
             "mypy",
         ),
-        *("pip", "ruff", "sh", "touch", "openssl", "base64"),
+        *("pip", "ruff", "sh", "sha256sum", "touch", "openssl", "base64"),
         *(
             "cat",
             "cd",

@@ -8,22 +8,28 @@ import pytest
 from controller_manager.version import VERSION
 from tests.documents.facts import ROOT
 
-CHANGES = sorted(path.name for path in (ROOT / ".changes").iterdir())
+DIRECTORY = ROOT / ".changes"
+CHANGES = sorted(
+    str(path.relative_to(DIRECTORY))
+    for path in DIRECTORY.rglob("*")
+    if path.is_file() and path != DIRECTORY / "README.md"
+)
 
 
-def declared_types() -> set[str]:
-    """Return the types of changes that the changelog has headings for."""
+def declared(what: str, key: str) -> set[str]:
+    """Return the parts or the types that the changelog has headings for."""
     with (ROOT / "pyproject.toml").open("rb") as file:
-        declared = tomllib.load(file)["tool"]["towncrier"]["type"]
-    return {str(item["directory"]) for item in declared}
+        found = tomllib.load(file)["tool"]["towncrier"][what]
+    return {str(item[key]) for item in found}
 
 
-@pytest.mark.parametrize("name", [name for name in CHANGES if name != "README.md"])
-def test_a_change_has_a_name_a_type_and_a_text(name: str) -> None:
-    found = re.fullmatch(r"\+([a-z0-9-]+)\.([a-z]+)\.md", name)
-    assert found is not None, f".changes/{name} is not named +NAME.TYPE.md"
-    assert found.group(2) in declared_types()
-    assert (ROOT / ".changes" / name).read_text().strip()
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_has_a_part_a_name_a_type_and_a_text(name: str) -> None:
+    found = re.fullmatch(r"([a-z]+)/\+([a-z0-9-]+)\.([a-z]+)\.md", name)
+    assert found is not None, f".changes/{name} is not named PART/+NAME.TYPE.md"
+    assert found.group(1) in declared("section", "path")
+    assert found.group(3) in declared("type", "directory")
+    assert (DIRECTORY / name).read_text().strip()
 
 
 def test_each_release_has_a_date_and_the_version_under_way_has_none() -> None:

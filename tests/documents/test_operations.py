@@ -1,4 +1,4 @@
-"""The tables of controllers and of the reference, and messages, are those of the program."""
+"""The tables of controllers and the reference, and messages, are the program's."""
 
 import re
 
