@@ -20,8 +20,8 @@ from controller_manager.client.rest.transport import (
 )
 from controller_manager.clock import Clock, LoopClock
 from controller_manager.devcluster.admission.plugins import WITHOUT_ACCOUNTS
-from controller_manager.devcluster.apiserver.http.negotiation import check_object
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.negotiation import check_object
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.controlplane import MANAGER, APIServer
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.devcluster.kubelet.nodes import Nodes

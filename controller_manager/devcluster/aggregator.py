@@ -18,15 +18,15 @@ from yarl import URL
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.identity.tls import load_certificate
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIServer
+from controller_manager.devcluster.apiserver.kind import Kind, Subresource
+from controller_manager.devcluster.apiserver.objects import Objects
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.registry.core.configuration import (
     CONFIG_MAPS,
 )
 from controller_manager.serving.certificates import Pair
 
-from .apiserver.genericapiserver import GenericAPIServer
-from .apiserver.registry.objects import Objects
-from .apiserver.rest.kind import Kind, Subresource
-from .apiserver.security.authentication import User
 from .inmemory import StreamingResponse
 from .proxying import Address, proxied, unverified
 from .registry.apiregistration import API_SERVICES, PASSED, UNREACHED, set_condition

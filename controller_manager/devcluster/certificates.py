@@ -13,9 +13,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from msgspec import Struct
 
+from controller_manager.devcluster.apiserver.security import (
+    AUTHENTICATED,
+    CREDENTIAL_ID,
+    User,
+)
 from controller_manager.serving.certificates import Pair, self_signed
-
-from .apiserver.security.authentication import AUTHENTICATED, CREDENTIAL_ID, User
 
 # The keys of a development cluster: its authority, and that of account tokens.
 

@@ -18,6 +18,7 @@ import yaml
 from controller_manager.client.identity.credentials import Credentials
 from controller_manager.client.identity.tls import TLSMaterial
 from controller_manager.clock import Clock
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.observability.logs import Logger, silent_logger
 from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.registry import Registry
@@ -26,7 +27,6 @@ from controller_manager.version import COMMAND_USER_AGENT
 
 from .admission.plugins import WITHOUT_ACCOUNTS
 from .aggregator import FRONT_PROXY, Aggregator, add_authorities
-from .apiserver.security.authentication import User
 from .certificates import ClusterKeys, client_certificate
 from .controlplane import (
     MANAGER,

@@ -19,17 +19,17 @@ from controller_manager.devcluster.admission.plugins import (
     build_chain,
     dynamic_plugins,
 )
+from controller_manager.devcluster.apiserver.admission import Chain
 from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.apiserver.http.request_info import Document
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.rest.admission import Chain
-from controller_manager.devcluster.apiserver.rest.kind import Kind
-from controller_manager.devcluster.apiserver.security.authentication import (
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.objects import Objects
+from controller_manager.devcluster.apiserver.request_info import Document
+from controller_manager.devcluster.apiserver.security import (
     ANONYMOUS,
+    KnownUsers,
     Tokens,
     User,
 )
-from controller_manager.devcluster.apiserver.security.authorization import KnownUsers
 from controller_manager.devcluster.data.endpoint import PATH, SnapshotEndpoint
 from controller_manager.devcluster.metrics.apis import metrics_apis
 from controller_manager.devcluster.registry.apiextensions.definitions import (

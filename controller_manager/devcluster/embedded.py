@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from controller_manager.client.builder import Connections
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import Clock, SystemClock
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import Config
@@ -22,7 +23,6 @@ from controller_manager.runtime.registry import Registry
 from controller_manager.version import USER_AGENT
 
 from .admission.plugins import ON_BY_DEFAULT, WITHOUT_ACCOUNTS, chosen_plugins
-from .apiserver.security.authentication import User
 from .certificates import ClusterKeys
 from .cluster import ClusterOptions, DevCluster
 from .controlplane import MANAGER

@@ -11,14 +11,14 @@ from uuid import uuid4
 from aiohttp import ClientConnectionResetError, HttpVersion11, web
 
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.apiserver.http.responses import Upgrade, refused
+from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIServer
+from controller_manager.devcluster.apiserver.responses import Upgrade, refused
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.observability.logs import silent_logger
 from controller_manager.serving.answers import Streamed, Whole
 from controller_manager.serving.connection import QuietLogger
 from controller_manager.serving.server import listen
 
-from .apiserver.genericapiserver import GenericAPIServer
-from .apiserver.security.authentication import User
 from .certificates import user_of
 from .inmemory import StreamingResponse
 from .scheme.statuses import Refusal, slow_request, too_large_body

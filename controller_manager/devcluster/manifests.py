@@ -11,9 +11,9 @@ import msgspec
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.errors import error_from_response, is_success
 from controller_manager.client.rest.transport import Request, Transport
+from controller_manager.devcluster.apiserver.kind import Catalogue, Kind
 from controller_manager.yaml_files import UnreadableFile, read_documents
 
-from .apiserver.rest.kind import Catalogue, Kind
 from .registry import find_kinds
 
 _DEFINITION: Final = "CustomResourceDefinition"

@@ -21,7 +21,7 @@ import uvloop
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.inmemory import StreamingResponse
 from tests.benchmarks.attached import Attached

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from controller_manager.devcluster.apiserver.rest.kind import Kind as ServedKind
+from controller_manager.devcluster.apiserver.kind import Kind as ServedKind
 from controller_manager.devcluster.registry import find_kinds
 from controller_manager.version import KUBERNETES_VERSION
 from tests.clients.client import (

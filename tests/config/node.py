@@ -26,7 +26,7 @@ from controller_manager.client.rest.errors import NotFound, TransportError
 from controller_manager.client.rest.serializer import Added, Bookmark, Deleted, Modified
 from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.cluster import DevCluster
 from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport

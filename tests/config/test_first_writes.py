@@ -21,7 +21,7 @@ from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.storage.v1 import VOLUME_ATTRIBUTES_CLASSES
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.transport import Request
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.options.config import Config, RateLimit, ServingConfig

@@ -15,7 +15,7 @@ from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.core.v1 import SERVICE_ACCOUNTS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.apiserver.http.negotiation import check_object
+from controller_manager.devcluster.apiserver.negotiation import check_object
 from controller_manager.devcluster.controlplane import APIServer
 from controller_manager.options.config import (
     Config,

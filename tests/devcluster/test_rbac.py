@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.apiserver.security.authentication import User
-from controller_manager.devcluster.apiserver.security.authorization import Attributes
+from controller_manager.devcluster.apiserver.security import Attributes, User
 from controller_manager.devcluster.controlplane import MANAGER, bootstrap_objects
 from controller_manager.options.gates import FeatureGates, Gate
 from controller_manager.registry import registry

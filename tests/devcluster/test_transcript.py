@@ -14,7 +14,7 @@ import pytest
 
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import LoopClock
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.controlplane import APIServer
 
 DATA = Path(__file__).parent.parent / "data" / "api-transcript.json"

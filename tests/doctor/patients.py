@@ -11,7 +11,7 @@ from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.api.rbac.v1 import CLUSTER_ROLES
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.transport import Transport
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.doctor.checks import examine, local_checks

@@ -9,7 +9,7 @@ from controller_manager.api.core.v1 import NAMESPACES, PODS
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.request import ServerClock
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.explain.cause import Cause, Item, Reference, State
 from controller_manager.explain.explainer import explain_item, explain_target

@@ -45,7 +45,7 @@ from controller_manager.client.rest.errors import (
 from controller_manager.client.rest.transport import Request
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.cli.steps import sample_manifests
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.controlplane import NAMESPACES

@@ -12,7 +12,7 @@ from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.rbac.v1 import CLUSTER_ROLES
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import DeleteOptions
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.version import USER_AGENT

@@ -29,9 +29,7 @@ from controller_manager.client.rest.transport import (
     Stream,
     Transport,
 )
-from controller_manager.devcluster.apiserver.security.authentication import (
-    User as Named,
-)
+from controller_manager.devcluster.apiserver.security import User as Named
 from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.manager.stuck_rollouts import StuckRollouts

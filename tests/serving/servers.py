@@ -19,7 +19,7 @@ from controller_manager.client.identity.trust import set_verify_flags
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.transport import Request
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.observability.logs import silent_logger
 from controller_manager.options.config import (
     AuthenticationConfig,

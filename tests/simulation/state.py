@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.controlplane import APIServer
 from controller_manager.devcluster.storage import Watcher
 from tests.simulation.objects import path_of

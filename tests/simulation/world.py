@@ -10,10 +10,10 @@ from typing import Any, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.clock import LoopClock
-from controller_manager.devcluster.apiserver.http.negotiation import check_object
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
-from controller_manager.devcluster.apiserver.rest.kind import Kind
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.negotiation import check_object
+from controller_manager.devcluster.apiserver.security import User
+from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.controlplane import APIServer
 from controller_manager.devcluster.kubelet.nodes import Nodes
 from controller_manager.options.config import (

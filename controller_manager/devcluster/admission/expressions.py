@@ -8,15 +8,13 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.cel.syntax import SyntaxProblem
-from controller_manager.devcluster.apiserver.rest.admission import Write
-from controller_manager.devcluster.apiserver.rest.kind import Kind
-from controller_manager.devcluster.apiserver.security.authentication import (
-    User,
-    account_user,
-)
-from controller_manager.devcluster.apiserver.security.authorization import (
+from controller_manager.devcluster.apiserver.admission import Write
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.security import (
     Attributes,
     Authorizer,
+    User,
+    account_user,
 )
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.cel.library.authorization import (

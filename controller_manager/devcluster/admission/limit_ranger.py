@@ -10,11 +10,7 @@ from typing import ClassVar, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity
 from controller_manager.control.quota.resources import Amounts, added, amounts, larger
-from controller_manager.devcluster.apiserver.rest.admission import (
-    Operation,
-    Plugin,
-    Write,
-)
+from controller_manager.devcluster.apiserver.admission import Operation, Plugin, Write
 from controller_manager.devcluster.scheme.statuses import invalid_object, too_long
 from controller_manager.devcluster.storage import Storage
 

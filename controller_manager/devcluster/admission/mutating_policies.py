@@ -4,20 +4,16 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.fields.field_type import (
+from controller_manager.devcluster.apiserver.admission import Operation, Plugin, Write
+from controller_manager.devcluster.apiserver.field_manager import version_of
+from controller_manager.devcluster.apiserver.field_type import (
     DEDUCED,
     FieldType,
     faults_of,
 )
-from controller_manager.devcluster.apiserver.fields.merging import merged
-from controller_manager.devcluster.apiserver.registry.field_owners import version_of
-from controller_manager.devcluster.apiserver.rest.admission import (
-    Operation,
-    Plugin,
-    Write,
-)
-from controller_manager.devcluster.apiserver.rest.kind import Kind
-from controller_manager.devcluster.apiserver.security.authorization import Authorizer
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.merging import merged
+from controller_manager.devcluster.apiserver.security import Authorizer
 from controller_manager.devcluster.cel.evaluation import (
     Budget,
     OutOfBudgetError,

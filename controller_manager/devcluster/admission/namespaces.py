@@ -4,16 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.admission import (
-    Operation,
-    Plugin,
-    Write,
-)
-from controller_manager.devcluster.apiserver.rest.kind import Kind
-from controller_manager.devcluster.apiserver.security.authorization import (
-    Attributes,
-    Authorizer,
-)
+from controller_manager.devcluster.apiserver.admission import Operation, Plugin, Write
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.security import Attributes, Authorizer
 from controller_manager.devcluster.scheme.statuses import forbidden, not_found
 from controller_manager.devcluster.storage import Storage
 

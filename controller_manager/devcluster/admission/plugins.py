@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller_manager.clock import Clock
-from controller_manager.devcluster.apiserver.rest.admission import Chain, Plugin
-from controller_manager.devcluster.apiserver.security.authorization import Authorizer
+from controller_manager.devcluster.apiserver.admission import Chain, Plugin
+from controller_manager.devcluster.apiserver.security import Authorizer
 from controller_manager.devcluster.storage import Storage
 from controller_manager.options.gates import FeatureGates
 

@@ -9,11 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.admission import (
-    Operation,
-    Plugin,
-    Write,
-)
+from controller_manager.devcluster.apiserver.admission import Operation, Plugin, Write
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,

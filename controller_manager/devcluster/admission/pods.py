@@ -4,7 +4,7 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.quota.resources import amounts
-from controller_manager.devcluster.apiserver.rest.admission import (
+from controller_manager.devcluster.apiserver.admission import (
     Operation,
     Plugin,
     Target,

@@ -15,13 +15,9 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import LabelSelector, compile_selector
 from controller_manager.cel.syntax import SyntaxProblem
-from controller_manager.devcluster.apiserver.rest.admission import (
-    Operation,
-    Plugin,
-    Write,
-)
-from controller_manager.devcluster.apiserver.rest.kind import Kind, in_version
-from controller_manager.devcluster.apiserver.security.authorization import Authorizer
+from controller_manager.devcluster.apiserver.admission import Operation, Plugin, Write
+from controller_manager.devcluster.apiserver.kind import Kind, in_version
+from controller_manager.devcluster.apiserver.security import Authorizer
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.cel.values import (
     EvaluationError,

@@ -42,8 +42,8 @@ from controller_manager.control.quota.resources import (
     printed,
 )
 from controller_manager.control.quota.scopes import requirements_of
-from controller_manager.devcluster.apiserver.rest.admission import Plugin, Write
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.admission import Plugin, Write
+from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.storage import Storage
 from controller_manager.options.gates import FeatureGates
 

@@ -8,15 +8,8 @@ from controller_manager.control.certificates.request import (
     InvalidRequest,
     parse_request,
 )
-from controller_manager.devcluster.apiserver.rest.admission import (
-    Operation,
-    Plugin,
-    Write,
-)
-from controller_manager.devcluster.apiserver.security.authorization import (
-    Attributes,
-    Authorizer,
-)
+from controller_manager.devcluster.apiserver.admission import Operation, Plugin, Write
+from controller_manager.devcluster.apiserver.security import Attributes, Authorizer
 from controller_manager.devcluster.registry.storage.classes import set_default_class
 from controller_manager.devcluster.storage import Storage
 

@@ -8,13 +8,13 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.hashes import safe_encode
-from controller_manager.devcluster.apiserver.rest.admission import (
+from controller_manager.devcluster.apiserver.admission import (
     Operation,
     Plugin,
     Submission,
     Write,
 )
-from controller_manager.devcluster.apiserver.rest.answers import Pending
+from controller_manager.devcluster.apiserver.kind import Pending
 from controller_manager.devcluster.storage import Storage
 
 from .writes import PODS, annotations_of, object_of, refused, spec_of

@@ -11,15 +11,14 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.admission import (
+from controller_manager.devcluster.apiserver.admission import (
     Operation,
     Plugin,
     Submission,
     Write,
 )
-from controller_manager.devcluster.apiserver.rest.answers import Pending
-from controller_manager.devcluster.apiserver.rest.kind import Kind
-from controller_manager.devcluster.apiserver.security.authorization import Authorizer
+from controller_manager.devcluster.apiserver.kind import Kind, Pending
+from controller_manager.devcluster.apiserver.security import Authorizer
 from controller_manager.devcluster.scheme.bodies import go_json_error, random_uid
 from controller_manager.devcluster.scheme.patches import PatchError, json_patch
 from controller_manager.devcluster.scheme.statuses import (

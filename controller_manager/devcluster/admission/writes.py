@@ -7,17 +7,9 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import LabelSelector, compile_selector
-from controller_manager.devcluster.apiserver.http.negotiation import check_object
-from controller_manager.devcluster.apiserver.rest.admission import (
-    Operation,
-    Target,
-    Write,
-)
-from controller_manager.devcluster.apiserver.rest.kind import (
-    Kind,
-    in_version,
-    to_stored,
-)
+from controller_manager.devcluster.apiserver.admission import Operation, Target, Write
+from controller_manager.devcluster.apiserver.kind import Kind, in_version, to_stored
+from controller_manager.devcluster.apiserver.negotiation import check_object
 from controller_manager.devcluster.scheme.statuses import Refusal, forbidden, not_found
 from controller_manager.devcluster.storage import Storage, Stored
 

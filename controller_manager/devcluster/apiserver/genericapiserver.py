@@ -1,58 +1,112 @@
-"""The API server's core: a function from request to answer.
-
-This module handles no HTTP connections; `http_server` does. Bodies are bytes, so that
-clients get the same over HTTP and in memory.
-"""
+"""APIs that a part of the cluster answers without storage (kube-aggregator)."""
 
 import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from email.utils import format_datetime
 from typing import Final, Protocol
 
+from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import Clock
-from controller_manager.devcluster.apiserver.handlers.writing import Deleter, Writer
-from controller_manager.devcluster.apiserver.http.negotiation import header
-from controller_manager.devcluster.apiserver.http.request_info import (
-    Document,
-    PathHandler,
-    Target,
-    attributes_of_request,
-    check_timeout,
-    connection_of,
-    find_target,
-)
-from controller_manager.devcluster.apiserver.http.responses import (
-    Renderer,
-    no_such_path,
-    presented,
-    refused,
-    with_warnings,
-)
-from controller_manager.devcluster.apiserver.openapi.documents import OpenAPI
-from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver import discovery
 from controller_manager.devcluster.inmemory import StreamingResponse
-from controller_manager.devcluster.scheme.query import check_write_options
+from controller_manager.devcluster.scheme.query import check_write_options, is_true
 from controller_manager.devcluster.scheme.statuses import (
     Refusal,
     method_not_allowed,
     no_such_resource,
     not_found,
 )
-from controller_manager.devcluster.storage import Storage
+from controller_manager.devcluster.storage import Storage, Stored
 from controller_manager.observability.logs import Logger, silent_logger
 
-from . import discovery
-from .aggregation import AggregatedAPI, aggregated
-from .handlers.reading import Reader
-from .http.accepting import Form, accepted
-from .http.request_metrics import MEDIA_TYPE, PATH, RequestMetrics
-from .probes import PROBES, probe_answer
-from .registry.rest_storage import RESTStorage
-from .rest.admission import Chain
-from .rest.kind import Catalogue, Kind
-from .security.authentication import ANONYMOUS, Tokens, User, forbid_anonymous
-from .security.authorization import Attributes, Authorizer
+from .admission import Chain
+from .discovery import PROBES, probe_answer
+from .kind import Catalogue, Kind
+from .negotiation import Form, accepted, header, wanted_form
+from .objects import Objects, RESTStorage
+from .openapi import OpenAPI
+from .reading import Reader
+from .request_info import (
+    MEDIA_TYPE,
+    PATH,
+    Document,
+    PathHandler,
+    RequestMetrics,
+    Target,
+    attributes_of_request,
+    check_timeout,
+    connection_of,
+    find_target,
+)
+from .responses import (
+    Renderer,
+    json_response,
+    no_such_path,
+    presented,
+    refused,
+    table,
+    with_warnings,
+)
+from .security import ANONYMOUS, Attributes, Authorizer, Tokens, User, forbid_anonymous
+from .writing import Deleter, Writer
+
+# APIs that a part of the cluster answers without storage (kube-aggregator).
+
+
+class AggregatedAPI(Protocol):
+    """A group version that is not stored and read only."""
+
+    @property
+    def group(self) -> str:
+        """The group."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """The version of the group."""
+        ...
+
+    @property
+    def kinds(self) -> Sequence[Kind]:
+        """The kinds that discovery shows; objects of these kinds are not stored."""
+        ...
+
+    def answer(self, path: str, query: Mapping[str, str]) -> tuple[int, JSON]:
+        """Return the status and the body of the answer to a GET."""
+        ...
+
+
+def aggregated(
+    api: AggregatedAPI, resource: str, request: Request, now: datetime
+) -> Response:
+    """Answer a GET about a resource, as a Table if the request wants one.
+
+    Raises Refusal 405 for all other requests.
+    """
+    query = dict(request.query)
+    if request.method != "GET" or is_true(query, "watch"):
+        raise method_not_allowed()
+    status, body = api.answer(request.path, query)
+    if status == 200:
+        body = _in_form(api, resource, body, request, now)
+    return json_response(status, body)
+
+
+def _in_form(
+    api: AggregatedAPI, resource: str, body: JSON, request: Request, now: datetime
+) -> JSON:
+    """Return an answer about a resource as a Table, if the request wants one."""
+    kind = next((each for each in api.kinds if each.plural == resource), None)
+    if kind is None or wanted_form(header(request.headers, "accept")) != Form.TABLE:
+        return body
+    items = [Stored(obj, 0) for obj in body.get("items", [body])]
+    include = dict(request.query).get("includeObject", "Metadata")
+    return table(kind, items, now, include, body["metadata"])
+
+
+# The API server's core: a function from request to answer.
 
 _VERSION_PATHS: Final = frozenset(("/version", "/version/"))
 """The paths that need no user. A real API server takes a slash at the end of them."""

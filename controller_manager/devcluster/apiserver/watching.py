@@ -11,20 +11,15 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
-from controller_manager.devcluster.apiserver.http.accepting import (
-    JSON_TYPE,
-    PROTOBUF_TYPE,
-    Form,
-)
-from controller_manager.devcluster.apiserver.http.responses import partial
-from controller_manager.devcluster.apiserver.rest.answers import ReadAnswers, settled
-from controller_manager.devcluster.apiserver.rest.kind import Kind, all_in_version
-from controller_manager.devcluster.apiserver.rest.selection import Selection
 from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.scheme.protobuf import encode, encode_event
 from controller_manager.devcluster.scheme.statuses import Refusal, expired
 from controller_manager.devcluster.scheme.wire import ProtobufError
 from controller_manager.devcluster.storage import Change, Stored, TooOldError, Watcher
+
+from .kind import Kind, ReadAnswers, Selection, all_in_version, settled
+from .negotiation import JSON_TYPE, PROTOBUF_TYPE, Form
+from .responses import partial
 
 # The form of objects in the events of a watch.
 

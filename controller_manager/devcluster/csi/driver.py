@@ -10,8 +10,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import Quantity, parse_quantity
 from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import LabelSelector, compile_selector
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.registry.core.volumes import VOLUMES as VOLUME
 from controller_manager.devcluster.registry.storage.classes import (

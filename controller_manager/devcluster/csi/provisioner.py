@@ -4,7 +4,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
+from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.kubelet.events import Reporter
 from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.registry.core.volumes import VOLUMES as VOLUME

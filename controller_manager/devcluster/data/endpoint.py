@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.apiserver.http.responses import json_response
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.responses import json_response
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.scheme.statuses import (
     Refusal,

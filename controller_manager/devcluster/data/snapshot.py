@@ -25,7 +25,7 @@ import msgspec
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.fields.field_set import shared
+from controller_manager.devcluster.apiserver.field_set import shared
 from controller_manager.devcluster.storage import Key, StorageState, Stored
 from controller_manager.version import KUBERNETES_VERSION
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_micro_time, format_time
 from controller_manager.client.events.correlator import Correlator, Merged, Occurrence
-from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.registry.core.event import KIND as EVENT
 from controller_manager.devcluster.registry.core.namespaces import KIND as NAMESPACE
 

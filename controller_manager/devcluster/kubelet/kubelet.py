@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time, parse_time
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
+from controller_manager.devcluster.apiserver.objects import Objects
+from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.csi.mounts import Mounts
 from controller_manager.devcluster.registry.core.nodes import KIND as NODE
 from controller_manager.devcluster.registry.core.pods import KIND as POD

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.registry.core.nodes import KIND as NODE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.scheduler.filters import TOO_MANY, shortages

@@ -11,8 +11,8 @@ from msgspec import Struct
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_micro_time, parse_time
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.apiserver.http.request_info import Target
-from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver.objects import Objects
+from controller_manager.devcluster.apiserver.request_info import Target
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.scheme.query import is_true

@@ -15,7 +15,7 @@ from msgspec import Struct
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import QuantityError, parse_quantity
 from controller_manager.api.scalars import format_micro_time, format_time, parse_time
-from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.csi.driver import csi_node, node_annotations
 from controller_manager.devcluster.registry.coordination import LEASES
 from controller_manager.devcluster.registry.core.namespaces import KIND as NAMESPACE

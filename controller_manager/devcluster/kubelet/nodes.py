@@ -8,8 +8,8 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
 from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.csi.driver import (
     Attacher,
     StorageObjects,

@@ -23,15 +23,15 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster import proxying
 from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIServer
-from controller_manager.devcluster.apiserver.http.request_info import Document, Target
-from controller_manager.devcluster.apiserver.http.responses import (
+from controller_manager.devcluster.apiserver.objects import Objects
+from controller_manager.devcluster.apiserver.request_info import Document, Target
+from controller_manager.devcluster.apiserver.responses import (
     TEXT_HEADERS,
     Upgrade,
     json_response,
     negotiated,
     no_such_path,
 )
-from controller_manager.devcluster.apiserver.registry.objects import Objects
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.proxying import (
     HOW,

@@ -8,10 +8,14 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import SelectorError, parse_selector
 from controller_manager.clock import Clock
-from controller_manager.devcluster.apiserver.aggregation import AggregatedAPI
-from controller_manager.devcluster.apiserver.rest.kind import Kind
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
-from controller_manager.devcluster.apiserver.rest.tables import NAME, Cells, Column
+from controller_manager.devcluster.apiserver.genericapiserver import AggregatedAPI
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.strategy import (
+    NAME,
+    Cells,
+    Column,
+    Strategy,
+)
 from controller_manager.devcluster.registry.core.configuration import (
     CONFIG_MAPS,
 )

@@ -15,8 +15,8 @@ from importlib import import_module
 from pkgutil import walk_packages
 from typing import TypeVar
 
-from controller_manager.devcluster.apiserver.registry.rest_storage import RESTStorage
-from controller_manager.devcluster.apiserver.rest.kind import GatedKind, Kind
+from controller_manager.devcluster.apiserver.kind import GatedKind, Kind
+from controller_manager.devcluster.apiserver.objects import RESTStorage
 from controller_manager.options.gates import FeatureGates
 
 from .apiregistration import priority

@@ -11,10 +11,9 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.registry.rest_storage import RESTStorage
-from controller_manager.devcluster.apiserver.rest.kind import Catalogue, Kind
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
+from controller_manager.devcluster.apiserver.kind import Catalogue, Kind
+from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
+from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry.core.services import KIND as SERVICES
 from controller_manager.devcluster.scheme.names import validate_path_segment
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown

@@ -8,14 +8,10 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import SelectorError, parse_selector
-from controller_manager.devcluster.apiserver.registry.rest_storage import (
-    Call,
-    RESTStorage,
-)
-from controller_manager.devcluster.apiserver.rest.selection import is_field_selector
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
-from controller_manager.devcluster.apiserver.security.authentication import User
-from controller_manager.devcluster.apiserver.security.authorization import Attributes
+from controller_manager.devcluster.apiserver.kind import is_field_selector
+from controller_manager.devcluster.apiserver.objects import Call, RESTStorage
+from controller_manager.devcluster.apiserver.security import Attributes, User
+from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     bad_request,

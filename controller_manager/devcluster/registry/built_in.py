@@ -5,12 +5,8 @@ from types import MappingProxyType
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.kind import (
-    Conversion,
-    Kind,
-    Subresource,
-)
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
+from controller_manager.devcluster.apiserver.kind import Conversion, Kind, Subresource
+from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.scheme.resources import Resource, built_in
 from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.options.gates import Gate

@@ -17,14 +17,8 @@ from controller_manager.control.certificates.request import (
     InvalidRequest,
     parse_request,
 )
-from controller_manager.devcluster.apiserver.rest.strategy import (
-    Strategy,
-    fields_by_path,
-)
-from controller_manager.devcluster.apiserver.security.authentication import (
-    AUTHENTICATED,
-    User,
-)
+from controller_manager.devcluster.apiserver.security import AUTHENTICATED, User
+from controller_manager.devcluster.apiserver.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,

@@ -28,7 +28,7 @@ import msgspec
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
 from controller_manager.api.selectors import LabelSelector, format_selector
-from controller_manager.devcluster.apiserver.rest.tables import (
+from controller_manager.devcluster.apiserver.strategy import (
     AGE,
     CREATED_AT,
     NAME,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.kind import GatedKind
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
+from controller_manager.devcluster.apiserver.kind import GatedKind
+from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.scheme.names import (
     validate_config_key,
     validate_qualified_name,

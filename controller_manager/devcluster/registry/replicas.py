@@ -4,11 +4,12 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.strategy import (
+from controller_manager.devcluster.apiserver.strategy import (
+    Cells,
     Strategy,
+    age,
     fields_by_path,
 )
-from controller_manager.devcluster.apiserver.rest.tables import Cells, age
 
 from .columns import REPLICAS, container_cells, name_of, selector_text
 from .pod_spec_defaults import default_template

@@ -9,10 +9,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.apiserver.rest.strategy import (
-    Strategy,
-    fields_by_path,
-)
+from controller_manager.devcluster.apiserver.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.scheme.names import validate_subdomain
 from controller_manager.devcluster.scheme.statuses import (
     Cause,

@@ -1,7 +1,7 @@
 """Reviews: requests that are answered without being stored."""
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.registry.rest_storage import Call
+from controller_manager.devcluster.apiserver.objects import Call
 
 
 def reviewed(call: Call, obj: JSON, status: JSON) -> JSON:

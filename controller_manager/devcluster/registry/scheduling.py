@@ -9,9 +9,8 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
+from controller_manager.devcluster.apiserver.objects import Objects
+from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden,

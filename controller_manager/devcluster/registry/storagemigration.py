@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
+from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.validation.conditions import CONDITIONS
 from controller_manager.devcluster.validation.text import table

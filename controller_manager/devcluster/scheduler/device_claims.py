@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.registry.resource import CLAIMS, DEVICE_CLASSES
 from controller_manager.devcluster.storage import Key
 

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
+from controller_manager.devcluster.apiserver.objects import Objects
+from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.kubelet.events import Reporter, normal
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.policy.poddisruptionbudget import (

@@ -6,7 +6,7 @@ from typing import Final
 
 from aiohttp import WSMsgType, web
 
-from controller_manager.devcluster.apiserver.http.responses import SPDY, Upgrade
+from controller_manager.devcluster.apiserver.responses import SPDY, Upgrade
 
 _LARGEST: Final = 16 << 20
 """The most bytes of a message of a websocket."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from controller_manager.devcluster.apiserver.http.responses import Connection
+from controller_manager.devcluster.apiserver.responses import Connection
 from controller_manager.devcluster.proxying import Address
 
 from .spdy import Session, SPDYError, Stream

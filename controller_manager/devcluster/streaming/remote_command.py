@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.http.responses import SPDY, Connection
+from controller_manager.devcluster.apiserver.responses import SPDY, Connection
 
 from .spdy import Session, SPDYError, Stream
 

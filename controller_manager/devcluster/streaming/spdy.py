@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
 from typing import Final
 
-from controller_manager.devcluster.apiserver.http.responses import Connection
+from controller_manager.devcluster.apiserver.responses import Connection
 
 _WORDS: Final = (
     "options head post put delete trace accept accept-charset accept-encoding "

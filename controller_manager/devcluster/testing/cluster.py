@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.registry.core.configuration import (
     CONFIG_MAPS as CONFIG_MAP,
 )

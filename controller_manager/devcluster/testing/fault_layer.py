@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.apiserver.http.responses import Upgrade
+from controller_manager.devcluster.apiserver.responses import Upgrade
 from controller_manager.devcluster.apiserver.watching import Frame, frame_of
 from controller_manager.devcluster.http_server import (
     Answer,

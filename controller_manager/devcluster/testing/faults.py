@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Final, Unpack
 
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.apiserver.http.responses import (
+from controller_manager.devcluster.apiserver.responses import (
     TEXT_HEADERS,
     media_type_of,
     refused,

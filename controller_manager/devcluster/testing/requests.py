@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.apiserver.http import request_info
-from controller_manager.devcluster.apiserver.http.negotiation import header
-from controller_manager.devcluster.apiserver.security.authorization import Attributes
+from controller_manager.devcluster.apiserver import request_info
+from controller_manager.devcluster.apiserver.negotiation import header
+from controller_manager.devcluster.apiserver.security import Attributes
 from controller_manager.devcluster.http_server import Answer
 
 from .settings import ClusterError

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from controller_manager.clock import Clock, LoopClock, SystemClock
 from controller_manager.devcluster.admission.plugins import PluginError
-from controller_manager.devcluster.apiserver.security.authorization import Attributes
+from controller_manager.devcluster.apiserver.security import Attributes
 from controller_manager.devcluster.cluster import DevCluster
 from controller_manager.devcluster.data.snapshot import (
     DataError,

@@ -15,7 +15,7 @@ from controller_manager.client.identity.service_accounts import (
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import Forbidden, TransportError
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.observability.logs import silent_logger

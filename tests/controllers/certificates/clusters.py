@@ -12,7 +12,7 @@ from controller_manager.api.certificates.v1 import (
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.client import Client, PatchType
 from controller_manager.controllers.certificates.signing.options import SigningOptions
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, make_config

@@ -10,7 +10,7 @@ from controller_manager.api.certificates.v1 import (
     KUBELET_SERVING,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from tests.controllers.certificates.authorities import (
     CLIENT_USAGES,
     SERVING_USAGES,

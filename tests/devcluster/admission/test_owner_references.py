@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from tests.clusters import Cluster
 from tests.devcluster.admission.requests import decoded
 from tests.devcluster.requests import call

@@ -3,7 +3,7 @@
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.registry.batch.jobs import KIND as JOB
 from controller_manager.devcluster.registry.certificates import SIGNING_REQUESTS
 from controller_manager.devcluster.registry.core.configuration import (

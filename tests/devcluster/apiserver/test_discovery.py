@@ -10,7 +10,7 @@ import yaml
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Response
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.registry import find_kinds
 from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.scheme.protobuf import decode

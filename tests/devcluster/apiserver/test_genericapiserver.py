@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from controller_manager.devcluster import apiserver
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.registry import find_kinds
 from tests.clusters import Cluster
 from tests.devcluster.requests import call

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from controller_manager.clock import LoopClock
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.rest.admission import Chain
+from controller_manager.devcluster.apiserver.admission import Chain
+from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.kubelet.events import Reporter, normal
 from controller_manager.devcluster.registry.core.event import KIND as EVENT
 from controller_manager.devcluster.storage import Storage

@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import Cluster
 from tests.devcluster.kubelet.objects import CORE, PODS, create_pod, send

@@ -8,7 +8,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.apiserver.http.responses import Upgrade
+from controller_manager.devcluster.apiserver.responses import Upgrade
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.kubelet.objects import PODS, condition, create_pod, status_of
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.http.accepting import JSON_TYPE, YAML_TYPE
+from controller_manager.devcluster.apiserver.negotiation import JSON_TYPE, YAML_TYPE
 from controller_manager.devcluster.scheme.bodies import decode_yaml, encode_yaml
 from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.scheme.protobuf import MEDIA_TYPE, decode, encode

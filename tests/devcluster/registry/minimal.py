@@ -4,7 +4,7 @@ import copy
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
 
 _TEMPLATE: Final[JSON] = {
     "metadata": {"labels": {"app": "a"}},

@@ -6,10 +6,10 @@ answers everything as the recorded server did.
 """
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.handlers.updating import patched
-from controller_manager.devcluster.apiserver.http.negotiation import check_object
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.negotiation import check_object
+from controller_manager.devcluster.apiserver.objects import Objects
+from controller_manager.devcluster.apiserver.updating import patched
 from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.devcluster.registry.recorded import status_of
 

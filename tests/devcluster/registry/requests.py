@@ -3,9 +3,9 @@
 import re
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.handlers.updating import patched
-from controller_manager.devcluster.apiserver.http.negotiation import check_object
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.negotiation import check_object
+from controller_manager.devcluster.apiserver.updating import patched
 from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster
 from tests.devcluster.registry.minimal import minimal

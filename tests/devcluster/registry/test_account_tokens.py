@@ -14,7 +14,7 @@ from controller_manager.controllers.identity.tokens.controller import (
     TokenSigner,
     claims,
 )
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.registry.core.service_accounts import AccountTokens
 from tests.clusters import Cluster
 from tests.devcluster.kubelet.objects import DEFAULT, send

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.registry import find_kinds
 
 LIST: Final = Path(__file__).parents[2] / "data" / "built-in-kinds.txt"

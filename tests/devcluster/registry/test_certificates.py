@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from tests.clusters import Cluster
 from tests.controllers.certificates.authorities import (
     condition,

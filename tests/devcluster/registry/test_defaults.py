@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.defaults import fill
+from controller_manager.devcluster.apiserver.strategy import fill
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.registry import find_kinds
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.registry.encodings import ENCODINGS, Encoding

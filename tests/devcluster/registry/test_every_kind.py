@@ -11,7 +11,7 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster import registry
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.registry import find_kinds
 from controller_manager.devcluster.scheme.models import built_in
 from tests.clusters import Cluster
@@ -79,7 +79,7 @@ def test_a_new_kind_takes_one_new_file(
     """Nothing lists it."""
     (tmp_path / "example").mkdir()
     (tmp_path / "example" / "widget.py").write_text(
-        "from controller_manager.devcluster.apiserver.rest.kind import Kind\n"
+        "from controller_manager.devcluster.apiserver.kind import Kind\n"
         'WIDGETS = Kind("example.com", "v1", "Widget", "widgets")\n'
     )
     (tmp_path / "example" / "__init__.py").touch()

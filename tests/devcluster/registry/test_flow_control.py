@@ -3,8 +3,8 @@
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.strategy import Deletion
 from tests.clusters import Cluster
 from tests.devcluster.registry.requests import create, update
 

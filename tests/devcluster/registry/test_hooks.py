@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator
 
-from controller_manager.devcluster.apiserver.registry.rest_storage import (
-    CUSTOM_RESOURCES,
-)
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
+from controller_manager.devcluster.apiserver.objects import CUSTOM_RESOURCES
+from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry import find_kinds, find_storages
 from controller_manager.devcluster.registry.apiextensions import (
     custom_resource_strategy,

@@ -7,8 +7,8 @@ of the real manager with its answer.
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.http.negotiation import check_object
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.negotiation import check_object
 from controller_manager.devcluster.registry import find_kinds
 from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster

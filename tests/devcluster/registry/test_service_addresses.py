@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
+from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster
 from tests.devcluster.registry.requests import create, update

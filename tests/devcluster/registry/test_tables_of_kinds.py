@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.registry import find_kinds
 
 NOW: Final = datetime(2026, 1, 1, 0, 2, 5, tzinfo=UTC)

@@ -2,11 +2,7 @@
 
 import pytest
 
-from controller_manager.devcluster.apiserver.rest.kind import (
-    Kind,
-    in_version,
-    to_stored,
-)
+from controller_manager.devcluster.apiserver.kind import Kind, in_version, to_stored
 from controller_manager.devcluster.registry import find_kinds
 from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.storage import Stored

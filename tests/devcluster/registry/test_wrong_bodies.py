@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.registry import find_kinds
 from tests.clusters import Cluster
 from tests.devcluster.registry.minimal import minimal

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
+from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry import find_kinds
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.scheme import __main__, resources

@@ -12,8 +12,8 @@ from typing import Final
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.handlers.updating import patched
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.updating import patched
 from controller_manager.devcluster.registry import kinds_with
 from controller_manager.devcluster.scheme.decoding import Decoder
 from controller_manager.devcluster.scheme.statuses import Cause

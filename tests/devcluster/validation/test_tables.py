@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.registry import kinds_with
 from controller_manager.devcluster.scheme.models import Type, built_in
 from controller_manager.devcluster.validation.rules import Rule

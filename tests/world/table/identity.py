@@ -16,7 +16,7 @@ from controller_manager.api.scalars import format_time
 from controller_manager.controllers.certificates.clustertrustbundlepublisher.controller import (  # noqa: E501 - a long path
     bundle_name,
 )
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from tests.clusters import EPOCH, ROOT_CA
 from tests.controllers.certificates.authorities import (
     CLIENT_USAGES,

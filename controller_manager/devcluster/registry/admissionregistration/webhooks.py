@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
+from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.columns import columns
 from controller_manager.devcluster.scheme.names import (

@@ -8,10 +8,9 @@ from datetime import datetime
 from typing import Any, ClassVar, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.fields.field_set import FieldSet
-from controller_manager.devcluster.apiserver.fields.field_type import FieldType
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
-from controller_manager.devcluster.apiserver.rest.tables import Cells, Column
+from controller_manager.devcluster.apiserver.field_set import FieldSet
+from controller_manager.devcluster.apiserver.field_type import FieldType
+from controller_manager.devcluster.apiserver.strategy import Cells, Column, Strategy
 from controller_manager.devcluster.registry.apiextensions.schemas.defaulting import (
     defaulted,
     has_defaults,

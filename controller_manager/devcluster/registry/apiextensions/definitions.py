@@ -9,13 +9,7 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.registry.rest_storage import (
-    CUSTOM_RESOURCES,
-    RESTStorage,
-)
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
-from controller_manager.devcluster.apiserver.rest.kind import (
+from controller_manager.devcluster.apiserver.kind import (
     ALL_VERBS,
     SCALE,
     Catalogue,
@@ -24,7 +18,12 @@ from controller_manager.devcluster.apiserver.rest.kind import (
     Subresource,
     status_of,
 )
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
+from controller_manager.devcluster.apiserver.objects import (
+    CUSTOM_RESOURCES,
+    Objects,
+    RESTStorage,
+)
+from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
 from controller_manager.devcluster.registry.apiregistration import sync_custom_services
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.storage import Storage

@@ -13,7 +13,7 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
-from controller_manager.devcluster.apiserver.rest.tables import (
+from controller_manager.devcluster.apiserver.strategy import (
     NAME,
     Cells,
     Column,

@@ -8,16 +8,14 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote
 
-from controller_manager.devcluster.apiserver.security.authentication import (
+from controller_manager.devcluster.apiserver.security import (
     ANONYMOUS,
     AUTHENTICATED,
     UNAUTHENTICATED,
-    User,
-    account_groups,
-)
-from controller_manager.devcluster.apiserver.security.authorization import (
     Attributes,
     Authorizer,
+    User,
+    account_groups,
 )
 from controller_manager.devcluster.scheme.names import is_label, subdomain_problems
 from controller_manager.devcluster.scheme.statuses import bad_request, shown

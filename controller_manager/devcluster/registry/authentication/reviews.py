@@ -5,14 +5,8 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.apiserver.registry.rest_storage import (
-    Call,
-    RESTStorage,
-)
-from controller_manager.devcluster.apiserver.security.authentication import (
-    AUDIENCE,
-    TokenError,
-)
+from controller_manager.devcluster.apiserver.objects import Call, RESTStorage
+from controller_manager.devcluster.apiserver.security import AUDIENCE, TokenError
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.rbac.authorizer import quoted
 from controller_manager.devcluster.registry.reviews import reviewed

@@ -6,14 +6,14 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import ZERO, parse_quantity
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
-from controller_manager.devcluster.apiserver.rest.tables import (
+from controller_manager.devcluster.apiserver.strategy import (
     AGE,
     NAME,
     NONE,
     UNKNOWN,
     Cells,
     Column,
+    Strategy,
     age,
 )
 from controller_manager.devcluster.registry.built_in import kind_of

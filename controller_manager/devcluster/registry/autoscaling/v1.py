@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.kind import Conversion
-from controller_manager.devcluster.apiserver.rest.tables import Cells
+from controller_manager.devcluster.apiserver.kind import Conversion
+from controller_manager.devcluster.apiserver.strategy import Cells
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.scheme.decoding import Decoder
 from controller_manager.devcluster.scheme.readers import TypeMismatch

@@ -6,13 +6,13 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
-from controller_manager.devcluster.apiserver.rest.tables import (
+from controller_manager.devcluster.apiserver.strategy import (
     AGE,
     NAME,
     Cells,
     Column,
+    Deletion,
+    Strategy,
     age,
     human_duration,
 )

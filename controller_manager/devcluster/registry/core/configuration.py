@@ -19,20 +19,15 @@ from controller_manager.api.core.secrets import (
     time_left,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.strategy import (
-    Strategy,
-    fields_by_path,
-)
-from controller_manager.devcluster.apiserver.rest.tables import (
+from controller_manager.devcluster.apiserver.security import AUTHENTICATED, User
+from controller_manager.devcluster.apiserver.strategy import (
     AGE,
     NAME,
     Cells,
     Column,
+    Strategy,
     age,
-)
-from controller_manager.devcluster.apiserver.security.authentication import (
-    AUTHENTICATED,
-    User,
+    fields_by_path,
 )
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.columns import data_count, name_of

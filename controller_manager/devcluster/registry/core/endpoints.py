@@ -4,13 +4,13 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
-from controller_manager.devcluster.apiserver.rest.tables import (
+from controller_manager.devcluster.apiserver.strategy import (
     AGE,
     NAME,
     NONE,
     Cells,
     Column,
+    Strategy,
     age,
 )
 from controller_manager.devcluster.registry.built_in import kind_of

@@ -6,14 +6,12 @@ from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
-from controller_manager.devcluster.apiserver.rest.strategy import (
-    Strategy,
-    fields_by_path,
-)
-from controller_manager.devcluster.apiserver.rest.tables import (
+from controller_manager.devcluster.apiserver.strategy import (
     UNKNOWN,
     Cells,
     Column,
+    Strategy,
+    fields_by_path,
     human_duration,
 )
 from controller_manager.devcluster.registry.built_in import kind_of

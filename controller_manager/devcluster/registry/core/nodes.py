@@ -5,18 +5,16 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.strategy import (
-    Strategy,
-    fields_by_path,
-)
-from controller_manager.devcluster.apiserver.rest.tables import (
+from controller_manager.devcluster.apiserver.strategy import (
     AGE,
     NAME,
     NONE,
     UNKNOWN,
     Cells,
     Column,
+    Strategy,
     age,
+    fields_by_path,
 )
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.columns import name_of

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
-from controller_manager.devcluster.apiserver.rest.tables import (
+from controller_manager.devcluster.apiserver.strategy import (
     AGE,
     NAME,
     NONE,

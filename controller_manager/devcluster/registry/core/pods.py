@@ -7,19 +7,15 @@ from typing import ClassVar, Final
 from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.registry.rest_storage import (
-    Call,
-    RESTStorage,
-)
-from controller_manager.devcluster.apiserver.registry.store import check_deletion
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
-from controller_manager.devcluster.apiserver.rest.kind import Kind
-from controller_manager.devcluster.apiserver.rest.strategy import (
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.objects import Call, Objects, RESTStorage
+from controller_manager.devcluster.apiserver.store import check_deletion
+from controller_manager.devcluster.apiserver.strategy import (
+    Cells,
+    Deletion,
     Strategy,
     fields_by_path,
 )
-from controller_manager.devcluster.apiserver.rest.tables import Cells
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.pod_spec_defaults import default_host_ports
 from controller_manager.devcluster.registry.policy.disruptions import (

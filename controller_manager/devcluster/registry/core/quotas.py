@@ -14,12 +14,12 @@ from controller_manager.control.quota.resources import (
     is_native,
     limits_huge_pages,
 )
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
-from controller_manager.devcluster.apiserver.rest.tables import (
+from controller_manager.devcluster.apiserver.strategy import (
     AGE,
     NAME,
     Cells,
     Column,
+    Strategy,
     age,
 )
 from controller_manager.devcluster.registry.built_in import kind_of

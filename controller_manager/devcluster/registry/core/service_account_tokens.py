@@ -15,8 +15,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.clock import Clock
 from controller_manager.control.key_id import key_id
-from controller_manager.devcluster.apiserver.registry.rest_storage import Call
-from controller_manager.devcluster.apiserver.security.authentication import (
+from controller_manager.devcluster.apiserver.objects import Call
+from controller_manager.devcluster.apiserver.security import (
     AUDIENCE,
     CREDENTIAL_ID,
     AccountToken,

@@ -14,20 +14,16 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.key_id import key_id
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.registry.rest_storage import RESTStorage
-from controller_manager.devcluster.apiserver.rest.kind import Kind
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
-from controller_manager.devcluster.apiserver.rest.tables import (
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
+from controller_manager.devcluster.apiserver.security import User, account_user
+from controller_manager.devcluster.apiserver.strategy import (
     AGE,
     NAME,
     Cells,
     Column,
+    Strategy,
     age,
-)
-from controller_manager.devcluster.apiserver.security.authentication import (
-    User,
-    account_user,
 )
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.columns import name_of

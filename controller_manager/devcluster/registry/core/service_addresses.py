@@ -8,8 +8,8 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
+from controller_manager.devcluster.apiserver.objects import Objects
+from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.registry.networking.ipaddress import (
     KIND as IP_ADDRESS,
 )

@@ -4,20 +4,17 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.registry.rest_storage import RESTStorage
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
-from controller_manager.devcluster.apiserver.rest.strategy import (
-    Strategy,
-    fields_by_path,
-)
-from controller_manager.devcluster.apiserver.rest.tables import (
+from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
+from controller_manager.devcluster.apiserver.strategy import (
     AGE,
     NAME,
     NONE,
     Cells,
     Column,
+    Deletion,
+    Strategy,
     age,
+    fields_by_path,
 )
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.columns import SELECTOR, name_of

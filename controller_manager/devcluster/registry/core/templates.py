@@ -4,8 +4,12 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
-from controller_manager.devcluster.apiserver.rest.tables import NAME, Cells, Column
+from controller_manager.devcluster.apiserver.strategy import (
+    NAME,
+    Cells,
+    Column,
+    Strategy,
+)
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.columns import (
     container_cells,

@@ -9,13 +9,9 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.registry.rest_storage import (
-    Call,
-    RESTStorage,
-)
-from controller_manager.devcluster.apiserver.rest.kind import Conversion
-from controller_manager.devcluster.apiserver.rest.strategy import fields_by_path
-from controller_manager.devcluster.apiserver.rest.tables import Cells
+from controller_manager.devcluster.apiserver.kind import Conversion
+from controller_manager.devcluster.apiserver.objects import Call, RESTStorage
+from controller_manager.devcluster.apiserver.strategy import Cells, fields_by_path
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.core.event import KIND as STORED
 from controller_manager.devcluster.registry.core.event import EventStrategy

@@ -1,6 +1,6 @@
 """Stores the flow schemas and priority levels when the API server starts."""
 
-from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver.objects import Objects
 
 from .bootstrap_flows import FLOW_SCHEMAS, PRIORITY_LEVELS
 from .flowschema import KIND as SCHEMAS

@@ -8,7 +8,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.registry.bootstrap_manifests import (
     bootstrap_manifest,
 )

@@ -6,7 +6,7 @@ Upstream: pkg/controlplane/controller/defaultservicecidr.
 from typing import Final
 
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.registry.core.service_addresses import DEFAULT_CIDR
 from controller_manager.devcluster.registry.fixed_uids import fixed_uid
 

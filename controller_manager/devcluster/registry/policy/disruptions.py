@@ -4,7 +4,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.apiserver.registry.objects import Objects
+from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.scheme.statuses import Refusal, forbidden
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.label_selectors import selects

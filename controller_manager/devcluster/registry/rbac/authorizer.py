@@ -9,13 +9,13 @@ from itertools import product
 from typing import Any, ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.security.authentication import User
-from controller_manager.devcluster.apiserver.security.authorization import (
+from controller_manager.devcluster.apiserver.security import (
     MASTERS,
     Attributes,
     Authorizer,
     Decision,
     Rules,
+    User,
     aggregate,
 )
 from controller_manager.devcluster.scheme.statuses import shown

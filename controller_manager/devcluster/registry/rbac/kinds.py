@@ -8,25 +8,21 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.admission import (
-    Operation,
-    Plugin,
-    Write,
-)
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
-from controller_manager.devcluster.apiserver.rest.tables import (
-    AGE,
-    NAME,
-    Cells,
-    Column,
-    age,
-)
-from controller_manager.devcluster.apiserver.security.authentication import User
-from controller_manager.devcluster.apiserver.security.authorization import (
+from controller_manager.devcluster.apiserver.admission import Operation, Plugin, Write
+from controller_manager.devcluster.apiserver.security import (
     EVERYTHING,
     MASTERS,
     Attributes,
     Authorizer,
+    User,
+)
+from controller_manager.devcluster.apiserver.strategy import (
+    AGE,
+    NAME,
+    Cells,
+    Column,
+    Strategy,
+    age,
 )
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.columns import name_of

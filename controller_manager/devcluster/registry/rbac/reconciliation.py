@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.objects import Objects
+from controller_manager.devcluster.apiserver.strategy import Deletion
 
 from .authorizer import missing
 

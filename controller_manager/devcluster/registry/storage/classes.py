@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.strategy import Strategy
+from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.columns import columns, name_of
 from controller_manager.devcluster.scheme.names import validate_qualified_name

@@ -10,7 +10,7 @@ from controller_manager.api.apps.v1 import (
 )
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.client import DeleteOptions
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
+from controller_manager.devcluster.apiserver.strategy import Deletion
 from tests.clusters import WORKLOADS, Cluster, make_config
 from tests.controllers.builders import deployment_json, replica_set_json, template
 from tests.controllers.user import User, settle

@@ -13,8 +13,8 @@ from controller_manager.api.scalars import format_time
 from controller_manager.controllers.autoscaling.podautoscaler import (
     AutoscalerOptions,
 )
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
-from controller_manager.devcluster.apiserver.rest.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.metrics.answers import CONFIG_MAP, KEY
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
+from controller_manager.devcluster.apiserver.strategy import Deletion
 from tests.clusters import EPOCH, Cluster, RecordingTransport, make_config
 
 CONFIG: Final = make_config(controllers=("cronjob",))

@@ -4,7 +4,7 @@ import asyncio
 from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from tests.controllers.certificates.workload import NODE, PLURAL, request_named
 from tests.simulation.environment import Environment, Scenario
 

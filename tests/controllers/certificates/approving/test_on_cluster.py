@@ -16,7 +16,7 @@ from controller_manager.api.certificates.v1 import (
     CertificateSigningRequestCondition,
 )
 from controller_manager.client.rest.client import PatchType
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from tests.clusters import Cluster
 from tests.controllers.certificates.authorities import (
     SERVING_USAGES,

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from tests.controllers.certificates.authorities import condition
 from tests.controllers.certificates.workload import PLURAL, request_named
 from tests.simulation.environment import Environment, Scenario

@@ -22,7 +22,7 @@ from controller_manager.api.core.v1 import (
 from controller_manager.api.meta import annotations_of
 from controller_manager.client.builder import Connections
 from controller_manager.controllers.identity.tokens import TokensOptions
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.manager.startup import StartError

@@ -13,7 +13,7 @@ from controller_manager.controllers.storage.attachdetach.volumes import (
     attachment_name,
     csi_name,
 )
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
+from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, RecordingTransport, make_config
 

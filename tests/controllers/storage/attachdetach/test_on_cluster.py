@@ -8,7 +8,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.storage.attachdetach.view import NodeViews
-from controller_manager.devcluster.apiserver.rest.deletion import Deletion
+from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.scheme.statuses import forbidden
 from tests.controllers.storage.attachdetach.cluster import (
     DRIVER,

@@ -5,7 +5,7 @@ from typing import Any
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.apiserver.security.authentication import User
+from controller_manager.devcluster.apiserver.security import User
 from tests.clusters import Cluster
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1"

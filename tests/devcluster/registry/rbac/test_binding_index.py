@@ -6,11 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.security.authentication import User
-from controller_manager.devcluster.apiserver.security.authorization import (
-    Attributes,
-    Decision,
-)
+from controller_manager.devcluster.apiserver.security import Attributes, Decision, User
 from controller_manager.devcluster.registry.rbac.authorizer import (
     BindingIndex,
     RBACAuthorizer,

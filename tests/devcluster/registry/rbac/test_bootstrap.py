@@ -2,10 +2,9 @@
 
 import pytest
 
-from controller_manager.devcluster.apiserver.registry.objects import Objects
-from controller_manager.devcluster.apiserver.rest.admission import Chain
-from controller_manager.devcluster.apiserver.security.authentication import User
-from controller_manager.devcluster.apiserver.security.authorization import Attributes
+from controller_manager.devcluster.apiserver.admission import Chain
+from controller_manager.devcluster.apiserver.objects import Objects
+from controller_manager.devcluster.apiserver.security import Attributes, User
 from controller_manager.devcluster.controlplane import bootstrap_objects
 from controller_manager.devcluster.registry.rbac.reconciliation import reconcile
 from controller_manager.devcluster.storage import state_of

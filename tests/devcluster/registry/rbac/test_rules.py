@@ -3,7 +3,7 @@
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.security.authorization import Attributes
+from controller_manager.devcluster.apiserver.security import Attributes
 from controller_manager.devcluster.registry.rbac.authorizer import (
     compact,
     description,

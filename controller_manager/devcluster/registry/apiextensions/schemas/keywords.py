@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.fields.field_type import (
+from controller_manager.devcluster.apiserver.field_type import (
     DEDUCED,
     UNTYPED,
     FieldType,

@@ -1,1 +1,0 @@
-"""OpenAPI documents, which kubectl uses to explain and validate."""

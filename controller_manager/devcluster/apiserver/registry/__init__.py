@@ -1,1 +1,0 @@
-"""Create, update and delete of stored objects (registry/generic)."""

@@ -1,0 +1,393 @@
+"""A request: its target, its user, its deadline, and its metrics at ``/metrics``."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final, Protocol
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.client.rest.transport import Query, Request, Response
+from controller_manager.devcluster.inmemory import StreamingResponse
+from controller_manager.devcluster.scheme.query import asks_for_dry_run, is_true
+from controller_manager.devcluster.scheme.statuses import (
+    Refusal,
+    bad_request,
+    method_not_allowed,
+    no_such_resource,
+    not_implemented,
+    shown,
+)
+from controller_manager.devcluster.storage import Storage
+from controller_manager.observability.exposition import expose
+from controller_manager.options.durations import parse_duration
+
+from .admission import Submission
+from .kind import Catalogue, Kind, Subresource, exact_name
+from .security import Attributes, User
+
+# Handlers of paths that are no resources.
+
+
+class PathHandler(Protocol):
+    """Answers the requests of one path that is no resource."""
+
+    def body_limit(self, user: User) -> int:
+        """Return the most bytes that a user may send, 0 for the default."""
+        ...
+
+    async def answer(
+        self, request: Request, user: User
+    ) -> Response | StreamingResponse:
+        """Answer a request that authorization allows; raises Refusal."""
+        ...
+
+
+class Document:
+    """Answers each GET with a new document."""
+
+    def __init__(self, media_type: str, make: Callable[[], bytes]) -> None:
+        self._headers = {"content-type": media_type}
+        self._make = make
+
+    def body_limit(self, user: User) -> int:
+        """Return 0: requests have bodies of the usual size, if any."""
+        del user
+        return 0
+
+    async def answer(self, request: Request, user: User) -> Response:
+        """Answer a request; raises Refusal 405 for another method than GET."""
+        del user
+        if request.method != "GET":
+            raise method_not_allowed()
+        return Response(200, self._headers, self._make())
+
+
+# A request: the target of its path, its attributes, and its deadline.
+
+_VERBS: Final = {
+    "POST": "create",
+    "GET": "get",
+    "HEAD": "get",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+}
+_NAMESPACE_SUBRESOURCES: Final = frozenset(("status", "finalize"))
+_SPECIAL_VERBS: Final = frozenset(("proxy", "watch"))
+_WITHOUT_SUBRESOURCE: Final = "proxy"
+_CORE: Final = 3
+"""The least number of segments in the path of a resource of the core group."""
+
+
+@lru_cache(maxsize=256)
+def attributes_of_request(method: str, path: str, query: Query) -> Attributes:
+    """Return the attributes of a request: a resource, or a path that is none.
+
+    Several parts of the server ask for them during one request.
+    """
+    segments = [each for each in path.split("/") if each]
+    prefix = segments[0] if segments else ""
+    least = _CORE if prefix == "api" else _CORE + 1
+    if prefix not in ("api", "apis") or len(segments) < least:
+        return Attributes(method.lower(), path=path)
+    group = "" if prefix == "api" else segments[1]
+    parts = segments[least - 1 :]
+    verb = _VERBS.get(method, "")
+    if parts[0] in _SPECIAL_VERBS:
+        if len(parts) == 1:
+            return Attributes(method.lower(), path=path)
+        verb, parts = parts[0], parts[1:]
+    return _about(verb, group, parts, dict(query))
+
+
+def _about(
+    verb: str, group: str, parts: list[str], query: Mapping[str, str]
+) -> Attributes:
+    """Return the attributes for the segments after the version."""
+    namespace = ""
+    if parts[0] == "namespaces" and len(parts) > 1:
+        namespace = parts[1]
+        if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
+            parts = parts[2:]
+    resource, name, subresource = [*parts, "", ""][:3]
+    if verb == _WITHOUT_SUBRESOURCE:
+        subresource = ""
+    if not name and verb == "get":
+        verb = "watch" if is_true(query, "watch") else "list"
+        name = exact_name(query.get("fieldSelector", ""))
+    if not name and verb == "delete":
+        verb = "deletecollection"
+    return Attributes(
+        verb,
+        group=group,
+        resource=resource,
+        subresource=subresource,
+        namespace=namespace,
+        name=name,
+    )
+
+
+_LONG_VERBS: Final = frozenset(("proxy", "watch"))
+_LONG_SUBRESOURCES: Final = frozenset(("attach", "exec", "log", "portforward", "proxy"))
+"""Requests that last as long as their clients want have no deadline."""
+
+_PART: Final = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)([^0-9.]*)")
+_UNITS: Final = frozenset(("ns", "us", "µs", "\u03bcs", "ms", "s", "m", "h"))
+
+
+def check_timeout(request: Request) -> None:
+    """Raise Refusal 400 for a ``timeout`` that is no duration of Go."""
+    text = next((value for name, value in request.query if name == "timeout"), "")
+    if not text:
+        return
+    try:
+        parse_duration(text)
+    except ValueError:
+        found = attributes_of_request(request.method, request.path, request.query)
+        if found.verb in _LONG_VERBS or found.subresource in _LONG_SUBRESOURCES:
+            return
+        prefix = "invalid timeout specified in the request URL"
+        raise bad_request(f"{prefix} - time: {_error(text)}") from None
+
+
+def _error(text: str) -> str:
+    """Return the words of Go's time package about a wrong duration."""
+    rest = text[1:] if text[0] in "+-" else text
+    while match := _PART.match(rest):
+        unit = match[1]
+        if not unit:
+            return f"missing unit in duration {shown(text)}"
+        if unit not in _UNITS:
+            return f"unknown unit {shown(unit)} in duration {shown(text)}"
+        rest = rest[match.end() :]
+    return f"invalid duration {shown(text)}"
+
+
+_NAMESPACES: Final = "namespaces"
+"""The segment of a path before the name of a namespace."""
+
+_WATCH: Final = "watch"
+"""The first segment of the watch paths of old clients."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The target that a path and its query name.
+
+    A write has a `submission`: the request in the form for admission.
+    """
+
+    kind: Kind
+    namespace: str
+    name: str
+    subresource: str
+    query: Mapping[str, str]
+    user: User
+    submission: Submission | None = None
+
+    @property
+    def dry_run(self) -> bool:
+        """True for a dry run; raises Refusal for an unknown value."""
+        return asks_for_dry_run(self.query.get("dryRun"))
+
+    @property
+    def field_validation(self) -> str:
+        """The treatment of unknown fields: Ignore, Warn or Strict."""
+        return self.query.get("fieldValidation", "Warn")
+
+
+def find_target(
+    catalogue: Catalogue,
+    group_version: tuple[str, str],
+    parts: list[str],
+    query: dict[str, str],
+    user: User,
+) -> Target:
+    """Return the target that the `parts` of a path below a group version name.
+
+    Raises Refusal 404.
+    """
+    if parts[0] == _WATCH and len(parts) > 1:
+        return _watched(find_target(catalogue, group_version, parts[1:], query, user))
+    namespace = ""
+    if _is_in_namespace(catalogue, group_version, parts):
+        namespace, parts = parts[1], parts[2:]
+    plural, name, subresource = [*parts, "", "", ""][:3]
+    kind = catalogue.find(*group_version, plural)
+    if kind is None:
+        raise no_such_resource()
+    part = kind.subresource(subresource) if subresource else None
+    if len(parts) > 3 and not (part and part.takes_path):
+        raise no_such_resource()
+    if kind.namespaced and not namespace and name:
+        raise no_such_resource()
+    return Target(kind, namespace, name, subresource, query, user)
+
+
+def not_served(target: Target, verb: str) -> Refusal:
+    """Return the refusal of a request to a subresource that this server cannot fulfil.
+
+    It is 405 if a real API server refuses the `verb`, too.
+    """
+    part = target.kind.subresource(target.subresource)
+    if part is None or verb not in part.verbs:
+        return method_not_allowed()
+    what = f"{target.kind.plural}/{part.name}"
+    message = part.refusal.format(name=f'"{target.name}"')
+    return not_implemented(
+        message or f"{what} is not served by the development cluster"
+    )
+
+
+def _watched(target: Target) -> Target:
+    """Return the target that a path with the prefix ``watch`` names.
+
+    Upstream keeps the prefix for old clients: it watches a resource or one object.
+    """
+    query = {**target.query, "watch": "true"}
+    if target.name:
+        selectors = (query.get("fieldSelector"), f"metadata.name={target.name}")
+        query["fieldSelector"] = ",".join(filter(None, selectors))
+    return replace(target, name="", query=query)
+
+
+def _is_in_namespace(
+    catalogue: Catalogue, group_version: tuple[str, str], parts: list[str]
+) -> bool:
+    """Tell whether a path names a resource in a namespace, not the namespace itself.
+
+    ``namespaces/x/widgets`` does, ``namespaces/x/status`` does not (requestinfo.go).
+    """
+    if parts[0] != _NAMESPACES or len(parts) < 3:
+        return False
+    if len(parts) > 3:
+        return True
+    scope = catalogue.find(*group_version, _NAMESPACES)
+    return scope is None or scope.subresource(parts[2]) is None
+
+
+# Requests that connect to a pod, a service or a node: exec, attach, proxy.
+
+_FLAGS: Final = ("stderr", "stdin", "stdout", "tty")
+_LISTS: Final = ("command", "ports")
+_TEXTS: Final = ("container", "path")
+_FALSE: Final = ("", "0", "false", "False")
+
+
+def connection_of(target: Target) -> Subresource | None:
+    """Return the subresource to which a request connects, `None` for all others."""
+    found = target.kind.subresource(target.subresource) if target.subresource else None
+    if found is None or not found.kind.endswith("Options"):
+        return None
+    return found
+
+
+def options_of(subresource: Subresource, query: Iterable[tuple[str, str]]) -> JSON:
+    """Return the options of a connection, for example PodExecOptions."""
+    options: JSON = {"kind": subresource.kind, "apiVersion": "v1"}
+    for name, value in query:
+        if name in _FLAGS:
+            options[name] = value not in _FALSE
+        elif name in _LISTS:
+            options.setdefault(name, []).append(value)
+        elif name in _TEXTS:
+            options[name] = value
+    return options
+
+
+# The metrics of the API server at ``/metrics``: its requests and its objects.
+
+PATH: Final = "/metrics"
+
+MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+_LABELS: Final = (
+    "code",
+    "component",
+    "dry_run",
+    "group",
+    "resource",
+    "scope",
+    "subresource",
+    "verb",
+    "version",
+)
+_METHODS: Final = {"create": "POST", "update": "PUT"}
+
+
+class RequestMetrics(Collector):
+    """Counts the requests that come over the network, and makes the metrics."""
+
+    def __init__(self, catalogue: Catalogue, storage: Storage) -> None:
+        self._catalogue = catalogue
+        self._storage = storage
+        self._requests: Counter[tuple[str, ...]] = Counter()
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def count(self, request: Request, code: int) -> None:
+        """Count a request by its attributes, and by the status of its answer.
+
+        All paths of unknown kinds share one series, so that no client can make the
+        server's memory grow.
+        """
+        query = dict(request.query)
+        found = attributes_of_request(request.method, request.path, request.query)
+        segments = request.path.strip("/").split("/")
+        version = "".join(segments[1:2] if segments[0] == "api" else segments[2:3])
+        kind = self._catalogue.find(found.group, version, found.resource)
+        labels = ("", "", "", "", "", found.verb.upper(), "")
+        if kind is not None:
+            known = kind.subresource(found.subresource)
+            labels = (
+                "All" if query.get("dryRun") else "",
+                kind.group,
+                kind.plural,
+                _scope(found.name, found.namespace),
+                found.subresource if known else "",
+                _METHODS.get(found.verb, found.verb.upper()),
+                kind.version,
+            )
+        elif request.method not in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"):
+            labels = (*labels[:5], "other", "")
+        self._requests[str(code), "apiserver", *labels] += 1
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics."""
+        requests = CounterMetricFamily(
+            "apiserver_request_total",
+            "Counter of apiserver requests broken out for each verb, dry run value, "
+            "group, version, resource, scope, component, and HTTP response code.",
+            labels=_LABELS,
+        )
+        for labels, number in self._requests.items():
+            requests.add_metric(labels, number)
+        yield requests
+        objects = GaugeMetricFamily(
+            "apiserver_storage_objects",
+            "Number of stored objects at the time of last check split by kind.",
+            labels=("resource",),
+        )
+        stored = {kind.resource for kind in self._catalogue.all() if kind.is_stored}
+        for resource in sorted(stored):
+            objects.add_metric((resource,), len(self._storage.collection(resource)))
+        yield objects
+
+    def text(self) -> bytes:
+        """Return the metrics in the text format."""
+        return expose(self._registry)
+
+
+def _scope(name: str, namespace: str) -> str:
+    if name:
+        return "resource"
+    return "namespace" if namespace else "cluster"

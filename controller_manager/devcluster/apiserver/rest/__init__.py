@@ -1,1 +1,0 @@
-"""The interface between the server and a kind (registry/rest)."""

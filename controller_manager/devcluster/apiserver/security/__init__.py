@@ -1,1 +1,0 @@
-"""Users and permissions: ``authentication`` and ``authorization``."""

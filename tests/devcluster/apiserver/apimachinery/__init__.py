@@ -1,1 +1,0 @@
-"""Tests of names, metadata, patches and bodies."""

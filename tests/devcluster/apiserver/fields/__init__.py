@@ -1,1 +1,0 @@
-"""Fields of objects, and their managers."""
