@@ -30,7 +30,6 @@ from controller_manager.devcluster.apiserver.security import (
     Tokens,
     User,
 )
-from controller_manager.devcluster.data.endpoint import PATH, SnapshotEndpoint
 from controller_manager.devcluster.metrics.apis import metrics_apis
 from controller_manager.devcluster.registry.apiextensions.definitions import (
     sync_definitions,
@@ -92,6 +91,7 @@ from controller_manager.runtime.permissions import Permission, controller_roles
 from controller_manager.runtime.registry import Registry
 
 from .registry import find_storages, kinds_with
+from .snapshot import PATH, SnapshotEndpoint
 from .storage import Storage, StorageState, restore
 
 # The namespaces that every cluster has (controlplane/controller/systemnamespaces).

@@ -12,7 +12,7 @@ from controller_manager.cli.command import make_command
 from controller_manager.cli.doctor import own_pod
 from controller_manager.devcluster.controlplane import MANAGER
 from controller_manager.devcluster.testing.cluster import DevelopmentCluster
-from controller_manager.devcluster.testing.settings import ClusterSettings
+from controller_manager.devcluster.testing.thread import ClusterSettings
 from controller_manager.doctor.examination import OwnPod
 from tests.controllers.certificates.authorities import write_authority
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from controller_manager.devcluster.testing.cluster import DevelopmentCluster
-from controller_manager.devcluster.testing.settings import ClusterSettings
+from controller_manager.devcluster.testing.thread import ClusterSettings
 from tests.documents.facts import ROOT
 
 KUBECTL = shutil.which("kubectl") or ""

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import yaml
 
-from controller_manager.devcluster.certificates import ClusterKeys
 from controller_manager.devcluster.cluster import DevCluster
+from controller_manager.devcluster.http_server import ClusterKeys
 from controller_manager.serving.certificates import self_signed
 from tests.config.manifests import KUBEADM, container_of, documents
 

@@ -19,8 +19,8 @@ from controller_manager.client.leadership.leader_election import is_of_this_prog
 from controller_manager.client.rest.client import Client
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.certificates import ClusterKeys
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
+from controller_manager.devcluster.http_server import ClusterKeys
 from controller_manager.devcluster.scheme.patches import json_patch
 from controller_manager.registry import registry
 from tests.config.control_plane import MANIFEST, write_control_plane

@@ -15,8 +15,8 @@ from controller_manager.client.rest.client import Client
 from controller_manager.client.wire.http import HTTPTransport
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.admission.plugins import ON_BY_DEFAULT
-from controller_manager.devcluster.certificates import ClusterKeys
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
+from controller_manager.devcluster.http_server import ClusterKeys
 from controller_manager.registry import registry
 from tests.config.control_plane import KUBERNETES, MANIFEST, write_control_plane
 from tests.config.manifests import CONFIG

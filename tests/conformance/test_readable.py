@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controller_manager.devcluster.certificates import client_certificate
+from controller_manager.devcluster.http_server import client_certificate
 from controller_manager.serving.certificates import self_signed
 from tests.conformance.readable import certificate_content, readable
 from tests.conformance.signing_files import signing_files, with_files

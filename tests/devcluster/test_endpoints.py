@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller_manager.devcluster.embedded import embedded_config
+from controller_manager.devcluster.cluster import embedded_config
 from controller_manager.registry import registry
 from tests.http.test_over_http import get, start, token_of, wait_for
 from tests.ports import free_port

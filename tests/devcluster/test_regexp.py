@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller_manager.devcluster.scheme.regexp import Pattern, PatternProblem
+from controller_manager.devcluster.scheme.names import Pattern, PatternProblem
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from controller_manager.devcluster.admission.plugins import (
     WITHOUT_ACCOUNTS,
 )
 from controller_manager.devcluster.cli.cluster import devcluster_command
-from controller_manager.devcluster.cluster import ClusterOptions
-from controller_manager.devcluster.embedded import prepared
+from controller_manager.devcluster.cluster import ClusterOptions, prepared
 from controller_manager.devcluster.registry.core.service_addresses import DEFAULT_RANGE
 from controller_manager.devcluster.settings import Settings, settings_of
 from controller_manager.devcluster.testing import ClusterSettings

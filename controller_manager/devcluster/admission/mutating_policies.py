@@ -27,17 +27,20 @@ from controller_manager.devcluster.scheme.patches import (
 )
 from controller_manager.devcluster.scheme.statuses import Refusal, forbidden
 
-from .expressions import (
+from .policies import Invocation, Policies, Variables, as_json, misnamed
+from .writes import (
     MOST_STEPS,
     MOST_STEPS_OF_WRITE,
     OUT_OF_BUDGET,
     ConditionError,
+    Rounds,
     evaluated,
     hold,
+    in_requested,
+    is_exempt_from_policies,
     names_of,
+    take_changed,
 )
-from .policies import Invocation, Policies, Variables, as_json, misnamed
-from .writes import Rounds, in_requested, is_exempt_from_policies, take_changed
 
 # Changes an object by one policy (policy/mutating/patch).
 

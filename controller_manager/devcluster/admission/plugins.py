@@ -14,12 +14,7 @@ from controller_manager.devcluster.apiserver.security import Authorizer
 from controller_manager.devcluster.storage import Storage
 from controller_manager.options.gates import FeatureGates
 
-from .limit_ranger import LimitRanger
 from .mutating_policies import MutatingAdmissionPolicy
-from .namespaces import (
-    NamespaceLifecycle,
-    OwnerReferencesPermissionEnforcement,
-)
 from .pod_security import PodSecurity
 from .pods import (
     DefaultTolerationSeconds,
@@ -27,10 +22,11 @@ from .pods import (
     PodTopologyLabels,
     Priority,
     RuntimeClass,
+    ServiceAccount,
     TaintNodesByCondition,
 )
 from .policies import Policies, ValidatingAdmissionPolicy
-from .resource_quota import ResourceQuota
+from .quotas import LimitRanger, ResourceQuota
 from .resources import (
     CertificateApproval,
     CertificateSigning,
@@ -38,11 +34,12 @@ from .resources import (
     ClusterTrustBundleAttest,
     DefaultIngressClass,
     DefaultStorageClass,
+    NamespaceLifecycle,
+    OwnerReferencesPermissionEnforcement,
     PersistentVolumeClaimResize,
     PodGroupProtection,
     StorageObjectInUseProtection,
 )
-from .service_account import ServiceAccount
 from .webhooks import MutatingAdmissionWebhook, ValidatingAdmissionWebhook, Webhooks
 from .writes import Kinds
 

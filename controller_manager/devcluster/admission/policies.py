@@ -31,17 +31,19 @@ from controller_manager.devcluster.registry.apiextensions.schemas.rules import (
 from controller_manager.devcluster.scheme.statuses import Refusal, forbidden
 from controller_manager.devcluster.storage import Collection, Storage, Stored
 
-from .expressions import (
+from .writes import (
     MOST_STEPS,
     MOST_STEPS_OF_WRITE,
     OUT_OF_BUDGET,
     ConditionError,
+    Kinds,
+    Matcher,
     Names,
     evaluated,
     hold,
+    is_exempt_from_policies,
     names_of,
 )
-from .writes import Kinds, Matcher, is_exempt_from_policies
 
 # The variables of a policy (pkg/admission/plugin/cel/composition.go).
 

@@ -19,7 +19,7 @@ from controller_manager.devcluster.apiserver.admission import (
 )
 from controller_manager.devcluster.apiserver.kind import Kind, Pending
 from controller_manager.devcluster.apiserver.security import Authorizer
-from controller_manager.devcluster.scheme.bodies import go_json_error, random_uid
+from controller_manager.devcluster.scheme.decoding import go_json_error, random_uid
 from controller_manager.devcluster.scheme.patches import PatchError, json_patch
 from controller_manager.devcluster.scheme.statuses import (
     Refusal,
@@ -29,13 +29,15 @@ from controller_manager.devcluster.scheme.statuses import (
 from controller_manager.devcluster.storage import Collection, Storage
 from controller_manager.devcluster.webhook import Failure, endpoint_of, posted
 
-from .expressions import ConditionError, hold, names_of
 from .writes import (
+    ConditionError,
     Kinds,
     Matcher,
     Rounds,
+    hold,
     in_requested,
     is_exempt,
+    names_of,
     request_of,
     take_changed,
 )

@@ -9,7 +9,7 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.scheme.resources import Resource
+from controller_manager.devcluster.scheme.models import Resource
 from controller_manager.serving.health import HealthCheck, probe
 from controller_manager.version import KUBERNETES_VERSION
 

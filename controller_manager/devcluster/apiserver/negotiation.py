@@ -12,18 +12,19 @@ import msgspec
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request
 from controller_manager.devcluster.scheme import protobuf
-from controller_manager.devcluster.scheme.bodies import (
+from controller_manager.devcluster.scheme.decoding import (
     LARGE,
     YAML_ERRORS,
+    Decoder,
     ReadBody,
     YAMLBodyError,
     decode_yaml,
     go_json_error,
     repeated_keys,
 )
-from controller_manager.devcluster.scheme.decoding import Decoder
 from controller_manager.devcluster.scheme.models import DELETE_OPTIONS, built_in
 from controller_manager.devcluster.scheme.protobuf import MEDIA_TYPE
+from controller_manager.devcluster.scheme.protobuf_decoder import ProtobufError
 from controller_manager.devcluster.scheme.readers import (
     TypeMismatch,
     duplicates,
@@ -38,7 +39,6 @@ from controller_manager.devcluster.scheme.statuses import (
     not_acceptable,
     unsupported_media_type,
 )
-from controller_manager.devcluster.scheme.wire import ProtobufError
 
 from .kind import Kind, Subresource
 from .request_info import Target

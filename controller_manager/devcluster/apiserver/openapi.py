@@ -8,7 +8,7 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.scheme.wire import (
+from controller_manager.devcluster.scheme.protobuf_decoder import (
     write_bytes,
     write_number,
     write_text,

@@ -24,15 +24,19 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import Clock
 from controller_manager.devcluster.scheme import protobuf
-from controller_manager.devcluster.scheme.bodies import LARGE, YAML_ERRORS, encode_yaml
+from controller_manager.devcluster.scheme.decoding import (
+    LARGE,
+    YAML_ERRORS,
+    encode_yaml,
+)
 from controller_manager.devcluster.scheme.models import built_in
+from controller_manager.devcluster.scheme.protobuf_decoder import ProtobufError
 from controller_manager.devcluster.scheme.statuses import (
     Refusal,
     bad_request,
     not_acceptable,
     shown,
 )
-from controller_manager.devcluster.scheme.wire import ProtobufError
 from controller_manager.devcluster.storage import Stored
 
 from .kind import Kind, in_version

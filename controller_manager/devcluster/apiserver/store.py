@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.clock import Clock
-from controller_manager.devcluster.scheme.bodies import random_uid
+from controller_manager.devcluster.scheme.decoding import random_uid
 from controller_manager.devcluster.scheme.statuses import (
     already_exists,
     bad_request,

@@ -6,7 +6,7 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.scheme.bodies import YAMLBodyError
+from controller_manager.devcluster.scheme.decoding import YAMLBodyError
 from controller_manager.devcluster.scheme.patches import (
     PatchError,
     TooMuchError,

@@ -13,8 +13,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.clock import Clock
 from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.scheme.protobuf import encode, encode_event
+from controller_manager.devcluster.scheme.protobuf_decoder import ProtobufError
 from controller_manager.devcluster.scheme.statuses import Refusal, expired
-from controller_manager.devcluster.scheme.wire import ProtobufError
 from controller_manager.devcluster.storage import Change, Stored, TooOldError, Watcher
 
 from .kind import Kind, ReadAnswers, Selection, all_in_version, settled

@@ -1,8 +1,6 @@
-"""The evaluation of expressions in CEL, which ``control.cel`` parses and checks.
+"""The evaluation of expressions in CEL, which `controller_manager.cel` parses and checks.
 
-``program`` evaluates an expression: ``evaluation`` computes ``values`` with
-``arithmetic``, the constants of ``literals``, the expansions of ``macros`` and the
-functions of ``library``, and ``costs`` limits the steps. ``estimates`` says before that
-what an expression costs at most, with ``call_estimates`` of functions,
-``operator_estimates`` and the ``sizes`` of values.
+``program`` evaluates an expression: ``evaluation`` computes ``values`` with macros and
+the functions of ``standard_library`` and ``kubernetes_library``, and limits the steps.
+``estimates`` says before that what an expression costs at most.
 """

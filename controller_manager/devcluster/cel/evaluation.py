@@ -5,17 +5,8 @@ from typing import Final, Protocol
 
 from controller_manager.cel import syntax
 from controller_manager.cel.syntax import Call, Identifier, Node
-from controller_manager.devcluster.cel.library.checks import expect
+from controller_manager.devcluster.cel import kubernetes_library, standard_library
 
-from .library import (
-    authorization,
-    lists,
-    optionals,
-    patches,
-    resources,
-    standard,
-    strings,
-)
 from .values import (
     NOTHING,
     OPERATORS,
@@ -24,6 +15,7 @@ from .values import (
     Message,
     TypeName,
     Value,
+    expect,
     is_key,
     is_number,
     negative,
@@ -265,19 +257,12 @@ MACROS: Final[Mapping[tuple[str, int], Macro]] = {
 # Computes the value of an expression (interpreter of cel-go).
 
 GLOBALS: Final = {
-    **standard.GLOBALS,
-    **lists.GLOBALS,
-    **resources.GLOBALS,
-    **optionals.GLOBALS,
-    **patches.GLOBALS,
+    **standard_library.GLOBALS,
+    **kubernetes_library.GLOBALS,
 }
 METHODS: Final = {
-    **standard.METHODS,
-    **strings.METHODS,
-    **lists.METHODS,
-    **resources.METHODS,
-    **optionals.METHODS,
-    **authorization.METHODS,
+    **standard_library.METHODS,
+    **kubernetes_library.METHODS,
 }
 
 TYPE_NAMES: Final = frozenset(

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import SplitResult
 
 from msgspec import Struct
@@ -352,3 +352,37 @@ def negative(value: Value) -> Value:
     if not is_number(value) or isinstance(value, UInt):
         raise no_overload()
     return -value if isinstance(value, float) else whole(-value)
+
+
+# Checks of the arguments of functions.
+
+T = TypeVar("T")
+
+
+def expect(value: Value, *types: type[T]) -> T:
+    """Return a value of one of these types; raises EvaluationError for another.
+
+    A bool and a uint do not count as an int.
+    """
+    if not isinstance(value, types):
+        raise no_overload()
+    if isinstance(value, bool | UInt) and type(value) not in types:
+        raise no_overload()
+    return value
+
+
+def parsed(parse: Callable[[str], T], text: Value) -> T:
+    """Return the parsed value of a text; raises EvaluationError if it is invalid."""
+    try:
+        return parse(expect(text, str))
+    except ValueError as error:
+        raise EvaluationError(str(error)) from None
+
+
+def is_parsed(parse: Callable[[str], Value], text: Value) -> bool:
+    """Tell whether a text can be parsed."""
+    try:
+        parse(expect(text, str))
+    except ValueError:
+        return False
+    return True

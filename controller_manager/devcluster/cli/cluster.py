@@ -1,29 +1,208 @@
-"""The subcommand ``devcluster``, with its subcommands ``snapshot`` and ``restore``."""
+"""The subcommand ``devcluster``: flags, arguments, and the errors of users.
 
-from collections.abc import Callable
+It imports no cluster before a subcommand runs, since the main help shows their help.
+"""
+
+import shlex
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from controller_manager.cli.failure import Failure
-from controller_manager.devcluster.settings import Settings
-from controller_manager.runtime.registry import Registry
-
-from .command_line import (
-    COMMAND,
-    CommandLine,
-    data_failures,
-    logger_of,
-    needs_extra,
-    run_cluster,
-    settings_failures,
-    settings_flags,
+from controller_manager.devcluster.settings import (
+    File,
+    Flag,
+    Names,
+    Paths,
+    Setting,
+    Settings,
+    missing_extra,
+    settings_of,
 )
+from controller_manager.observability.logs import Logger, make_logger, silent_logger
+from controller_manager.options.durations import parse_duration
+from controller_manager.options.options import OptionsError
+from controller_manager.runtime.registry import Registry
+from controller_manager.version import NAME
 
-# The subcommands ``devcluster snapshot`` and ``devcluster restore``.
+# The command line of ``devcluster`` and ``demo``, and the errors of their users.
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+COMMAND: Final = "controller_manager.command"
+"""The key of the click context that holds the command after ``--``."""
+
+
+class Duration(click.ParamType[float]):
+    """A duration as Go writes it, in seconds."""
+
+    name = "duration"
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        """Return the seconds; raises click.BadParameter."""
+        if isinstance(value, float):
+            return value
+        try:
+            seconds = parse_duration(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if seconds < 0:
+            self.fail("must not be negative", param, ctx)
+        return seconds
+
+
+def settings_flags(command: FunctionT) -> FunctionT:
+    """Add the flags of a cluster's settings, in the order of their declaration."""
+    for each in reversed(settings_of(Settings)):
+        if each.flag is not None:
+            command = _flag(each, each.flag)(command)
+    return command
+
+
+def _flag(setting: Setting, flag: Flag) -> Callable[[FunctionT], FunctionT]:
+    kind = setting.type
+    names = flag.names or ("--" + setting.name.replace("_", "-"),)
+    more: dict[str, Any] = {"help": flag.help, "metavar": flag.metavar}
+    if kind is bool:
+        more["is_flag"] = True
+    elif kind in (Names, Paths):
+        more["multiple"] = True
+    elif kind is not File and not flag.is_optional:
+        more["default"] = setting.default if flag.default is None else flag.default
+        more["show_default"] = True
+    return click.option(*names, setting.name, type=_type_of(setting, flag), **more)
+
+
+def _type_of(setting: Setting, flag: Flag) -> click.ParamType[Any] | type | None:
+    """Return the type of a flag's value, with its limits."""
+    kind, limits = setting.type, setting.limits
+    if limits is not None and limits.is_time:
+        return Duration()
+    if limits is not None and not flag.is_optional:
+        makes = click.IntRange if kind is int else click.FloatRange
+        return makes(limits.least, limits.most)
+    if kind in (File, Paths):
+        return click.Path(dir_okay=kind is Paths, path_type=Path)
+    return str if kind is Names else kind
+
+
+class CommandLine(click.Group):
+    """Takes a command after ``--``, and does not parse it; or has a subcommand."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Split the arguments at the first ``--``."""
+        position = args.index("--") if "--" in args else len(args)
+        ctx.meta[COMMAND] = args[position + 1 :]
+        rest = super().parse_args(ctx, args[:position])
+        if args[position:] == ["--"]:
+            raise Failure(["devcluster: there is no command after --"])
+        return rest
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the subcommand; a command needs ``--`` before it."""
+        if args[0] not in self.commands:
+            message = (
+                f"devcluster: unexpected argument {args[0]!r}; write a command after "
+                f"--, as in: {NAME} devcluster -- {shlex.join(args)}"
+            )
+            raise Failure([message])
+        _check_no_flags(ctx, args[0])
+        return super().resolve_command(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Add the command to the usage line."""
+        pieces = click.Command.collect_usage_pieces(self, ctx)
+        return [*pieces, "[-- COMMAND [ARGS]...]"]
+
+
+def _check_no_flags(ctx: click.Context, subcommand: str) -> None:
+    """Raise Failure if flags of a cluster stand before a subcommand."""
+    given = [
+        parameter.opts[-1]
+        for parameter in ctx.command.params
+        if parameter.name is not None
+        and ctx.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        message = (
+            f"{given[0]}: a flag of the cluster, not of {subcommand}; see "
+            f"{NAME} devcluster {subcommand} --help"
+        )
+        raise Failure([message])
+
+
+def logger_of(verbosity: int) -> Logger:
+    """Return a logger; with a negative verbosity it logs nothing."""
+    return make_logger(verbosity=verbosity) if verbosity >= 0 else silent_logger()
+
+
+# Errors that a user can correct, in one line
+
+ResultT = TypeVar("ResultT")
+
+
+def needs_extra(error: ImportError) -> NoReturn:
+    """Raise Failure with the command that installs a missing package."""
+    raise Failure([missing_extra(error)])
+
+
+@contextmanager
+def data_failures(prefix: str = "") -> Iterator[None]:
+    """Turn errors of files with state into one line; `prefix` names the flag."""
+    from controller_manager.devcluster.snapshot import DataError  # noqa: PLC0415
+
+    try:
+        yield
+    except DataError as error:
+        raise Failure([f"{prefix}{error}"]) from None
+
+
+@contextmanager
+def settings_failures() -> Iterator[None]:
+    """Turn errors of settings into lines that name the flag."""
+    from controller_manager.devcluster.admission.plugins import PluginError  # noqa: PLC0415
+
+    try:
+        with data_failures("--data "):
+            yield
+    except OptionsError as error:
+        raise Failure(error.problems) from None
+    except PluginError as error:
+        raise Failure([f"devcluster: {error}"]) from error
+
+
+def run_cluster(main: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run a cluster until it ends; raises Failure."""
+    # The main help imports this module for the help of the subcommands.
+    from controller_manager.cli.daemon import run  # noqa: PLC0415
+    from controller_manager.devcluster.cluster import KubeconfigError  # noqa: PLC0415
+    from controller_manager.devcluster.manifests import ManifestError  # noqa: PLC0415
+    from controller_manager.devcluster.registry.networking import (  # noqa: PLC0415
+        default_cidr,
+    )
+
+    try:
+        with data_failures():
+            return run(main)
+    except (KubeconfigError, ManifestError, default_cidr.RangeError) as error:
+        raise Failure([str(error)]) from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise Failure([f"{where}{error.strerror or error}"]) from None
+
+
+# The subcommands ``devcluster snapshot`` and ``devcluster restore``.
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -52,14 +231,14 @@ def snapshot_command(kubeconfig: Path | None, data: Path | None, file: Path) -> 
     FILE has one line of JSON for each object, secrets too.
     """
     from controller_manager.cli.daemon import run  # noqa: PLC0415
-    from controller_manager.devcluster.data import transfer  # noqa: PLC0415
+    from controller_manager.devcluster import data_file  # noqa: PLC0415
 
     with data_failures():
         if data is not None:
-            count = transfer.snapshot_of_data(data, file)
+            count = data_file.snapshot_of_data(data, file)
         else:
             source = _needed(kubeconfig, "snapshot")
-            count = run(transfer.snapshot_of_cluster(source, file))
+            count = run(data_file.snapshot_of_cluster(source, file))
     click.echo(f"{file}: {count} objects")
 
 
@@ -80,14 +259,14 @@ def restore_command(
     not exist is created.
     """
     from controller_manager.cli.daemon import run  # noqa: PLC0415
-    from controller_manager.devcluster.data import transfer  # noqa: PLC0415
+    from controller_manager.devcluster import data_file  # noqa: PLC0415
 
     with data_failures():
         if data is not None:
-            count = transfer.restore_data(data, file)
+            count = data_file.restore_data(data, file)
         else:
             target = _needed(kubeconfig, "restore")
-            restoring = transfer.restore_cluster(
+            restoring = data_file.restore_cluster(
                 target, file, keeps_watches=keep_watches
             )
             count = run(restoring)
@@ -179,7 +358,7 @@ def _run(
 ) -> int:
     """Run a cluster until it ends; return the exit code."""
     try:
-        from controller_manager.devcluster.embedded import prepared  # noqa: PLC0415
+        from controller_manager.devcluster.cluster import prepared  # noqa: PLC0415
 
         from .running import run_devcluster  # noqa: PLC0415
     except ImportError as error:

@@ -5,7 +5,7 @@ import click
 from controller_manager.cli.subcommands import EXPLAIN, Explain
 from controller_manager.runtime.registry import Registry
 
-from .command_line import logger_of, needs_extra, run_cluster
+from .cluster import logger_of, needs_extra, run_cluster
 
 
 @click.command("demo")

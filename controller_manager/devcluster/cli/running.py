@@ -17,10 +17,11 @@ from controller_manager.cli.failure import CommandNotRun
 from controller_manager.clock import SystemClock
 from controller_manager.devcluster.cluster import (
     DevCluster,
+    Prepared,
     check_kubeconfig,
+    controllers_over_https,
     remove_kubeconfig,
 )
-from controller_manager.devcluster.embedded import Prepared, controllers_over_https
 from controller_manager.devcluster.manifests import Manifest, parted, read_manifests
 from controller_manager.devcluster.settings import Settings
 from controller_manager.observability.defects import log_loop_errors

@@ -12,22 +12,21 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time, parse_time
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.strategy import Deletion
-from controller_manager.devcluster.csi.mounts import Mounts
+from controller_manager.devcluster.csi.volumes import Mounts
+from controller_manager.devcluster.kubelet import pod_status, pods
 from controller_manager.devcluster.registry.core.nodes import KIND as NODE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.scheme.statuses import bad_request
 from controller_manager.devcluster.storage import Change, Key, Stored
 
-from . import pod_status, pods
 from .commands import Run
 from .configuration import Configuration, Sources
 from .containers import Moment, Step
 from .events import Reporter, warning
-from .lifecycle import PodFit, Rejection
 from .machine import Files, NodeMachine
-from .node_status import addresses_of, is_stopped
+from .node_status import PodFit, Rejection, addresses_of, is_stopped
+from .pod_status import adopted_run, with_annotations_of
 from .programs import AnnotationError, Role, pull_seconds
-from .restored_pods import adopted_run, with_annotations_of
 from .shell import run_of
 
 _FIELDS: Final = {

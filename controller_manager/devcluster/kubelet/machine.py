@@ -19,9 +19,16 @@ from controller_manager.options.durations import format_duration
 
 from .commands import FOREVER, Surroundings, Write, variables_of
 from .configuration import Configuration
-from .containers import ContainerRun, Moment, Refused
+from .containers import (
+    JUST_NOW,
+    WEB_ROOTS,
+    ContainerRun,
+    Moment,
+    Outcome,
+    Probe,
+    Refused,
+)
 from .events import Note, normal, warning
-from .probes import JUST_NOW, WEB_ROOTS, Outcome, Probe
 from .programs import AnnotationError, Program, image_name, run_of_container
 from .shell import run_of
 

@@ -17,8 +17,7 @@ from controller_manager.devcluster.csi.driver import (
     csi_driver,
     storage_classes,
 )
-from controller_manager.devcluster.csi.mounts import Mounts
-from controller_manager.devcluster.csi.provisioner import Provisioner, Resizer
+from controller_manager.devcluster.csi.volumes import Mounts, Provisioner, Resizer
 from controller_manager.devcluster.registry.core.configuration import (
     CONFIG_MAPS as CONFIG_MAP,
 )
@@ -34,17 +33,24 @@ from controller_manager.devcluster.registry.networking.servicecidr import (
 from controller_manager.devcluster.registry.resource import CLAIMS as DEVICE_CLAIMS
 from controller_manager.devcluster.registry.storage.classes import STORAGE_CLASSES
 from controller_manager.devcluster.registry.storage.csi import ATTACHMENTS, DRIVERS
-from controller_manager.devcluster.scheduler.device_claims import claim_key
 from controller_manager.devcluster.scheduler.node_infos import NodeInfos
 from controller_manager.devcluster.scheduler.scheduler import Scheduler
-from controller_manager.devcluster.scheduler.volumes import VolumeBinding
+from controller_manager.devcluster.scheduler.volumes import VolumeBinding, claim_key
 from controller_manager.devcluster.storage import Change, Watcher
 
 from .events import Reporter
 from .kubelet import Kubelet
-from .lifecycle import Evictions, PodFit
 from .logs import PodLogs
-from .node_status import CAPACITY, IPV4, IPV6, PRESSURE, Heartbeats, is_stopped
+from .node_status import (
+    CAPACITY,
+    IPV4,
+    IPV6,
+    PRESSURE,
+    Evictions,
+    Heartbeats,
+    PodFit,
+    is_stopped,
+)
 from .pod_status import is_over
 from .server import connect
 

@@ -9,10 +9,18 @@ from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
 
-from .containers import KILLED, ContainerRun, Machine, Moment, Step
+from .containers import (
+    JUST_NOW,
+    KILLED,
+    ContainerRun,
+    Machine,
+    Moment,
+    Probe,
+    Step,
+    probes_of,
+)
 from .events import Note, normal, warning
 from .machine import pulling
-from .probes import JUST_NOW, Probe, probes_of
 from .programs import (
     FAILING_SANDBOX,
     AnnotationError,

@@ -21,7 +21,7 @@ from yarl import URL
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster import proxying
+from controller_manager.devcluster import proxying, streaming
 from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.request_info import Document, Target
@@ -44,8 +44,7 @@ from controller_manager.devcluster.registry.core.nodes import KIND as NODE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.services import KIND as SERVICE
 from controller_manager.devcluster.scheme.statuses import Refusal, bad_request
-from controller_manager.devcluster.streaming import port_forward, remote_command
-from controller_manager.devcluster.streaming.remote_command import Result
+from controller_manager.devcluster.streaming import Result
 
 from .commands import FOREVER, Run
 from .node_status import addresses_of, is_stopped
@@ -256,7 +255,7 @@ class _PodConnections:
                 f'"{" ".join(command)}"; annotations say what its containers do: '
                 f"{url}, kubectl get --raw {_GUIDE}"
             )
-        streams, channels = remote_command.STREAMS, remote_command.CHANNELS
+        streams, channels = streaming.EXEC_STREAMS, streaming.EXEC_CHANNELS
         protocol, subprotocol = negotiated(request, streams, channels)
         flags = dict(request.query)
         wanted = frozenset(
@@ -264,7 +263,7 @@ class _PodConnections:
             for name in ("stdin", "stdout", "stderr")
             if flags.get(name) in ("1", "true", "True")
         )
-        serve = remote_command.executing(protocol, result, wanted)
+        serve = streaming.executing(protocol, result, wanted)
         return Upgrade(protocol, subprotocol, serve)
 
     # Ports
@@ -274,10 +273,10 @@ class _PodConnections:
         name = pod["metadata"]["name"]
         if not proxying.has_forward(self._storage, pod):
             raise _nothing_runs(f'no port of pod "{name}" can be forwarded; {HOW}')
-        over_spdy = (port_forward.STREAMS,)
-        over_websockets = (port_forward.TUNNEL, port_forward.CHANNELS)
+        over_spdy = (streaming.FORWARD_STREAMS,)
+        over_websockets = (streaming.TUNNEL, streaming.FORWARD_CHANNELS)
         protocol, subprotocol = negotiated(request, over_spdy, over_websockets)
-        serve = port_forward.forwarding(
+        serve = streaming.forwarding(
             subprotocol, partial(self._address, pod), _ports_of(request)
         )
         return Upgrade(protocol, subprotocol, serve)
@@ -287,10 +286,10 @@ class _PodConnections:
         try:
             found = proxying.pod_forward(self._storage, pod, port)
         except proxying.ForwardError as error:
-            raise port_forward.PortError(str(error)) from None
+            raise streaming.PortError(str(error)) from None
         if found is None:
             msg = f"nothing listens on port {port}; {HOW}"
-            raise port_forward.PortError(msg)
+            raise streaming.PortError(msg)
         return found
 
     async def _proxied(self, target: Target, request: Request) -> Answer:

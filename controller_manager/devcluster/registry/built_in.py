@@ -7,7 +7,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.kind import Conversion, Kind, Subresource
 from controller_manager.devcluster.apiserver.strategy import Strategy
-from controller_manager.devcluster.scheme.resources import Resource, built_in
+from controller_manager.devcluster.scheme.models import Resource, built_in_resources
 from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.options.gates import Gate
 
@@ -37,7 +37,7 @@ def kind_of(  # noqa: PLR0913 - the facts of a resource, given by name
     that Kubernetes 1.36 does not have.
     """
     group, _, version = group_version.rpartition("/")
-    resources = built_in()[group_version]
+    resources = built_in_resources()[group_version]
     found = resources[plural]
     below = (each for name, each in resources.items() if name.startswith(f"{plural}/"))
     return Kind(

@@ -21,8 +21,7 @@ from controller_manager.devcluster.registry.policy.poddisruptionbudget import (
 from controller_manager.devcluster.scheme.statuses import Refusal
 
 from .filters import Fit, Misfit
-from .node_infos import NodeInfo, NodeInfos, PodInfo
-from .predicates import compiled
+from .node_infos import NodeInfo, NodeInfos, PodInfo, compiled
 
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"

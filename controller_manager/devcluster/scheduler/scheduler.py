@@ -17,13 +17,18 @@ from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.pods import bind
 from controller_manager.devcluster.storage import Change, Key
 
-from .device_claims import NOT_ALLOCATED, DeviceClaims
-from .filters import Fit, Misfit
-from .node_infos import NodeInfo, NodeInfos, PodInfo
-from .predicates import OTHER_NODE, NodeFacts, named_nodes, why_not
+from .filters import Fit, Misfit, best, prefers_nodes, repels
+from .node_infos import (
+    OTHER_NODE,
+    NodeFacts,
+    NodeInfo,
+    NodeInfos,
+    PodInfo,
+    named_nodes,
+    why_not,
+)
 from .preemption import NOT_HELPFUL, Preemption
-from .scores import best, prefers_nodes, repels
-from .volumes import ONE_POD, Binding, VolumeBinding
+from .volumes import NOT_ALLOCATED, ONE_POD, Binding, DeviceClaims, VolumeBinding
 
 # The pods that wait for a node, with an index by claim.
 

@@ -12,8 +12,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from . import resources
-from .models import DATA, DESCRIPTIONS, collect, write
+from .models import DATA, DESCRIPTIONS, RESOURCES, collect, write, write_resources
 
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 
@@ -130,8 +129,8 @@ def main(table: Path, directory: Path) -> None:
     _write(directory / DESCRIPTIONS, texts, "the descriptions of fields")
     lists = content["discovery"]
     _write(
-        directory / resources.DATA,
-        resources.write(lists),
+        directory / RESOURCES,
+        write_resources(lists),
         f"the resources of {len(lists)} group versions",
     )
 

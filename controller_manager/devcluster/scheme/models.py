@@ -415,3 +415,51 @@ def _is_nil(field: Field) -> bool:
 def _is_null(field: Field) -> bool:
     """Tell whether Go writes null for an absent list."""
     return field.items is not None and not (field.omitempty or field.omitzero)
+
+
+# The resources of an API server 1.36, as its discovery lists them.
+
+RESOURCES: Final = "resources.data"
+
+
+class Resource(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
+):
+    """A resource or subresource: an entry of an APIResourceList.
+
+    `group` and `version` are those of its kind, empty if they are those of the list. A
+    subresource has no singular name.
+    """
+
+    name: str
+    singular_name: str
+    namespaced: bool
+    group: str = ""
+    version: str = ""
+    kind: str
+    verbs: tuple[str, ...]
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    storage_version_hash: str = ""
+
+
+def write_resources(discovery: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return the file of some APIResourceLists; raises msgspec.ValidationError."""
+    lists = {each["groupVersion"]: each["resources"] for each in discovery}
+    checked = msgspec.convert(lists, dict[str, list[Resource]])
+    return zlib.compress(msgspec.json.encode(checked), _LEVEL)
+
+
+def read_resources(data: bytes) -> Mapping[str, Mapping[str, Resource]]:
+    """Return the resources of a file, by group version and by name."""
+    lists = msgspec.json.decode(zlib.decompress(data), type=dict[str, list[Resource]])
+    return {
+        group_version: {each.name: each for each in resources}
+        for group_version, resources in lists.items()
+    }
+
+
+@cache
+def built_in_resources() -> Mapping[str, Mapping[str, Resource]]:
+    """Return the resources of Kubernetes 1.36, which never change."""
+    return read_resources(files(__package__).joinpath(RESOURCES).read_bytes())

@@ -13,11 +13,11 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_rfc3339
 
 from .models import Model, Models, Type
-from .protobuf_decoder import Decoder
-from .wire import (
+from .protobuf_decoder import (
     BYTES,
     FIXED64,
     VARINT,
+    Decoder,
     ProtobufError,
     read_fields,
     text_of,

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from .cluster import DevelopmentCluster, TemporaryNamespace
-    from .fault_layer import Fault
-    from .faults import Faults
-    from .requests import RecordedRequest, Requests
-    from .running_cluster import Snapshot
-    from .settings import ClusterError, ClusterSettings
+    from .faults import Faults, Snapshot
+    from .requests import Fault, RecordedRequest, Requests
+    from .thread import ClusterError, ClusterSettings
 
 __all__ = [
     "ClusterError",
@@ -28,14 +26,14 @@ __all__ = [
 ]
 
 _MODULES: Final = {
-    "ClusterError": "settings",
-    "ClusterSettings": "settings",
+    "ClusterError": "thread",
+    "ClusterSettings": "thread",
     "DevelopmentCluster": "cluster",
-    "Fault": "fault_layer",
+    "Fault": "requests",
     "Faults": "faults",
     "RecordedRequest": "requests",
     "Requests": "requests",
-    "Snapshot": "running_cluster",
+    "Snapshot": "faults",
     "TemporaryNamespace": "cluster",
 }
 

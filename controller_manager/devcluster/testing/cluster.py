@@ -21,11 +21,9 @@ from controller_manager.devcluster.registry.core.service_accounts import (
 from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.runtime.registry import Registry, RegistryError
 
-from .faults import FaultControl, Faults
+from .faults import FaultControl, Faults, RunningCluster, Snapshot, run_cluster
 from .requests import Requests
-from .running_cluster import RunningCluster, Snapshot, run_cluster
-from .settings import ClusterError, ClusterSettings
-from .thread import ClusterThread, PacedLoop
+from .thread import ClusterError, ClusterSettings, ClusterThread, PacedLoop
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient

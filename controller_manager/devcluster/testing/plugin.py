@@ -22,7 +22,7 @@ from controller_manager.devcluster.settings import (
     missing_extra,
 )
 
-from .settings import SETTINGS, ClusterError, ClusterSettings
+from .thread import SETTINGS, ClusterError, ClusterSettings
 
 if TYPE_CHECKING:
     from .cluster import DevelopmentCluster

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from controller_manager.devcluster.scheme.bodies import decode_yaml, encode_yaml
+from controller_manager.devcluster.scheme.decoding import decode_yaml, encode_yaml
 from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.scheme.protobuf import decode, encode
 from tests.benchmarks.devcluster.requests import Figures

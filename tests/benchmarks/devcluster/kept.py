@@ -5,9 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from controller_manager.devcluster.data.data_file import DataFile
-from controller_manager.devcluster.data.snapshot import write_snapshot
-from controller_manager.devcluster.data.transfer import restore_data, snapshot_of_data
+from controller_manager.devcluster.data_file import (
+    DataFile,
+    restore_data,
+    snapshot_of_data,
+)
+from controller_manager.devcluster.snapshot import write_snapshot
 from controller_manager.devcluster.storage import Storage, restore, state_of
 from tests.benchmarks.devcluster.requests import Figures
 from tests.benchmarks.server import NAMESPACE, idle_pod

@@ -75,7 +75,7 @@ async def test_a_create_enters_at_most_25_modules_of_the_server() -> None:
     """A reader opens one file for each."""
     entered = await modules_of_a_create()
     assert entered[0] == "genericapiserver"
-    assert "registry.store" in entered
+    assert "store" in entered
     assert len(entered) <= MOST, entered
 
 

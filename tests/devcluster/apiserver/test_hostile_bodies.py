@@ -8,7 +8,7 @@ import pytest
 from controller_manager.client.rest.transport import Response
 from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.scheme.protobuf import MAGIC, MEDIA_TYPE, encode
-from controller_manager.devcluster.scheme.wire import (
+from controller_manager.devcluster.scheme.protobuf_decoder import (
     write_bytes,
     write_number,
     write_text,

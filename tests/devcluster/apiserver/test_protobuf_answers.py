@@ -11,7 +11,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.scheme.protobuf import MEDIA_TYPE, decode, encode
-from controller_manager.devcluster.scheme.wire import read_fields
+from controller_manager.devcluster.scheme.protobuf_decoder import read_fields
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.requests import call, create_pod
 

@@ -9,7 +9,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.scheme.protobuf import MAGIC, MEDIA_TYPE, decode
-from controller_manager.devcluster.scheme.wire import (
+from controller_manager.devcluster.scheme.protobuf_decoder import (
     write_bytes,
     write_text,
     write_varint,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from controller_manager import yaml_files
-from controller_manager.devcluster.scheme.bodies import (
+from controller_manager.devcluster.scheme.decoding import (
     ReadBody,
     YAMLBodyError,
     decode_yaml,

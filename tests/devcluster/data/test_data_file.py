@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from controller_manager.devcluster.data.data_file import RESERVE, DataFile
-from controller_manager.devcluster.data.snapshot import (
+from controller_manager.devcluster.data_file import RESERVE, DataFile
+from controller_manager.devcluster.snapshot import (
     DataError,
     read_snapshot,
     write_snapshot,

@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.data.data_file import RESERVE, DataFile
-from controller_manager.devcluster.data.saving import Saving
-from controller_manager.devcluster.data.snapshot import DataError
+from controller_manager.devcluster.data_file import RESERVE, DataFile, Saving
+from controller_manager.devcluster.snapshot import DataError
 from controller_manager.devcluster.storage import Storage, load
 from controller_manager.observability.logs import silent_logger
 
@@ -27,8 +26,8 @@ WRITE_PAIRS = """
 import asyncio, sys
 from pathlib import Path
 from controller_manager.clock import SystemClock
-from controller_manager.devcluster.data.data_file import DataFile
-from controller_manager.devcluster.data.saving import Saving
+from controller_manager.devcluster.data_file import DataFile
+from controller_manager.devcluster.data_file import Saving
 from controller_manager.devcluster.storage import Storage
 from controller_manager.observability.logs import silent_logger
 

@@ -5,15 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from controller_manager.devcluster.data.data_file import DataFile
-from controller_manager.devcluster.data.snapshot import (
+from controller_manager.devcluster.data_file import (
+    DataFile,
+    restore_data,
+    snapshot_of_data,
+)
+from controller_manager.devcluster.snapshot import (
     DataError,
     decode_snapshot,
     encode_snapshot,
     read_snapshot,
     write_snapshot,
 )
-from controller_manager.devcluster.data.transfer import restore_data, snapshot_of_data
 from controller_manager.devcluster.storage import Storage, StorageState, state_of
 
 OF_FORMAT_1 = b"""\

@@ -8,10 +8,10 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.negotiation import JSON_TYPE, YAML_TYPE
-from controller_manager.devcluster.scheme.bodies import decode_yaml, encode_yaml
+from controller_manager.devcluster.scheme.decoding import decode_yaml, encode_yaml
 from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.scheme.protobuf import MEDIA_TYPE, decode, encode
-from controller_manager.devcluster.scheme.wire import read_fields
+from controller_manager.devcluster.scheme.protobuf_decoder import read_fields
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.scheduler.predicates import (
+from controller_manager.devcluster.scheduler.node_infos import (
     TAINTED,
     UNMATCHED,
     UNSCHEDULABLE,

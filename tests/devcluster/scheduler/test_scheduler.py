@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheduler import filters, scheduler
-from controller_manager.devcluster.scheduler.predicates import why_not
+from controller_manager.devcluster.scheduler.node_infos import why_not
 from tests.clusters import Cluster
 from tests.devcluster.csi.objects import (
     MOUNTED,

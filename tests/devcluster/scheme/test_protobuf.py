@@ -9,7 +9,7 @@ from controller_manager.devcluster.scheme.protobuf import (
     encode,
     encode_event,
 )
-from controller_manager.devcluster.scheme.wire import (
+from controller_manager.devcluster.scheme.protobuf_decoder import (
     BYTES,
     ProtobufError,
     read_fields,

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry import find_kinds
 from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.scheme import __main__, resources
+from controller_manager.devcluster.scheme import __main__, models
 
 RECORDED = Path(__file__).parents[2] / "data" / "discovery.json"
 """The APIResourceLists of a server with all versions."""
@@ -27,7 +27,7 @@ def test_the_file_has_all_that_a_server_lists() -> None:
             name: json.loads(msgspec.json.encode(each))
             for name, each in entries.items()
         }
-        for group_version, entries in resources.built_in().items()
+        for group_version, entries in models.built_in_resources().items()
     }
     assert held == recorded
 
@@ -46,8 +46,8 @@ def test_the_tool_writes_the_file_of_a_list(tmp_path: Path) -> None:
     table.write_text(json.dumps({"models": {}, "discovery": lists}))
     result = CliRunner().invoke(__main__.main, [str(table), f"--directory={tmp_path}"])
     assert result.exit_code == 0, result.output
-    found = resources.read((tmp_path / resources.DATA).read_bytes())
-    tree = resources.Resource(
+    found = models.read_resources((tmp_path / models.RESOURCES).read_bytes())
+    tree = models.Resource(
         name="trees", singular_name="tree", namespaced=True, kind="Tree", verbs=("get",)
     )
     assert found == {"example.com/v1": {"trees": tree}}

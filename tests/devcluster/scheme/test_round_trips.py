@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.registry import find_kinds
-from controller_manager.devcluster.scheme.bodies import decode_yaml, encode_yaml
+from controller_manager.devcluster.scheme.decoding import decode_yaml, encode_yaml
 from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.scheme.protobuf import MEDIA_TYPE, Encoder, decode
 from controller_manager.devcluster.scheme.protobuf_decoder import Decoder

@@ -8,7 +8,7 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.devcluster.scheme.protobuf import MAGIC, decode, encode
-from controller_manager.devcluster.scheme.wire import (
+from controller_manager.devcluster.scheme.protobuf_decoder import (
     ProtobufError,
     write_bytes,
     write_number,

@@ -18,7 +18,7 @@ from kubernetes_asyncio.stream import WsApiClient
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.proxying import HOW
-from controller_manager.devcluster.streaming.spdy import DICTIONARY
+from controller_manager.devcluster.spdy import DICTIONARY
 from controller_manager.devcluster.testing import ClusterSettings, DevelopmentCluster
 from tests.devcluster.testing.calls import Caller
 from tests.devcluster.testing.test_faults import wait_until

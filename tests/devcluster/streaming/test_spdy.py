@@ -7,13 +7,13 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from controller_manager.devcluster.proxying import Address
-from controller_manager.devcluster.streaming.port_forward import (
-    STREAMS,
+from controller_manager.devcluster.spdy import DICTIONARY
+from controller_manager.devcluster.streaming import (
+    FORWARD_STREAMS,
     AddressOf,
     PortError,
     forwarding,
 )
-from controller_manager.devcluster.streaming.spdy import DICTIONARY
 
 
 def test_the_dictionary_is_that_of_the_specification() -> None:
@@ -122,7 +122,7 @@ async def forwarded(address_of: AddressOf) -> AsyncGenerator[Client, None]:
     """Forward ports while entered."""
     pipe = Pipe()
     client = Client(pipe)
-    serving = asyncio.ensure_future(forwarding(STREAMS, address_of, ())(pipe))
+    serving = asyncio.ensure_future(forwarding(FORWARD_STREAMS, address_of, ())(pipe))
     yield client
     client.end()
     async with asyncio.timeout(5):

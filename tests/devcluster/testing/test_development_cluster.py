@@ -23,7 +23,7 @@ from controller_manager.devcluster.testing import (
     ClusterSettings,
     DevelopmentCluster,
 )
-from controller_manager.devcluster.testing.running_cluster import run_cluster
+from controller_manager.devcluster.testing.faults import run_cluster
 from controller_manager.manager import caches
 from tests.devcluster.manifests import DEFINITION, NAMESPACE, POD, WIDGET
 from tests.devcluster.testing.calls import Caller

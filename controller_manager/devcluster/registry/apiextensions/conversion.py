@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.kind import Answers, Pending
-from controller_manager.devcluster.scheme.bodies import go_json_error
+from controller_manager.devcluster.scheme.decoding import go_json_error
 from controller_manager.devcluster.scheme.names import (
     validate_annotations,
     validate_labels,

@@ -31,7 +31,7 @@ from controller_manager.devcluster.apiserver.strategy import (
 )
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.columns import data_count, name_of
-from controller_manager.devcluster.scheme.bodies import go_json_error
+from controller_manager.devcluster.scheme.decoding import go_json_error
 from controller_manager.devcluster.scheme.names import validate_config_key
 from controller_manager.devcluster.scheme.statuses import (
     Cause,

@@ -26,7 +26,7 @@ from controller_manager.devcluster.apiserver.security import (
     User,
     account_user,
 )
-from controller_manager.devcluster.scheme.bodies import random_uid
+from controller_manager.devcluster.scheme.decoding import random_uid
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     bad_request,

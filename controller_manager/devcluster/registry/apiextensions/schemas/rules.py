@@ -16,8 +16,8 @@ from controller_manager.api.scalars import parse_day
 from controller_manager.cel import types
 from controller_manager.cel.schemas import SCALARS
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
-from controller_manager.devcluster.cel.library.standard import duration_of, timestamp_of
 from controller_manager.devcluster.cel.program import Program
+from controller_manager.devcluster.cel.standard_library import duration_of, timestamp_of
 from controller_manager.devcluster.cel.values import NOTHING, EvaluationError, Maybe
 from controller_manager.devcluster.scheme.statuses import (
     Cause,

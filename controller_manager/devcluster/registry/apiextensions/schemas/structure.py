@@ -8,11 +8,12 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.decoding import Decoder
 from controller_manager.devcluster.scheme.models import OBJECT_META
 from controller_manager.devcluster.scheme.names import (
+    PatternProblem,
+    compiled,
     validate_annotations,
     validate_labels,
 )
 from controller_manager.devcluster.scheme.readers import TypeMismatch
-from controller_manager.devcluster.scheme.regexp import PatternProblem, compiled
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     duplicate,

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_day
-from controller_manager.devcluster.scheme.regexp import compiled
+from controller_manager.devcluster.scheme.names import compiled
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     not_supported,

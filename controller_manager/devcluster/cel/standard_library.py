@@ -1,27 +1,41 @@
-"""Conversions, sizes, patterns and times (the standard environment of cel-go)."""
+"""The functions of cel-go: conversions, patterns, times, texts, lists, sets.
+
+`METHODS` take the value before the dot as the first argument; `GLOBALS` stand alone
+or have a namespace, such as ``sets.contains``.
+"""
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from itertools import pairwise
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from controller_manager.api.scalars import OutOfRangeError, parse_in_range
-from controller_manager.devcluster.cel.values import (
+from controller_manager.devcluster.scheme.names import PatternProblem, compiled
+
+from .values import (
     MOST_INT,
     MOST_UINT,
+    NOTHING,
     EvaluationError,
+    Maybe,
     TypeName,
     UInt,
     Value,
+    add,
+    are_equal,
+    compare,
+    contains,
+    expect,
     no_overload,
+    parsed,
     type_of,
     whole,
 )
-from controller_manager.devcluster.scheme.regexp import PatternProblem, compiled
 
-from .checks import expect, parsed
+# Conversions, sizes, patterns and times (the standard environment of cel-go).
 
 _UNITS: Final = {
     "ns": 1e-3,
@@ -249,6 +263,229 @@ def _part_of_either(
     return function
 
 
+# Functions on texts (ext/strings.go of cel-go).
+
+_SPACES: Final = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008"
+    "\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+
+_MOST_DIGITS: Final = 1000
+"""The number of digits after the point of a formatted number."""
+
+
+def _char_at(text: Value, index: Value) -> str:
+    found, number = expect(text, str), expect(index, int)
+    if not 0 <= number <= len(found):
+        msg = f"index out of range: {number}"
+        raise EvaluationError(msg)
+    return found[number : number + 1]
+
+
+def _replace(text: Value, old: Value, new: Value, count: Value = -1) -> str:
+    return expect(text, str).replace(
+        expect(old, str), expect(new, str), expect(count, int)
+    )
+
+
+def _split(text: Value, separator: Value, count: Value = -1) -> list[Value]:
+    found, sign, most = expect(text, str), expect(separator, str), expect(count, int)
+    if most == 0:
+        return []
+    if sign:
+        return [*found.split(sign, most - 1 if most > 0 else -1)]
+    if most < 0 or most >= len(found):
+        return [*found]
+    return [*found[: most - 1], found[most - 1 :]]
+
+
+def _substring(text: Value, start: Value, end: Value = None) -> str:
+    found, first = expect(text, str), expect(start, int)
+    last = len(found) if end is None else expect(end, int)
+    for number in (first, last):
+        if not 0 <= number <= len(found):
+            msg = f"index out of range: {number}"
+            raise EvaluationError(msg)
+    if first > last:
+        msg = f"invalid substring range. start: {first}, end: {last}"
+        raise EvaluationError(msg)
+    return found[first:last]
+
+
+def _join(values: Value, separator: Value = "") -> str:
+    return expect(separator, str).join(
+        expect(each, str) for each in expect(values, list)
+    )
+
+
+def _lower(text: Value) -> str:
+    return "".join(
+        each.lower() if each.isascii() else each for each in expect(text, str)
+    )
+
+
+def _upper(text: Value) -> str:
+    return "".join(
+        each.upper() if each.isascii() else each for each in expect(text, str)
+    )
+
+
+# format
+
+
+def _format(text: Value, arguments: Value) -> str:
+    values = iter(expect(arguments, list))
+    return "".join(_formatted(expect(text, str), values))
+
+
+def _formatted(text: str, values: Iterator[Value]) -> Iterator[str]:
+    position = 0
+    while (start := text.find("%", position)) >= 0:
+        yield text[position:start]
+        if text[start + 1 : start + 2] == "%":
+            yield "%"
+            position = start + 2
+            continue
+        end = start + 1
+        while end < len(text) and (text[end] == "." or text[end].isdigit()):
+            end += 1
+        verb, precision = text[end : end + 1], text[start + 1 : end].removeprefix(".")
+        digits = int(precision[:4]) if precision else 6
+        if digits > _MOST_DIGITS:
+            msg = f"precision {precision} is too large"
+            raise EvaluationError(msg)
+        try:
+            yield _clause(verb, digits, next(values))
+        except StopIteration:
+            msg = f"index {text[:start].count('%')} out of range"
+            raise EvaluationError(msg) from None
+        position = end + 1
+    yield text[position:]
+
+
+def _clause(verb: str, precision: int, value: Value) -> str:
+    match verb:
+        case "s":
+            return _shown(value)
+        case "d" if isinstance(value, int) and not isinstance(value, bool):
+            return str(int(value))
+        case "f" | "e" if isinstance(value, int | float):
+            return f"{float(value):.{precision}{verb}}"
+        case "b" | "o" | "x" | "X" if isinstance(value, int):
+            return f"{value:{verb}}"
+        case "x" | "X" if isinstance(value, str | bytes):
+            digits = (value.encode() if isinstance(value, str) else value).hex()
+            return digits.upper() if verb == "X" else digits
+    msg = f'could not parse formatting clause: unrecognized formatting clause "{verb}"'
+    raise EvaluationError(msg)
+
+
+def _shown(value: Value) -> str:
+    match value:
+        case None:
+            return "null"
+        case list():
+            return f"[{', '.join(map(_shown, value))}]"
+        case dict():
+            pairs = sorted(
+                f"{_shown(name)}: {_shown(each)}" for name, each in value.items()
+            )
+            return f"{{{', '.join(pairs)}}}"
+    return str(GLOBALS["string"](value))
+
+
+def first_index(value: Value, part: Value, start: Value = 0) -> int:
+    """Return the first index of a part in a text, -1 if the text does not have it."""
+    if isinstance(value, str):
+        return value.find(expect(part, str), expect(start, int))
+    raise no_overload()
+
+
+def last_index(value: Value, part: Value, start: Value = None) -> int:
+    """Return the last index of a part in a text, -1 if the text does not have it."""
+    if not isinstance(value, str):
+        raise no_overload()
+    wanted = expect(part, str)
+    if start is None:
+        return value.rfind(wanted)
+    return value.rfind(wanted, 0, expect(start, int) + len(wanted))
+
+
+# Functions on lists (pkg/cel/library of the API server) and sets (ext/sets.go).
+
+
+def _is_sorted(values: Value) -> bool:
+    items = expect(values, list)
+    return all(compare(one, other) <= 0 for one, other in pairwise(items))
+
+
+def _sum(values: Value) -> Value:
+    items = expect(values, list)
+    if not items:
+        return 0
+    total: Value = timedelta() if isinstance(items[0], timedelta) else type(items[0])(0)
+    for each in items:
+        total = add(total, each)
+    return total
+
+
+def _extreme(name: str, sign: int) -> Callable[[Value], Value]:
+    def function(values: Value) -> Value:
+        items = expect(values, list)
+        if not items:
+            msg = f"{name} called on empty list"
+            raise EvaluationError(msg)
+        best = items[0]
+        for each in items[1:]:
+            if compare(each, best) * sign > 0:
+                best = each
+        return best
+
+    return function
+
+
+def _index_of(value: Value, item: Value, *start: Value) -> int:
+    if not isinstance(value, list):
+        return first_index(value, item, *start)
+    found = (number for number, each in enumerate(value) if are_equal(each, item))
+    return next(found, -1)
+
+
+def _last_index_of(value: Value, item: Value, *start: Value) -> int:
+    if not isinstance(value, list):
+        return last_index(value, item, *start)
+    return max(
+        (number for number, each in enumerate(value) if are_equal(each, item)),
+        default=-1,
+    )
+
+
+# Sets
+
+
+def _has_all(one: Value, other: Value) -> bool:
+    return all(contains(expect(one, list), each) for each in expect(other, list))
+
+
+def _intersects(one: Value, other: Value) -> bool:
+    return any(contains(expect(one, list), each) for each in expect(other, list))
+
+
+# Values that may be absent (cel/library.go of cel-go, OptionalTypes).
+
+
+def _value(optional: Value) -> Value:
+    found = expect(optional, Maybe)
+    if not found.values:
+        msg = "optional.none() dereference"
+        raise EvaluationError(msg)
+    return found.values[0]
+
+
+def _is_zero(value: Value) -> bool:
+    return value is None or (not value and not isinstance(value, Maybe))
+
+
 GLOBALS: Final[Mapping[str, Callable[..., Value]]] = {
     "bool": _bool,
     "bytes": _bytes,
@@ -262,7 +499,17 @@ GLOBALS: Final[Mapping[str, Callable[..., Value]]] = {
     "timestamp": _timestamp,
     "type": lambda value: TypeName(type_of(value)),
     "uint": _uint,
+    "sets.contains": _has_all,
+    "sets.equivalent": lambda one, other: _has_all(one, other) and _has_all(other, one),
+    "sets.intersects": _intersects,
+    "optional.none": lambda: NOTHING,
+    "optional.of": lambda value: Maybe((value,)),
+    "optional.ofNonZeroValue": lambda value: (
+        NOTHING if _is_zero(value) else Maybe((value,))
+    ),
 }
+
+
 METHODS: Final[Mapping[str, Callable[..., Value]]] = {
     "contains": lambda text, part: expect(part, str) in expect(text, str),
     "endsWith": lambda text, part: expect(text, str).endswith(expect(part, str)),
@@ -290,4 +537,24 @@ METHODS: Final[Mapping[str, Callable[..., Value]]] = {
         lambda time: time.microsecond // 1000,
         lambda found: found.total_seconds() * 1000,
     ),
+    "charAt": _char_at,
+    "format": _format,
+    "join": _join,
+    "lowerAscii": _lower,
+    "replace": _replace,
+    "reverse": lambda text: expect(text, str)[::-1],
+    "split": _split,
+    "substring": _substring,
+    "trim": lambda text: expect(text, str).strip(_SPACES),
+    "upperAscii": _upper,
+    "indexOf": _index_of,
+    "isSorted": _is_sorted,
+    "lastIndexOf": _last_index_of,
+    "max": _extreme("max", 1),
+    "min": _extreme("min", -1),
+    "sum": _sum,
+    "hasValue": lambda optional: bool(expect(optional, Maybe).values),
+    "or": lambda one, other: one if expect(one, Maybe).values else expect(other, Maybe),
+    "orValue": lambda one, other: one.values[0] if expect(one, Maybe).values else other,
+    "value": _value,
 }

@@ -1,1 +1,0 @@
-"""The data file of a cluster, and snapshots of its state."""
