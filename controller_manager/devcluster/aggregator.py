@@ -105,7 +105,6 @@ class Aggregator:
             watcher.close()
 
     def _forget(self, remote: Sequence[JSON]) -> None:
-        """Stop serving the group versions whose APIServices are gone."""
         wanted = {_version_of(each) for each in remote}
         for version in [each for each in self._remotes if each not in wanted]:
             self._server.remove_remote(*version)

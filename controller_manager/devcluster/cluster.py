@@ -177,7 +177,6 @@ class DevCluster:
         )
 
     def _tls(self) -> ssl.SSLContext:
-        """Return TLS settings that accept client certificates of our own authority."""
         context = self._certificate.ssl_context()
         context.verify_mode = ssl.CERT_OPTIONAL
         # No client resumes a session, and tickets take a sixth of the handshake.
@@ -328,7 +327,6 @@ class DevCluster:
         }
 
     def _manager(self) -> dict[str, str]:
-        """Return the user of controller managers, as kubeadm creates it."""
         pair = client_certificate(self._certificate, MANAGER)
         return {
             "client-certificate-data": base64.b64encode(pair.certificate).decode(),

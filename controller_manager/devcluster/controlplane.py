@@ -196,7 +196,6 @@ def bootstrap_objects(
 
 
 def _marked(obj: JSON) -> JSON:
-    """Return a bootstrap object with its marks."""
     metadata: Mapping[str, Any] = obj["metadata"]
     labels = {
         "kubernetes.io/bootstrapping": "rbac-defaults",
@@ -350,7 +349,6 @@ class APIServer(GenericAPIServer):
         self._knows_everybody = True
 
     def _is_known(self, name: str) -> bool:
-        """Tell whether access reviews know a user of this name."""
         if self._knows_everybody:
             return name != ANONYMOUS.name
         account = account_of(name)
@@ -368,7 +366,6 @@ class APIServer(GenericAPIServer):
         return self.catalogue.all()
 
     def _user_of(self, token: str) -> User | None:
-        """Return the user of a token that a secret makes valid."""
         now = self.objects.clock.now()
         if user := user_of_bootstrap_token(self.storage, token, now):
             return user
@@ -376,7 +373,6 @@ class APIServer(GenericAPIServer):
 
 
 def _chain(plugins: Collection[str], parts: Parts) -> Chain:
-    """Return the admission of requests by the plugins of these names."""
     dynamic = dynamic_plugins(parts.storage, parts.kinds, parts.authorizer, parts.rng)
     return build_chain(
         plugins, parts, dynamic, first=[EscalationCheck(parts.authorizer)]

@@ -218,7 +218,6 @@ def _facts(path: Path, header: Header) -> ClusterFacts:
 
 
 def _new_facts() -> ClusterFacts:
-    """Return the facts of a new cluster."""
     keys = ClusterKeys.generate()
     return ClusterFacts(
         authority=keys.authority.certificate.decode(),
@@ -230,7 +229,6 @@ def _new_facts() -> ClusterFacts:
 
 
 def _damaged(path: Path, why: object) -> DataError:
-    """Return the error for a damaged file."""
     reason = str(why).replace("\n", " ")
     msg = (
         f"{path}: is damaged, and was left as it is: {reason}; restore a snapshot to "
@@ -410,7 +408,6 @@ async def _connection(kubeconfig: Path) -> AsyncIterator[HTTPTransport]:
 
 
 def _refused(transport: HTTPTransport, status: int, body: bytes) -> DataError:
-    """Return the error for an answer that is no success."""
     if status == _NOT_FOUND:
         return DataError(
             f"{transport.host}: is not a development cluster of this version: it has "

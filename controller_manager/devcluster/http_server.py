@@ -280,7 +280,6 @@ class HTTPServer:
             connection.abort()
 
     def _connections(self) -> list[asyncio.Transport]:
-        """Return the open connections."""
         server = self._runner.server if self._runner else None
         handlers = server.connections if server else ()
         return [each.transport for each in handlers if each.transport is not None]
@@ -361,7 +360,6 @@ class HTTPServer:
 async def _stream(
     request: web.BaseRequest, answer: StreamingResponse, headers: dict[str, str]
 ) -> web.StreamResponse:
-    """Send a stream piece by piece, as fast as the client reads."""
     response = Streamed(status=answer.status, headers={**headers, **answer.headers})
     try:
         await response.prepare(request)
@@ -414,13 +412,11 @@ async def _expected(request: web.BaseRequest, expectation: str) -> None:
 
 
 def _whole(answer: Response, headers: dict[str, str]) -> Whole:
-    """Return an answer that is no stream, with more headers, as aiohttp sends it."""
     headers = {**headers, **answer.headers}
     return Whole(status=answer.status, headers=headers, body=answer.body)
 
 
 def _user_of(request: web.BaseRequest) -> User | None:
-    """Return the user of the client certificate, which TLS has verified."""
     connection = request.get_extra_info("ssl_object")
     encoded = connection.getpeercert(binary_form=True) if connection else None
     return user_of(encoded) if encoded else None

@@ -216,7 +216,6 @@ async def proxied(
 
 
 def _passed(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers that are passed on, by lower-case name."""
     lower = {name.lower(): value for name, value in headers.items()}
     return {name: value for name, value in lower.items() if name not in _NOT_PASSED}
 

@@ -161,7 +161,6 @@ def decode_snapshot(text: bytes) -> StorageState:
 def _objects(
     lines: Iterable[bytes],
 ) -> tuple[dict[str, dict[Key, Stored]], int]:
-    """Return the objects of all lines except the first, and their number."""
     objects: dict[str, dict[Key, Stored]] = {}
     count = 0
     for number, line in enumerate(lines, 2):

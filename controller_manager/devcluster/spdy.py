@@ -148,7 +148,6 @@ class Session:
                     await stream.received(payload, is_last=bool(flags & _FIN))
 
     def _frames(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the complete frames that were read: first word, flags, payload."""
         while len(self._unread) >= 8:
             first, second = struct.unpack(">II", self._unread[:8])
             length = second & 0xFFFFFF

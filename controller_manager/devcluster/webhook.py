@@ -272,7 +272,6 @@ async def _read(answer: aiohttp.ClientResponse) -> bytes | Failure:
 
 
 def _refusal(code: int, body: bytes) -> str:
-    """Return the error text of an unsuccessful answer, which may be a Status."""
     try:
         status = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -69,7 +69,6 @@ def mutated(
 
 
 def _patched(obj: JSON, operations: Value) -> JSON:
-    """Return an object changed by a JSON patch."""
     if not isinstance(operations, list):
         raise MutationError(
             "type mismatch: JSONPatchType.expression should evaluate to array"
@@ -101,7 +100,6 @@ def _operation(value: Value) -> JSON:
 
 
 def _applied(obj: JSON, config: Value, kind: Kind) -> JSON:
-    """Return an object to which a configuration is applied."""
     if not isinstance(config, Message):
         raise MutationError(
             "unsupported return type from ApplyConfiguration expression: "
@@ -238,7 +236,6 @@ def _key(invocation: Invocation) -> Hashable:
 
 
 def _refusal(problems: list[tuple[Invocation, _PolicyError]], write: Write) -> Refusal:
-    """Return a refusal with the message of the first, and all among the causes."""
     texts = [_text(invocation, problem) for invocation, problem in problems]
     asked, name = write.requested, write.shown_name or "Unknown"
     causes = [{"message": each} for each in texts]

@@ -182,7 +182,6 @@ class PodSecurity(Plugin):
             _warn(write, policy.warn, pod)
 
     def _warn_about_template(self, write: Write, path: tuple[str, ...]) -> None:
-        """Warn about the future pods of a template."""
         policy, _ = policy_of(self._labels(write.namespace))
         template: Any = object_of(write)
         for name in path:
@@ -212,7 +211,6 @@ class PodSecurity(Plugin):
                 write.warn(warning)
 
     def _warnings(self, namespace: str, enforced: LevelVersion) -> Iterator[str]:
-        """Yield the violations of existing pods when their namespace forbids more."""
         pods = [
             stored.obj
             for stored in self._storage.collection("pods")
@@ -244,7 +242,6 @@ def _name(pod: JSON) -> str:
 
 
 def _with_others(name: str, count: int) -> str:
-    """Return the name of the first of some pods, and how many others there are."""
     if count == 1:
         return name
     others = "1 other pod" if count == 2 else f"{count - 1} other pods"

@@ -82,7 +82,6 @@ def _containers_of(spec: JSON) -> Iterator[JSON]:
 
 
 def _security(holder: JSON, *path: str) -> Any:
-    """Return a field of the security context of a pod's spec or of a container."""
     found: Any = holder.get("securityContext") or {}
     for each in path:
         found = (found or {}).get(each)
@@ -152,7 +151,6 @@ def _forbid(reason: str, text: str, bad: _Bad, of: str = "") -> _Form:
 def _require(
     forbidden: _Form, text: str, value: Callable[[JSON], Any], reason: str
 ) -> _Form:
-    """Return a check of a field that the pod or all its containers must set."""
 
     def form(metadata: JSON, spec: JSON) -> Violation | None:
         if found := forbidden(metadata, spec):
@@ -194,7 +192,6 @@ def _proc_mount(container: JSON) -> list[str]:
 
 
 def _hosts(container: JSON) -> list[str]:
-    """Return the hosts that probes and hooks name."""
     lifecycle = container.get("lifecycle") or {}
     probes = ("livenessProbe", "readinessProbe", "startupProbe")
     handlers = [container.get(each) for each in probes]
@@ -425,12 +422,10 @@ def _capabilities(metadata: JSON, spec: JSON) -> Violation | None:
 
 
 def _has_user_namespace(spec: JSON) -> bool:
-    """Tell whether a pod has its own user namespace."""
     return spec.get("hostUsers") is False
 
 
 def _runs_on_windows(spec: JSON) -> bool:
-    """Tell whether a pod names Windows as its operating system."""
     return bool((spec.get("os") or {}).get("name") == "windows")
 
 

@@ -52,7 +52,6 @@ def merged(first: list[JSON], second: list[JSON]) -> list[JSON]:
 
 
 def _covers(wide: JSON, narrow: JSON) -> bool:
-    """Tell whether one toleration tolerates all that another one does."""
     if wide == narrow:
         return True
     operator = wide.get("operator", "Equal")
@@ -292,7 +291,6 @@ def _overhead(runtime_class: JSON) -> JSON | None:
 
 
 def _restrict(write: Write, spec: JSON, scheduling: JSON) -> None:
-    """Restrict a pod to the nodes of its class."""
     selector = dict(spec.get("nodeSelector") or {})
     for key, value in (scheduling.get("nodeSelector") or {}).items():
         if selector.get(key, value) != value:
@@ -528,7 +526,6 @@ def _mounts_token(spec: JSON, account: JSON) -> bool:
 
 
 def _wrong_in_mirror(spec: JSON) -> str:
-    """Return the error for a forbidden reference of a mirror pod."""
     if spec.get("serviceAccountName"):
         return "a mirror pod may not reference service accounts"
     if spec.get("imagePullSecrets") or any(True for _ in _secrets(spec)):

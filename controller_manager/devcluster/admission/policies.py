@@ -353,7 +353,6 @@ def _checked(
 
 
 def _message(validation: JSON, names: Mapping[str, Value], budget: Budget) -> str:
-    """Return the message of a validation that is false."""
     own = _own_message(validation.get("messageExpression", ""), names, budget)
     given = validation.get("message", "").strip()
     return own or given or f"failed expression: {validation['expression'].strip()}"

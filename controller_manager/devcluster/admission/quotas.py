@@ -184,7 +184,6 @@ class LimitRanger(Plugin):
                 raise refused(write, why if len(problems) == 1 else f"[{why}]")
 
     def _limits(self, namespace: str) -> list[list[JSON]]:
-        """Return the items of each limit range of a namespace, by name."""
         found = [
             stored.obj
             for stored in self._storage.collection("limitranges")
@@ -351,7 +350,6 @@ def _selects(quota: Quota, evaluator: Evaluator, obj: object) -> bool:
 def _charged(
     quota: Quota, usage: Amounts, limits: Amounts, used: Amounts
 ) -> tuple[Amounts | None, str]:
-    """Return the usage with the requested amounts, and the reason for a refusal."""
     requested = {
         name: each for name, each in masked(usage, limits).items() if each.nanos
     }
@@ -439,7 +437,6 @@ class ResourceQuota(Plugin):
                 self._store(quota, texts)
 
     def _quotas(self, namespace: str) -> list[Quota]:
-        """Return the quotas of a namespace, by name."""
         stored = (
             each.obj
             for each in self._storage.collection(_QUOTAS)
@@ -451,7 +448,6 @@ class ResourceQuota(Plugin):
     def _typed(
         self, kind: Kind, new: JSON, old: JSON | None
     ) -> tuple[Evaluator, Any, Any]:
-        """Return the evaluator of a kind, and the objects in the form that it reads."""
         name = (kind.group, kind.plural)
         if name == (RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.plural):
             evaluator = self._claim_evaluator
@@ -471,7 +467,6 @@ class ResourceQuota(Plugin):
         }
 
     def _charged_to_pod(self, claim: ResourceClaim, now: datetime) -> Amounts:
-        """Return the usage that quotas charge to the pod of a claim to devices."""
         name, uid = pod_of(claim)
         namespace = claim.metadata.namespace
         found = self._storage.collection(v1.PODS.plural).get((namespace, name))

@@ -132,7 +132,6 @@ class OwnerReferencesPermissionEnforcement(Plugin):
             raise refused(write, why + _REASON)
 
     def _check_owner(self, write: Write, owner: JSON) -> None:
-        """Check that the user may set the finalizers of an owner."""
         version, name = owner.get("apiVersion", ""), owner.get("kind", "")
         found = [
             each

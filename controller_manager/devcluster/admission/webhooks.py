@@ -385,7 +385,6 @@ class Webhooks:
     async def _ask(
         self, asked: Iterable[tuple[Hook, Question]], submission: Submission
     ) -> None:
-        """Call webhooks, and remember their answers."""
         async with asyncio.TaskGroup() as group:
             for hook, question in asked:
                 group.create_task(self._ask_one(hook, question, submission))

@@ -228,7 +228,6 @@ class Matcher:
         return stored.obj
 
     def _kind_of(self, write: Write, rules: Sequence[JSON], policy: str) -> Kind | None:
-        """Return the version of the kind that a rule matches: the client's first."""
         if _fits_any(write, write.requested, rules):
             return write.requested
         if policy != "Equivalent":
@@ -261,7 +260,6 @@ class Matcher:
 
 
 def _selects_object(selector: JSON | None, write: Write) -> bool:
-    """Tell whether a selector selects the old or the new object."""
     if not selector:
         return True
     return any(
@@ -279,7 +277,6 @@ def _fits_any(write: Write, kind: Kind, rules: Iterable[JSON]) -> bool:
 
 
 def _fits(write: Write, kind: Kind, rule: JSON) -> bool:
-    """Tell whether a rule matches a write, with the kind in one of its versions."""
     names = rule.get("resourceNames")
     return (
         _fits_scope(write, kind, rule.get("scope", "*"))
@@ -461,7 +458,6 @@ def evaluated(expression: str, names: Mapping[str, Value], budget: Budget) -> Va
 
 
 def _namespace(write: Write, matcher: Matcher) -> JSON | None:
-    """Return the parts of the namespace that expressions may see."""
     if not write.namespace or is_namespace(write.kind):
         return None
     found = matcher.namespace(write.namespace)
@@ -497,7 +493,6 @@ def _account(namespace: str, name: str) -> User:
 
 
 def _asked_resource(write: Write, authorizer: Authorizer) -> ResourceCheck:
-    """Return the check of the resource of the request, with all its parts."""
     kind = write.requested
     asked = Asked(
         group=kind.group,

@@ -238,7 +238,6 @@ class Chain:
                 plugin.charge(write)
 
     def _of(self, phase: str, write: Write) -> tuple[Plugin, ...]:
-        """Return the plugins that handle such a write, from a cache."""
         kind, is_own = write.kind, write.submission is None
         target = (kind.group, kind.plural, write.subresource)
         key = (phase, write.operation, is_own, *target)

@@ -339,7 +339,6 @@ def api_resources(catalogue: Catalogue, group: str, version: str) -> JSON | None
 
 
 def _entries(kind: Kind) -> list[Resource]:
-    """Return the entries of a resource and of its subresources."""
     entry = Resource(
         name=kind.plural,
         singular_name=kind.singular,

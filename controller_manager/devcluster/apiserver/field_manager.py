@@ -245,15 +245,12 @@ class FieldManager:
             raise conflict_of(conflicts)
 
     def _all_of(self, obj: JSON) -> FieldSet:
-        """Return all fields of a new object."""
         return self._mine(fields_of_new(obj, self.version.type))
 
     def _mine(self, fields: FieldSet) -> FieldSet:
-        """Return the subset of fields that the request's manager can own."""
         return difference(outside_of(fields, self.reset), _STRIPPED)
 
     def _with_mine(self, owners: Owners, mine: FieldSet) -> list[JSON]:
-        """Return the entries of owners to which the request adds its fields."""
         if mine:
             known = owners.get(self.manager)
             fields = union(known.fields, mine) if known else mine
@@ -262,7 +259,6 @@ class FieldManager:
         return entries_of(capped(owners))
 
     def _compared(self, old: JSON, new: JSON, owners: Owners) -> dict[str, Comparison]:
-        """Compare two objects in each version in which a manager owns fields."""
         own, type_ = self.version.api_version, self.version.type
         found = {own: compare(old, new, type_).outside_of(self.reset)}
         for owned in owners.values():
@@ -276,7 +272,6 @@ class FieldManager:
 
 
 def _taken(owners: Owners, found: Mapping[str, Comparison]) -> dict[Manager, FieldSet]:
-    """Return the fields of other managers that have another value now."""
     return {
         each: fields
         for each, owned in owners.items()

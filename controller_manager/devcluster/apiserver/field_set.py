@@ -386,7 +386,6 @@ def _compare_lists(old: list[Any], new: list[Any], type_: ListType) -> _Differen
 def _compare_duplicates(
     found: _Differences, step: str, old: list[Any], new: list[Any], type_: FieldType
 ) -> None:
-    """Compare items with one key, of which at least one side has several."""
     if len(old) > 1 and len(new) > 1:
         if old != new:
             found.modified[step] = {}

@@ -256,7 +256,6 @@ def _type_of_field(field: Field) -> FieldType:
 
 
 def _defaults_of_keys(items: str, keys: tuple[str, ...]) -> Mapping[str, str]:
-    """Return the defaults of key fields that items may lack, such as a protocol."""
     fields = built_in().model(items).fields if items and keys else {}
     return {name: fields[name].default for name in keys if fields[name].default}
 

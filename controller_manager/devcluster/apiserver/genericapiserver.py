@@ -311,7 +311,6 @@ class GenericAPIServer:
     async def _route(
         self, request: Request, user: User
     ) -> Response | StreamingResponse:
-        """Answer a request that authorization allows, by its path."""
         parts = [part for part in request.path.split("/") if part]
         if handler := self._handlers.get(request.path):
             return await handler.answer(request, user)
@@ -364,7 +363,6 @@ class GenericAPIServer:
     async def _about(
         self, target: Target, request: Request
     ) -> Response | StreamingResponse:
-        """Answer a request about objects of a kind."""
         connector = self._connectors.get((target.kind.resource, target.subresource))
         part = target.kind.subresource(target.subresource)
         if connector is not None and (

@@ -146,7 +146,6 @@ def accepted_as(accept: str, group: str, version: str, kind: str) -> str:
 
 
 def _clauses(accept: str) -> Iterator[_Clause]:
-    """Return the parts of a header, the preferred ones first."""
     found = []
     for text in accept.split(","):
         media_range, *rest = (part.strip() for part in text.split(";"))
@@ -545,7 +544,6 @@ def check_connect_body(body: JSON, subresource: Subresource) -> JSON:
 
 
 def _strict_error(kind: Kind, version: str, problems: list[str]) -> Refusal:
-    """Return the refusal of unknown and duplicate fields."""
     fields = ", ".join(problems)
     return bad_request(
         _cannot_handle(kind.kind, version, f"strict decoding error: {fields}")

@@ -50,7 +50,6 @@ from .strategy import Deletion
 
 
 def _carry_over(old: JSON, metadata: JSON) -> None:
-    """Copy the fields that the server owns from the old metadata to the new."""
     for name in SERVER_OWNED:
         metadata.pop(name, None)
         if name in old["metadata"]:
@@ -70,7 +69,6 @@ def planned_update(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
 
 
 def _replaced(kind: Kind, old: JSON, new: JSON, subresource: str) -> JSON:
-    """Return the new object: the endpoint decides which fields may change."""
     if subresource == "status":
         metadata = new["metadata"]
         for name in kind.strategy.kept_by_status:
@@ -183,7 +181,6 @@ class Objects(ObjectStore):
         return stored
 
     def _with_defaults(self, write: Write, given: JSON) -> JSON:
-        """Return a copy of a new object in its namespace, with its defaults."""
         kind = write.kind
         obj, _ = copied_object(given)
         place(kind, write.namespace, obj["metadata"])
@@ -282,7 +279,6 @@ class Objects(ObjectStore):
         return self._replace(stored, write)
 
     def _managed_by_writer(self, kind: Kind, subresource: str) -> Managed | None:
-        """Return the function that records this part of the cluster as manager."""
         if not self._writer:
             return None
         return part_of_cluster(self._writer, kind, subresource, self.clock).updated

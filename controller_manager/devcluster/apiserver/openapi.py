@@ -105,7 +105,6 @@ def _responses(responses: JSON) -> bytes:
 
 
 def _parameters(number: int, parameters: Iterable[JSON]) -> bytes:
-    """Encode parameters, or references to them."""
     return b"".join(
         write_bytes(
             number,
@@ -211,7 +210,6 @@ class OpenAPI:
         return unless_known(Response(200, {**headers, "vary": "Accept"}, body), request)
 
     def _forget_changed(self) -> None:
-        """Forget the documents whose kinds are others now."""
         if self._generation != self._catalogue.generation:
             self._generation = self._catalogue.generation
             self._documents = {
@@ -268,7 +266,6 @@ class OpenAPI:
         return msgspec.json.encode({**built_in, **merged})
 
     def _version_2_of_server(self, kinds: GroupVersions) -> JSON:
-        """Return the document of the kinds that are no custom resources."""
         own = _of_server(kinds)
         if self._built_in[0] != own:
             self._built_in = own, _version_2(own, Schemas(2, own))
@@ -293,7 +290,6 @@ class OpenAPI:
 
 
 def _of_server(kinds: GroupVersions) -> GroupVersions:
-    """Return the group versions that have no custom resources."""
     return {
         group_version: each
         for group_version, each in kinds.items()

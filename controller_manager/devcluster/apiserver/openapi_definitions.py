@@ -151,7 +151,6 @@ def _with_choices(schema: JSON) -> JSON:
 
 
 def _with_embedded(schema: JSON, metadata: JSON, *, for_v2: bool) -> JSON:
-    """Return a schema in which objects inside of others have their own fields."""
 
     def inner(part: JSON) -> JSON:
         return _with_embedded(part, metadata, for_v2=for_v2)
@@ -167,7 +166,6 @@ def _with_embedded(schema: JSON, metadata: JSON, *, for_v2: bool) -> JSON:
 
 
 def _converted(schema: JSON, convert: Callable[[JSON], JSON]) -> JSON:
-    """Return a schema whose inner schemas are converted."""
     found = dict(schema)
     for name in ("items", "additionalProperties"):
         if isinstance(inner := found.get(name), dict):
@@ -307,7 +305,6 @@ class Schemas:
         return found
 
     def _element(self, of: Type) -> JSON:
-        """Return the type of the items of a list, or of the values of a map."""
         default = _zero(of) if self.version == 3 else None
         shape = self._shape(of, has_siblings=default is not None)
         return shape if default is None else {**shape, "default": default}
@@ -315,7 +312,6 @@ class Schemas:
     # Custom resources
 
     def _add_custom(self, kind: Kind, name: str) -> None:
-        """Describe a kind by a schema of its own."""
         schema, shown = kind.strategy.openapi_schema() or {}, {"type": "object"}
         if has_fields(schema, for_v2=self.version == 2):
             metadata = self._described(OBJECT_META, METADATA)
@@ -327,7 +323,6 @@ class Schemas:
         }
 
     def _described(self, model: str, text: str) -> JSON:
-        """Return a field that refers to a model, with a description of its own."""
         return {
             "description": text,
             **self._shape(Type(ref=model), has_siblings=True),
@@ -354,7 +349,6 @@ class Schemas:
 
 
 def _merging(field: Field) -> JSON:
-    """Return the extensions that say how a field is merged."""
     extensions = {
         "list-map-keys": field.list_map_keys,
         "list-type": field.list_type,

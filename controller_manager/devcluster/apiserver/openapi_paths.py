@@ -485,12 +485,10 @@ def _in_version_3(exchange: _Exchange) -> JSON:
 
 
 def _required(body: JSON) -> JSON:
-    """Return the field of a body that says that a request needs it."""
     return {} if body["$ref"].endswith(f"/{DELETE_OPTIONS}") else {"required": True}
 
 
 def _accepted(operation: Operation) -> tuple[str, ...]:
-    """Return the media types that an operation accepts."""
     if operation.verb != "patch" or operation.connects:
         return (_JSON, _YAML) if operation.kind.is_custom else (_ANY,)
     if operation.kind.strategy.merges_strategically:
@@ -499,7 +497,6 @@ def _accepted(operation: Operation) -> tuple[str, ...]:
 
 
 def _sent(operation: Operation) -> tuple[str, ...]:
-    """Return the media types of answers."""
     if operation.connects:
         return (_ANY,)
     if operation.is_text:

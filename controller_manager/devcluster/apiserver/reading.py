@@ -277,7 +277,6 @@ class Reader:
 async def _converted(
     kind: Kind, found: list[tuple[Key, Stored]], most: int | None
 ) -> list[tuple[Key, Stored]]:
-    """Return objects in the version of a kind with a webhook, at most so many."""
     asked, first = kind.within(ReadAnswers()), found[:most]
     objects = [stored for _, stored in first]
     shown = await settled(lambda: all_in_version(asked, objects))

@@ -113,7 +113,6 @@ def attributes_of_request(method: str, path: str, query: Query) -> Attributes:
 def _about(
     verb: str, group: str, parts: list[str], query: Mapping[str, str]
 ) -> Attributes:
-    """Return the attributes for the segments after the version."""
     namespace = ""
     if parts[0] == "namespaces" and len(parts) > 1:
         namespace = parts[1]

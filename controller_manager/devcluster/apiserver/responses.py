@@ -178,7 +178,6 @@ def written(
 
 
 def _warnings(problems: Iterable[str]) -> Iterator[str]:
-    """Yield the warnings of problems: each error of YAML is one."""
     for problem in problems:
         first, *lines = problem.splitlines() or [""]
         yield from map(str.strip, lines) if first == YAML_ERRORS else (problem,)

@@ -346,7 +346,6 @@ def refusal_of(user: User, attributes: Attributes, reason: str) -> Refusal:
 
 
 def _wish(attributes: Attributes) -> str:
-    """Return the resource of a request, and its scope."""
     where = (
         f'in the namespace "{attributes.namespace}"'
         if attributes.namespace

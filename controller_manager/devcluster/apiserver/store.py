@@ -78,7 +78,6 @@ def complete(kind: Kind, obj: JSON) -> JSON:
 
 
 def _is_headed(kind: Kind, obj: JSON) -> bool:
-    """Tell whether the kind and the apiVersion come first in an object."""
     fields = iter(obj.items())
     return next(fields, None) == ("kind", kind.kind) and next(fields, None) == (
         "apiVersion",

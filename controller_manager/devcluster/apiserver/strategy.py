@@ -498,13 +498,11 @@ class Strategy:
 
 
 def _content(obj: JSON) -> JSON:
-    """Return the parts of an object whose changes its generation counts."""
     aside = ("metadata", "status", "kind", "apiVersion")
     return {key: value for key, value in obj.items() if key not in aside}
 
 
 def _place(obj: JSON, path: str) -> tuple[JSON, str]:
-    """Return the object that has the field at a path, and the name of the field."""
     *parents, name = path.split(".")
     for each in parents:
         obj = obj.get(each) or {}

@@ -174,7 +174,6 @@ def _decoded_body(body: bytes, kind: str, api_version: str) -> JSON:
 
 
 def _check_types(config: JSON, type_: FieldType) -> None:
-    """Raise Refusal for a configuration that has other fields than its type."""
     metadata = config.get("metadata", {})
     metadata = metadata if isinstance(metadata, dict) else {}
     if metadata.get("managedFields") is not None:
@@ -299,7 +298,6 @@ class Updater:
         )
 
     def _managed(self, target: Target, request: Request) -> Managed:
-        """Return the function that returns the managers of changed fields."""
         return self._fields(target, request, "Update").updated
 
     def _fields(self, target: Target, request: Request, operation: str) -> FieldManager:

@@ -99,7 +99,6 @@ class Deleter:
     def _delete_each(
         self, target: Target, items: list[tuple[Key, Stored]], options: Deletion
     ) -> None:
-        """Delete objects, except those that an earlier attempt has deleted."""
         submission = target.submission
         assert submission is not None  # noqa: S101 - each write has one
         deleted: set[Key] = submission.once("deleted", set)
@@ -118,7 +117,6 @@ class Deleter:
 
 
 def _removed(kind: Kind, obj: JSON) -> JSON:
-    """Return the Status for a removed object."""
     details = {
         "name": obj["metadata"]["name"],
         **({"group": kind.group} if kind.group else {}),
@@ -186,7 +184,6 @@ class Writer:
         return await attempted(submission, attempt)
 
     def _submitted(self, target: Target) -> tuple[Target, Submission]:
-        """Return a target with a new submission."""
         now = self._objects.clock.now()
         submission = Submission(target.kind, target.user, now, query=target.query)
         submission.kind = target.kind.within(submission)
@@ -277,7 +274,6 @@ class Writer:
         return write.obj or {}
 
     def _connect(self, target: Target, request: Request) -> Response:
-        """Answer a POST to a subresource."""
         subresource = target.kind.subresource(target.subresource)
         connect = self._storage_of(target.kind).connect.get(target.subresource)
         self._admit_connection(target, request)

@@ -1,4 +1,4 @@
-"""The evaluation of expressions in CEL, which `controller_manager.cel` parses and checks.
+"""The evaluation of expressions in CEL, which `controller_manager.cel` parses.
 
 ``program`` evaluates an expression: ``evaluation`` computes ``values`` with macros and
 the functions of ``standard_library`` and ``kubernetes_library``, and limits the steps.

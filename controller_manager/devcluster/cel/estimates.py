@@ -278,7 +278,6 @@ _METHODS: Final[dict[tuple[str, int], Estimator]] = {
 
 
 def _converted(function: str, argument: Estimate) -> Estimate:
-    """Estimate the global functions whose cost or result depends on the argument."""
     size, cost = argument.size, argument.size.cost(PER_CHARACTER)
     match function:
         case "url":
@@ -546,7 +545,6 @@ class _Estimator:
         return Estimate(cost, Optional(found.type), (), found.known_size)
 
     def _macro(self, node: syntax.Call, target: Estimate, names: Names) -> Estimate:
-        """Estimate a macro that goes over a list or a map."""
         count = _count(node)
         variables = variables_of(node, count) or []
         values = self._variables(target, count)
@@ -564,7 +562,6 @@ class _Estimator:
         return Estimate(cost, ListOf(made.type), (), target.size, item, ONE)
 
     def _variables(self, target: Estimate, count: int) -> list[Estimate]:
-        """Return the estimates of the variables of a macro."""
         path = target.path
         match target.type:
             case ListOf(item=type_):
@@ -591,7 +588,6 @@ class _Estimator:
 
 
 def _count(node: syntax.Call) -> int:
-    """Return how many variables a macro declares."""
     if node.function in ("filter", "map"):
         return 1
     return len(node.arguments) - 1 if node.function in _LOGICAL else 2

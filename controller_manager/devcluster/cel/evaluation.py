@@ -139,7 +139,6 @@ def variables_of(node: Call, count: int) -> list[str] | None:
 
 
 def _scopes(evaluator: Evaluates, node: Call, names: Scope, count: int) -> list[Scope]:
-    """Return the values of names for each item of a list, or each entry of a map."""
     variables = variables_of(node, count)
     assert node.target is not None  # noqa: S101 - only methods are macros
     target = evaluator.value(node.target, names)

@@ -141,7 +141,6 @@ def _contains_network(outer: Value, inner: Value) -> bool:
 
 
 def _ip(value: Value) -> Address:
-    """Return an address: the one of a text, or of a network."""
     if isinstance(value, str):
         return parsed(_address_of, value)
     return _network(value).ip
@@ -286,7 +285,6 @@ def _error(one: Value) -> str:
 
 
 def _escape_key(key: Value) -> str:
-    """Return a key as a step of a JSON pointer."""
     return expect(key, str).replace("~", "~0").replace("/", "~1")
 
 

@@ -107,7 +107,6 @@ def _call_problems(
 
 
 def _variables(function: str, arguments: int) -> int:
-    """Return how many variables a macro declares."""
     if function in ("bind", "filter", "map", "optFlatMap", "optMap"):
         return 1
     if function in ("all", "exists", "existsOne", "exists_one"):

@@ -182,7 +182,6 @@ def _bounded(number: int, most: int) -> int:
 
 
 def _unquoted(text: str) -> tuple[str, bool]:
-    """Return what stands in quotes, and whether it has no escapes."""
     is_raw = text[0] in "rR"
     text = text[1:] if is_raw else text
     width = 3 if text[:3] in ('"""', "'" * 3) and len(text) >= _LEAST_TRIPLE else 1

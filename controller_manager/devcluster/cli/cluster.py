@@ -83,7 +83,6 @@ def _flag(setting: Setting, flag: Flag) -> Callable[[FunctionT], FunctionT]:
 
 
 def _type_of(setting: Setting, flag: Flag) -> click.ParamType[Any] | type | None:
-    """Return the type of a flag's value, with its limits."""
     kind, limits = setting.type, setting.limits
     if limits is not None and limits.is_time:
         return Duration()
@@ -208,7 +207,6 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def _with_source(command: FunctionT) -> FunctionT:
-    """Add the flags that say which cluster is meant."""
     command = click.option(
         "--data",
         type=_FILE,

@@ -81,7 +81,6 @@ async def run_command(command: Sequence[str], environment: Mapping[str, str]) ->
 
 @contextmanager
 def _caught_signals() -> Iterator["asyncio.Queue[signal.Signals]"]:
-    """Collect the signals that arrive while entered."""
     signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in _PASSED_ON:

@@ -422,7 +422,6 @@ class Demo:
         self._summary.steps.append((title, self._clock.monotonic() - started))
 
     async def _rows(self, kinds: Sequence[Resource[Any]]) -> list[Row]:
-        """Return a row of each workload of these kinds."""
         rows: list[Row] = []
         for kind in kinds:
             page = await self._client.list_page(kind, NAMESPACE)
@@ -430,7 +429,6 @@ class Demo:
         return rows
 
     async def _show_broken(self) -> None:
-        """Show why the pods wait, then the explanation of the whole, for a moment."""
         await self._show_waiting()
         if self._explain is not None:
             command = f"controller-manager explain deploy/web -n {NAMESPACE}"

@@ -381,7 +381,6 @@ class Attacher:
         self._storage.set_finalizer(ATTACHMENTS, attachment, FINALIZER, present=False)
 
     def _release(self, name: str) -> None:
-        """Remove the finalizer of a deleted volume that is attached nowhere."""
         if self._of_volume.get(name):
             return
         self._of_volume.pop(name, None)

@@ -94,7 +94,6 @@ class Provisioner:
         self._record(claim, "Normal", "ProvisioningSucceeded", message)
 
     def _delete(self, volume: JSON) -> None:
-        """Delete the storage, then the volume, then its finalizer."""
         name = volume["metadata"]["name"]
         if "deletionTimestamp" not in volume["metadata"]:
             self._storage.objects.delete(VOLUME, "", name, Deletion())
@@ -136,7 +135,6 @@ def _name(claim: JSON) -> str:
 
 
 def _is_asked_for(claim: JSON) -> bool:
-    """Tell whether a claim asks the driver for a volume."""
     return (
         annotation(claim, STORAGE_PROVISIONER) == DRIVER
         and not claim["spec"].get("volumeName")
@@ -183,7 +181,6 @@ class Resizer:
             self._modify(claim, volume)
 
     def _bound(self, key: Key) -> tuple[JSON, JSON] | None:
-        """Return a claim that is bound to a volume of the driver, and the volume."""
         claim = self._storage.claim(key)
         if claim is None or not is_bound(claim):
             return None
@@ -203,7 +200,6 @@ class Resizer:
         )
 
     def _expand(self, key: Key) -> None:
-        """Give a volume the size that its claim asks for now."""
         found = self._bound(key)
         if found is None:
             return
@@ -218,7 +214,6 @@ class Resizer:
         self._storage.update(CLAIM, claim, "status", status=self._pending(claim))
 
     def _expanding(self, claim: JSON, wanted: str) -> JSON:
-        """Return the status of a claim whose volume grows."""
         return {
             **claim["status"],
             "allocatedResources": {"storage": wanted},
@@ -227,7 +222,6 @@ class Resizer:
         }
 
     def _pending(self, claim: JSON) -> JSON:
-        """Return the status of a claim whose file system has to grow."""
         condition = self._condition(FILE_SYSTEM_PENDING, message=_WAITING)
         return {
             **claim["status"],
@@ -240,7 +234,6 @@ class Resizer:
         return {"type": type_, "status": "True", "lastTransitionTime": now, **more}
 
     def _modify(self, claim: JSON, volume: JSON) -> None:
-        """Give a volume the attributes of the class that its claim names."""
         wanted, status = claim["spec"][_ATTRIBUTES], claim["status"]
         if status.get("currentVolumeAttributesClassName") == wanted:
             return
@@ -358,7 +351,6 @@ class Mounts:
                 self._waiting_for.pop(each, None)
 
     def _use(self, uid: str, use: _Use) -> None:
-        """Report the volumes of a pod as in use."""
         if self._uses.get(uid) == use:
             return
         self._uses[uid] = use
@@ -473,20 +465,17 @@ class Mounts:
         return tuple(names)
 
     def _is_attachable(self, driver: str) -> bool:
-        """Tell whether volumes of a driver need an attachment, which is the default."""
         if not self._storage.objects.has(DRIVERS, "", driver):
             return True
         found = self._storage.objects.find(DRIVERS, "", driver).obj
         return bool(found["spec"]["attachRequired"])
 
     def _attached(self, name: str) -> set[str]:
-        """Return the volumes that a node lists as attached."""
         node = self._nodes.get(("", name))
         attached = node.obj["status"].get("volumesAttached") if node else None
         return {each["name"] for each in attached or ()}
 
     def _report_in_use(self, name: str) -> None:
-        """Write the volumes in use to the status of a node."""
         node = self._nodes.get(("", name))
         if node is None:
             return

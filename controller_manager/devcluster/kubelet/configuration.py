@@ -145,7 +145,6 @@ def _key(pod: JSON) -> Key:
 
 
 def _sources_of(pod: JSON) -> frozenset[tuple[str, Key]]:
-    """Return the config maps and secrets that a pod needs: their kinds and keys."""
     spec = pod["spec"]
     found: set[tuple[str, Key]] = set()
     for each in (*spec.get("initContainers", ()), *spec["containers"]):

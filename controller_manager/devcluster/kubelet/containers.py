@@ -183,7 +183,6 @@ def _probe(
 
 
 def _output(pod: JSON, spec: JSON) -> str:
-    """Return the kubelet's message about a failed probe."""
     if "httpGet" in spec:
         return "HTTP probe failed with statuscode: 503"
     if "grpc" in spec:
@@ -451,7 +450,6 @@ class ContainerRun(Struct, frozen=True):
         return replace(self, due=due, stop_code=code, probes=probes).noted(killing)
 
     def _code(self) -> int:
-        """Return the exit code of a container that ends by itself."""
         return (
             self.program.code(self.restarts) if isinstance(self.program, Program) else 0
         )
@@ -506,7 +504,6 @@ class ContainerRun(Struct, frozen=True):
 
 
 def _different(old: JSON, new: JSON) -> set[str]:
-    """Return the resources of which two lists have other amounts."""
     return {
         resource
         for name in ("requests", "limits")

@@ -121,7 +121,6 @@ class Reporter:
     def _count(
         self, component: str, host: str, obj: JSON, note: Note, field_path: str = ""
     ) -> None:
-        """Create an event, or increase the count of an existing one."""
         now = self._objects.clock.now()
         time, reference = format_time(now), _reference(obj, field_path)
         namespace, message = reference["namespace"] or "default", note.message

@@ -293,7 +293,6 @@ class Kubelet:
         self._hold(pod, pods.reported(run), now)
 
     def _advance(self, key: Key, uid: str) -> None:
-        """Do the due steps of a pod."""
         stored = self._pods.get(key)
         if stored is not None and self._is_stopped(stored.obj):
             return
@@ -339,7 +338,6 @@ class Kubelet:
         self._held[key] = _Held(uid, run, timer, seen)
 
     def _record_events(self, pod: JSON, run: pods.PodRun) -> None:
-        """Report the events of a pod since its last status."""
         for note in run.notes:
             self._report.kubelet(pod, note)
         for each in run.containers:
@@ -380,7 +378,6 @@ class Kubelet:
         self._objects.delete(POD, metadata["namespace"], metadata["name"], options)
 
     def _machine(self, pod: JSON) -> NodeMachine:
-        """Return the machine for the containers of a pod."""
         images = self._images.setdefault(pod["spec"]["nodeName"], set())
         return NodeMachine(
             pod, images, self._configuration, self._files, self._delay(pod)
@@ -394,7 +391,6 @@ class Kubelet:
             return self._start_delay  # the containers report it
 
     def _adopted(self, pod: JSON, now: Moment) -> pods.PodRun:
-        """Return the run of a pod from its status."""
         wall = self._clock.now()
 
         def at(text: str) -> float:
@@ -420,7 +416,6 @@ class Kubelet:
         return now.seconds + float(seconds) - passed.total_seconds()
 
     def _is_stopped(self, pod: JSON) -> bool:
-        """Tell whether the kubelet of the pod's node is stopped."""
         node = self._nodes.get(("", pod["spec"].get("nodeName", "")))
         return node is not None and is_stopped(node.obj)
 

@@ -199,7 +199,6 @@ class _Follower:
             watcher.close()
 
     def _printed(self, following: deque[Line], until: datetime) -> bytes:
-        """Return the lines whose time has come."""
         lines = []
         while following and self._run.at(following[0]) <= until:
             lines.append(_written(self._run, following.popleft(), self._options))
@@ -257,7 +256,6 @@ def _ended(state: JSON) -> _Run:
 
 
 def _shown(run: _Run, lines: list[Line], options: LogOptions) -> Iterator[bytes]:
-    """Yield the lines that the options select."""
     since = options.since
     found = [each for each in lines if since is None or run.at(each) >= since]
     if options.tail is not None:

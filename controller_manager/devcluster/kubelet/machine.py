@@ -240,7 +240,6 @@ class Files:
     def _place(
         self, pod: JSON, container: ContainerRun, path: str
     ) -> tuple[_Place, str]:
-        """Return the place of a file, and its path there."""
         uid, spec = pod["metadata"]["uid"], container.spec
         volume, inside = _place_of(spec, path)
         if not volume:
@@ -260,7 +259,6 @@ class Files:
 
 
 def _place_of(container: JSON, path: str) -> tuple[str, str]:
-    """Return the volume of a path, empty for the container itself, and the rest."""
     whole = PurePosixPath("/", container.get("workingDir") or "/", path)
     mounts = {
         PurePosixPath("/", each["mountPath"]): each

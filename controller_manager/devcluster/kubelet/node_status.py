@@ -241,7 +241,6 @@ def _conditions(before: list[JSON], now: str, pressure: Pressure | None) -> list
 
 
 def _pressed(pressure: Pressure | None) -> Iterator[tuple[str, str, str, str]]:
-    """Yield type, status, reason and message of the conditions about pressure."""
     for each in PRESSURES.values():
         if each is pressure:
             yield each.condition, "True", *each.under
@@ -263,7 +262,6 @@ def _type(condition: JSON) -> str:
 
 @cache
 def _node_info(name: str) -> JSON:
-    """Return the nodeInfo that the kubelet of a node reports."""
     machine = uuid.uuid5(uuid.NAMESPACE_DNS, name)
     return {
         "machineID": machine.hex,
@@ -388,7 +386,6 @@ class Heartbeats:
             self._objects.create(LEASES, NODE_LEASES, lease)
 
     def _owner(self, name: str) -> JSON:
-        """Return the owner of a lease: its node."""
         uid = self._objects.find(NODE, "", name).obj["metadata"]["uid"]
         return {
             "apiVersion": NODE.api_version,

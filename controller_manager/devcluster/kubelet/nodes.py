@@ -186,7 +186,6 @@ class Nodes:
                 self._heartbeats.beat(change.key[1])
 
     def _start(self, node: JSON) -> None:
-        """Start the stopped kubelet of a node again."""
         name = node["metadata"]["name"]
         self._report.kubelet_started(node)
         self._heartbeats.beat(name)
@@ -264,13 +263,11 @@ def _families(objects: Objects) -> tuple[str, ...]:
 
 
 def _annotations_differ(before: JSON, after: JSON) -> bool:
-    """Tell whether the annotations of a node change."""
     old, new = (each["metadata"].get("annotations") or {} for each in (before, after))
     return any(old.get(each) != new.get(each) for each in (CAPACITY, PRESSURE))
 
 
 def _is_same_for_others(change: Change) -> bool:
-    """Tell whether a change of a pod on a node affects no other pod."""
     if change.before is None:
         return False
     before, after = change.before.obj, change.after.obj

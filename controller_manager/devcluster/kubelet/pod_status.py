@@ -73,7 +73,6 @@ def _container_id(pod: JSON, run: ContainerRun, runs_ago: int) -> str:
 
 
 def _identified(pod: JSON, run: ContainerRun, state: JSON, runs_ago: int) -> JSON:
-    """Return a state with the id of the container that has ended."""
     ended = state.get("terminated")
     if ended is None or "containerID" in ended:
         return state
@@ -94,7 +93,6 @@ def _last_words(pod: JSON, spec: JSON, ended: JSON) -> str:
 
 
 def _in_use(spec: JSON) -> JSON:
-    """Return the resources of a container that runs."""
     resources = spec.get("resources") or {}
     found: JSON = {"resources": resources}
     if requests := resources.get("requests"):
@@ -242,7 +240,6 @@ def _containers_ready(run: PodRun, phase: str) -> _Condition:
 
 
 def _ready(pod: JSON, serving: _Condition) -> _Condition:
-    """Return the condition Ready of a pod with this condition ContainersReady."""
     ready = ("Ready", *serving[1:])
     if ready[1] == "False" or not pod["spec"].get("readinessGates"):
         return ready
@@ -320,7 +317,6 @@ def shows_older_generation(pod: JSON) -> bool:
 
 
 def _images(obj: JSON, *lists: str) -> Iterator[str]:
-    """Yield the images in lists of containers, or of their statuses."""
     for name in lists:
         yield from (each.get("image", "") for each in obj.get(name, ()))
 
@@ -379,7 +375,6 @@ def with_annotations_of(
 
 
 def _recalled(container: ContainerRun, pod: JSON, recall: Recall) -> ContainerRun:
-    """Return a container with the program that it has found at its start."""
     if isinstance(container.program, Program) and container.program.depends:
         known = recall(pod, container.spec["name"])
         return replace(container, program=known or container.program)
@@ -387,7 +382,6 @@ def _recalled(container: ContainerRun, pod: JSON, recall: Recall) -> ContainerRu
 
 
 def _with_fate_of(old: ContainerRun, new: ContainerRun, now: Moment) -> ContainerRun:
-    """Return a container with the future of another one."""
     changed = replace(old, program=new.program, probes=new.probes)
     if old.step is Step.STUCK:
         return replace(changed, due=now.seconds)
@@ -404,7 +398,6 @@ def _with_fate_of(old: ContainerRun, new: ContainerRun, now: Moment) -> Containe
 def _adopted(
     container: ContainerRun, status: JSON | None, now: Moment, at: At
 ) -> ContainerRun:
-    """Return a container in the state of a status, with the image that it has there."""
     if status is None:
         return container
     state = status.get("state") or {}
@@ -431,7 +424,6 @@ def _adopted(
 def _running(
     container: ContainerRun, status: JSON, now: Moment, at: At
 ) -> ContainerRun:
-    """Return a container that has run since the time in its status."""
     started = container.state["running"].get("startedAt")
     began = at(started) if started else now.seconds
     is_started = status.get("started", True)
@@ -458,7 +450,6 @@ def _running(
 
 
 def _backing_off(container: ContainerRun, now: Moment) -> ContainerRun:
-    """Return a container that starts again after its backoff."""
     restarts = max(0, container.restarts - 1)
     delay = min(FIRST_BACKOFF * 2.0 ** min(restarts, 5), LONGEST_BACKOFF)
     return replace(

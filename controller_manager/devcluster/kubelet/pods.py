@@ -336,7 +336,6 @@ def advanced(run: PodRun, now: Moment, machine: Machine) -> PodRun:
 
 
 def _failed(run: PodRun, reason: str, note: Note, now: Moment) -> PodRun:
-    """Return the pod after its kubelet has ended it for a reason."""
     failed = replace(run, failure=(reason, note.message), notes=(*run.notes, note))
     return killed(stopping(failed, now), now)
 
@@ -397,7 +396,6 @@ def _moved(
 
 
 def _again(run: PodRun, container: ContainerRun) -> bool:
-    """Tell whether a container that has ended is restarted."""
     if run.kill_at is not None:
         return False
     if container.role is Role.EPHEMERAL:
@@ -414,7 +412,6 @@ def _again(run: PodRun, container: ContainerRun) -> bool:
 
 
 def _applies(exit_codes: JSON, code: int) -> bool:
-    """Tell whether a restart rule matches an exit code."""
     is_listed = code in (exit_codes.get("values") or ())
     return is_listed is (exit_codes.get("operator") == "In")
 

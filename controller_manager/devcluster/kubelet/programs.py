@@ -281,7 +281,6 @@ def pull_seconds(pod: JSON, default: float) -> float:
 
 
 def _check_pod(pod: JSON) -> None:
-    """Raise AnnotationError for a wrong annotation about the pod as a whole."""
     annotations = pod["metadata"].get("annotations") or {}
     if PULL_SECONDS in annotations:
         seconds_of(PULL_SECONDS, annotations[PULL_SECONDS])
@@ -307,7 +306,6 @@ def _unannotated(pod: JSON, container: JSON, role: Role, termination: float) -> 
 
 
 def _program(run: Run, termination: float) -> Program:
-    """Return the program of a known command."""
     return Program(run.seconds, (run.code,), termination, run.writes, makes_files=True)
 
 

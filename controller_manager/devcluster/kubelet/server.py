@@ -60,7 +60,6 @@ _NEXT: Final = "\n## "
 
 
 def _guide() -> bytes:
-    """Return the section about simulated nodes, in Markdown."""
     file = resources.files(__package__ or "") / "guide.md"
     _, heading, rest = file.read_text(encoding="utf-8").partition(_SECTION)
     return f"{(heading + rest.partition(_NEXT)[0]).strip()}\n".encode()

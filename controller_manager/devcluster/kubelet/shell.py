@@ -71,7 +71,6 @@ def calculated(text: str) -> int | None:
 
 
 def _value(terms: list[str]) -> int | None:
-    """Return the value of terms, which has the last operator of the lowest level."""
     if len(terms) == 1:
         return int(terms[0]) if terms[0].isdecimal() else None
     for level in _LEVELS:
@@ -286,7 +285,6 @@ class _Script:
         return Run(FOREVER, writes=body.writes)
 
     def _if(self, statement: _Statement) -> Run | None:
-        """Return the run of the first branch whose condition holds."""
         total = Run()
         for condition, body in statement.branches:
             found = self._condition(condition)
@@ -301,7 +299,6 @@ class _Script:
         return replace(total, code=0)
 
     def _condition(self, statements: Sequence[_Statement]) -> Run | None:
-        """Return the run of a condition, whose failure ends no script."""
         ends, self._ends_on_failure = self._ends_on_failure, False
         run = self._all(statements)
         self._ends_on_failure = ends
@@ -309,7 +306,6 @@ class _Script:
 
 
 def _followed(first: Run, second: Run) -> Run:
-    """Return two runs as one."""
     began = first.seconds
     lines = tuple((began + after, line) for after, line in second.lines)
     writes = tuple(replace(each, after=began + each.after) for each in second.writes)

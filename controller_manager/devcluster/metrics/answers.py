@@ -376,7 +376,6 @@ def _resource_metrics(asked: _Question) -> Answer:
 
 
 def _pod_metrics(asked: _Question) -> list[JSON]:
-    """Return the PodMetrics of the selected pods, which share totals."""
     conf = asked.settings.resource
     others = conf.get("*")
     found = [
@@ -435,7 +434,6 @@ def _metrics_of_pods(asked: _Question, metric: str) -> Answer:
 
 
 def _values(asked: _Question, metric: str, values: list[tuple[str, str, str]]) -> JSON:
-    """Return the list of a custom metric's values: kind, name and value of each."""
     items = [
         {
             "describedObject": {

@@ -268,7 +268,6 @@ class ResourceMetricsAPI(MetricsAPI):
         return 200, metrics_list(RESOURCE_METRICS, "PodMetricsList", items)
 
     def _nodes(self, path: str, query: Mapping[str, str], name: str) -> Answer:
-        """Return the metrics of the nodes, or of the node with that name."""
         root = path.strip("/").removesuffix(f"/{name}" if name else "")
         _, everywhere = self._pods_everywhere(root, {})
         collection = self._storage.collection(NODES.resource)

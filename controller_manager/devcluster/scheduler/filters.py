@@ -166,7 +166,6 @@ class PodAffinity:
         return ""
 
     def _places_of_all(self, terms: tuple[Term, ...]) -> set[Place]:
-        """Return the domains of the pods that all terms select."""
         pods = self._selected(terms) if terms else []
         places: set[Place] = set()
         for term in terms:
@@ -174,7 +173,6 @@ class PodAffinity:
         return places
 
     def _selected(self, terms: Iterable[Term]) -> list[PodInfo]:
-        """Return the pods that each of several terms selects."""
         wanted = list(terms)
         return [
             pod
@@ -193,7 +191,6 @@ class PodAffinity:
         return places
 
     def _taken_by_others(self) -> set[Place]:
-        """Return the domains that other pods forbid for this pod."""
         metadata = self._pod["metadata"]
         labels = metadata.get("labels") or {}
         places: set[Place] = set()
@@ -204,7 +201,6 @@ class PodAffinity:
         return places
 
     def _selects_itself(self) -> bool:
-        """Tell whether the first pod of a group may start it."""
         metadata = self._pod["metadata"]
         labels = metadata.get("labels") or {}
         return all(
@@ -290,7 +286,6 @@ class Fit:
         return self._misplaced(node)
 
     def _misplaced(self, node: NodeInfo) -> Misfit | None:
-        """Return why other pods keep this one from a node."""
         if self._spread is not None and (why := self._spread.why_not(node)):
             return Misfit((why,), is_resolvable=why == UNEVEN)
         if self._affinity is not None:
@@ -405,7 +400,6 @@ def best(
 
 
 def _normalized(values: Sequence[float]) -> Sequence[float]:
-    """Return values from 0 to 100."""
     low, high = min(values), max(values)
     if low == high:
         return [0.0] * len(values)
@@ -422,7 +416,6 @@ def _untolerated(pod: JSON, node: NodeInfo) -> int:
 
 
 def _node_score(pod: JSON, node: NodeInfo) -> int:
-    """Return the weights of the preferred node affinity that a node satisfies."""
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     return sum(
         each.get("weight", 0)

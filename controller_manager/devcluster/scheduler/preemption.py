@@ -146,7 +146,6 @@ class Preemption:
     def _reprieved(
         self, fit: Fit, node: NodeInfo, lower: Sequence[PodInfo]
     ) -> Candidate:
-        """Return the victims that remain after as many as possible may stay."""
         violating = self._violating(lower)
         ordered = sorted(
             lower,
@@ -162,7 +161,6 @@ class Preemption:
         return Candidate(node.facts.name, tuple(victims), violations)
 
     def _violating(self, pods: Iterable[PodInfo]) -> set[tuple[str, str]]:
-        """Return the pods whose eviction would violate a disruption budget."""
         budgets = [each.obj for each in self._budgets]
         if not budgets:
             return set()

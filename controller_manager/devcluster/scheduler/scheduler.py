@@ -268,7 +268,6 @@ class Scheduler:
             self._retry_soon()
 
     def _retry_soon(self) -> None:
-        """Try the waiting pods again: the pods on nodes have changed."""
         if self._waiting and self._retry is None:
             loop = asyncio.get_running_loop()
             self._retry = loop.call_later(_RETRY_DELAY, self._retry_waiting)
@@ -339,7 +338,6 @@ class Scheduler:
         self._place(key, fit, node)
 
     def _place(self, key: Key, fit: Fit, node: NodeInfo) -> None:
-        """Bind a pod to a node, or first ask to bind its claims."""
         pod = fit.pod
         bindings = self._volumes.prepare(pod, node.facts)
         self._devices.reserve(pod)
@@ -392,7 +390,6 @@ class Scheduler:
         return Fit(pod, self._infos, self._plugins, self._labels_of, kept_for)
 
     def _labels_of(self, namespace: str) -> Mapping[str, str]:
-        """Return the labels of a namespace."""
         stored = self._namespaces.get(("", namespace))
         labels: Mapping[str, str] = {}
         if stored is not None:
@@ -456,12 +453,10 @@ class Scheduler:
 
 
 def _count_reasons(misfits: Iterable[tuple[NodeInfo, Misfit]]) -> Counter[str]:
-    """Return the number of nodes for each reason."""
     return Counter(reason for _, misfit in misfits for reason in misfit.reasons)
 
 
 def _is_ours(pod: JSON) -> bool:
-    """Tell whether a pod waits for this scheduler."""
     spec = pod["spec"]
     return (
         not spec.get("nodeName")

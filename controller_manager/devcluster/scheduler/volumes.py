@@ -175,7 +175,6 @@ class VolumeBinding:
         return ""
 
     def _is_used(self, key: Key) -> bool:
-        """Tell whether a pod that is on a node uses a claim."""
         return any(
             key in claims_of(each.obj)
             for each in self._pods
@@ -221,7 +220,6 @@ class VolumeBinding:
         return chosen
 
     def _matching(self, claim: JSON, node: NodeFacts, taken: set[str]) -> JSON | None:
-        """Return the volume that is reserved for a claim, or the smallest that fits."""
         fitting = [
             each
             for each in self._volumes_of(claim)
@@ -236,7 +234,6 @@ class VolumeBinding:
         )
 
     def _volumes_of(self, claim: JSON) -> Iterator[JSON]:
-        """Yield the free volumes of the class of a claim."""
         for name in self._free.get(claim["spec"].get("storageClassName") or "", ()):
             volume = self._storage.volume(name)
             if volume is not None:
@@ -247,14 +244,12 @@ class VolumeBinding:
         return found is not None and found["provisioner"] != _NO_PROVISIONER
 
     def _reserve(self, volume: JSON, claim: JSON) -> None:
-        """Write the claimRef of a volume."""
         spec = {**volume["spec"], "claimRef": reference_to(claim)}
         annotations = {_BOUND_BY_CONTROLLER: "yes"}
         self._storage.annotate(VOLUME, volume, annotations=annotations, spec=spec)
 
 
 def _is_for(volume: JSON, claim: JSON) -> bool:
-    """Tell whether a volume names a claim."""
     reference = volume["spec"].get("claimRef") or {}
     return bool(reference.get("uid") == claim["metadata"]["uid"])
 
@@ -355,7 +350,6 @@ def _keys(pod: JSON) -> Iterator[Key]:
 
 
 def _classes_of(claim: JSON) -> Iterator[tuple[str, str]]:
-    """Yield the requests of a claim, and their alternatives, with their classes."""
     for request in claim["spec"]["devices"].get("requests") or ():
         name = request["name"]
         if "exactly" in request:
@@ -365,6 +359,5 @@ def _classes_of(claim: JSON) -> Iterator[tuple[str, str]]:
 
 
 def _is_reserved(claim: JSON, pod: JSON) -> bool:
-    """Tell whether a claim is reserved for a pod."""
     users = claim["status"].get("reservedFor") or ()
     return any(each.get("uid") == pod["metadata"]["uid"] for each in users)

@@ -366,7 +366,6 @@ class Decoder:
 
 
 def _shown(path: Iterable[str | int | tuple[str]]) -> str:
-    """Return a path with the keys of maps and the numbers of items."""
     shown = ""
     for each in path:
         if isinstance(each, int):

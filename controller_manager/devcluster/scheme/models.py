@@ -265,7 +265,6 @@ def _find(model: str, classes: Any) -> Any:
 
 
 def _of_class(class_: Any) -> dict[str, str]:
-    """Return the descriptions of a class: those of its properties."""
     if class_ is None:
         return {}
     names: Mapping[str, str] = class_.attribute_map
@@ -277,7 +276,6 @@ def _of_class(class_: Any) -> dict[str, str]:
 
 
 def _description(docstring: str) -> str:
-    """Return the paragraph of a property's docstring that is about the field."""
     paragraphs = docstring.split("\n\n")
     if len(paragraphs) < 3:
         return ""

@@ -335,7 +335,6 @@ def compiled(text: str) -> Pattern:
 
 
 def _problem(message: str, pattern: str) -> PatternProblem:
-    """Return the problem that a message of RE2 tells: a flaw, and mostly its text."""
     flaw, _, part = message.partition(": ")
     if flaw in _FLAWS:
         return PatternProblem(_FLAWS[flaw], part)

@@ -59,7 +59,6 @@ class Encoder:
         return write(value)
 
     def _of_model(self, model: Model, place: tuple[int, ...]) -> Write:
-        """Return the function for a model, or for the part embedded at a place."""
         fields = {
             name: (field.number, self._of_field(field.number, field))
             for where, (name, field) in model.by_number.items()
@@ -167,7 +166,6 @@ def _seconds(time: datetime) -> int:
 
 
 def _with_length(number: int, encode: Write) -> Write:
-    """Return a function that puts a tag and the length before an encoded value."""
     tag = write_tag(number, BYTES)
 
     def write(value: Any) -> bytes:

@@ -59,7 +59,6 @@ def read_fields(data: bytes, message: str = "") -> Iterator[tuple[int, int, byte
 
 
 def _content(data: bytes, position: int, wire: int) -> tuple[int, int]:
-    """Return the first byte of a content, and the byte after it."""
     if wire == BYTES:
         size, position = read_varint(data, position)
         if size >> 63:
@@ -223,7 +222,6 @@ class Decoder:
         data: bytes,
         depth: int,
     ) -> None:
-        """Read the fields of a message, or of one that is embedded at a place."""
         model, message = of
         for number, wire, content in read_fields(data, message):
             here = (*place, number)
@@ -333,7 +331,6 @@ class Decoder:
         return _last_number(found.get("intVal"), 32)
 
     def _raw(self, data: bytes, _: int) -> Any:
-        """Return the value of a message that holds JSON."""
         texts = _contents(data, "RawExtension", raw=BYTES).get("raw", [b""])
         try:
             return msgspec.json.decode(texts[-1] or b"null")
@@ -404,12 +401,10 @@ def _time(seconds: int) -> str:
 
 
 def _wire(of: Type) -> int:
-    """Return the wire type of the values of a type."""
     return _WIRES.get(of.type, BYTES)
 
 
 def _check_wire(name: str, wire: int, wanted: int) -> None:
-    """Raise ProtobufError for a field of another wire type than the wanted one."""
     if wire != wanted:
         go_name = name[:1].upper() + name[1:]
         msg = f"proto: wrong wireType = {wire} for field {go_name}"

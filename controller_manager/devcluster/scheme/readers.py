@@ -483,7 +483,6 @@ def _raw(reading: Reading, value: Any) -> Any:
 
 
 def _schema_or(other: type) -> Read:
-    """Return the reader of a schema in whose place another value may stand."""
 
     def read_schema(reading: Reading, value: Any) -> Any:
         if isinstance(value, dict):

@@ -197,7 +197,6 @@ class RunningCluster:
             self._reserved = None
 
     def _forget_history(self, which: RequestFilter) -> None:
-        """Drop the changes so far of the resources that are selected."""
         server = self.cluster.server
         for kind in server.catalogue.all():
             attributes = Attributes("watch", group=kind.group, resource=kind.plural)
@@ -275,7 +274,6 @@ def _logger(verbosity: int) -> Logger:
 
 @contextmanager
 def _one_line_errors() -> Iterator[None]:
-    """Turn the errors that a user can mend into ClusterError."""
     try:
         yield
     except OptionsError as error:

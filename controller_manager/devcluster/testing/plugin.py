@@ -160,7 +160,6 @@ def _option(setting: Setting, option: Option) -> PluginOption:
 
 
 def _shown(value: Any) -> str:
-    """Return a default as a user writes it."""
     match value:
         case bool():
             return str(value).lower()

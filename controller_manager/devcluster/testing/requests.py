@@ -468,7 +468,6 @@ class FaultLayer:
 
 
 def _is_proxied(request: Request) -> bool:
-    """Tell whether a program beside the cluster answers a request."""
     attributes = attributes_of_request(request)
     return attributes is not None and attributes.subresource == "proxy"
 
