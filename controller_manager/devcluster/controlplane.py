@@ -15,10 +15,10 @@ from controller_manager.client.rest.transport import Request
 from controller_manager.clock import Clock
 from controller_manager.devcluster.admission.plugins import (
     WITHOUT_ACCOUNTS,
-    Parts,
     build_chain,
     dynamic_plugins,
 )
+from controller_manager.devcluster.admission.writes import Parts
 from controller_manager.devcluster.apiserver.admission import Chain
 from controller_manager.devcluster.apiserver.genericapiserver import GenericAPIServer
 from controller_manager.devcluster.apiserver.kind import Kind

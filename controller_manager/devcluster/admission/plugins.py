@@ -4,44 +4,19 @@ The names are those of upstream (pkg/kubeapiserver/options/plugins.go).
 """
 
 import random
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from controller_manager.clock import Clock
 from controller_manager.devcluster.apiserver.admission import Chain, Plugin
 from controller_manager.devcluster.apiserver.security import Authorizer
 from controller_manager.devcluster.storage import Storage
-from controller_manager.options.gates import FeatureGates
 
+from . import pods, quotas, resources
 from .mutating_policies import MutatingAdmissionPolicy
 from .pod_security import PodSecurity
-from .pods import (
-    DefaultTolerationSeconds,
-    JobValidation,
-    PodTopologyLabels,
-    Priority,
-    RuntimeClass,
-    ServiceAccount,
-    TaintNodesByCondition,
-)
 from .policies import Policies, ValidatingAdmissionPolicy
-from .quotas import LimitRanger, ResourceQuota
-from .resources import (
-    CertificateApproval,
-    CertificateSigning,
-    CertificateSubjectRestriction,
-    ClusterTrustBundleAttest,
-    DefaultIngressClass,
-    DefaultStorageClass,
-    NamespaceLifecycle,
-    OwnerReferencesPermissionEnforcement,
-    PersistentVolumeClaimResize,
-    PodGroupProtection,
-    StorageObjectInUseProtection,
-)
 from .webhooks import MutatingAdmissionWebhook, ValidatingAdmissionWebhook, Webhooks
-from .writes import Kinds
+from .writes import Kinds, Parts
 
 # The names of all admission plugins of upstream, and the defaults.
 
@@ -189,53 +164,9 @@ def dynamic_plugins(
     return {each.name: each for each in plugins}
 
 
-# Makes the admission plugins that a server runs.
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The parts of a server that plugins need."""
-
-    storage: Storage
-    clock: Clock
-    rng: random.Random
-    authorizer: Authorizer
-    kinds: Kinds
-    features: FeatureGates
-
-
-_Make = Callable[[Parts], Plugin]
-
-_MAKERS: Final[Mapping[str, _Make]] = {
-    "OwnerReferencesPermissionEnforcement": lambda parts: (
-        OwnerReferencesPermissionEnforcement(parts.authorizer, parts.kinds)
-    ),
-    "NamespaceLifecycle": lambda parts: NamespaceLifecycle(parts.storage),
-    "LimitRanger": lambda parts: LimitRanger(parts.storage),
-    "ServiceAccount": lambda parts: ServiceAccount(parts.storage, parts.rng),
-    "TaintNodesByCondition": lambda _: TaintNodesByCondition(),
-    "PodSecurity": lambda parts: PodSecurity(parts.storage),
-    "Priority": lambda parts: Priority(parts.storage),
-    "DefaultTolerationSeconds": lambda _: DefaultTolerationSeconds(),
-    "DefaultStorageClass": lambda parts: DefaultStorageClass(parts.storage),
-    "StorageObjectInUseProtection": lambda _: StorageObjectInUseProtection(),
-    "PodGroupProtection": lambda _: PodGroupProtection(),
-    "PersistentVolumeClaimResize": lambda parts: PersistentVolumeClaimResize(
-        parts.storage
-    ),
-    "RuntimeClass": lambda parts: RuntimeClass(parts.storage),
-    "CertificateApproval": lambda parts: CertificateApproval(parts.authorizer),
-    "CertificateSigning": lambda parts: CertificateSigning(parts.authorizer),
-    "ClusterTrustBundleAttest": lambda parts: ClusterTrustBundleAttest(
-        parts.authorizer
-    ),
-    "CertificateSubjectRestriction": lambda _: CertificateSubjectRestriction(),
-    "DefaultIngressClass": lambda parts: DefaultIngressClass(parts.storage),
-    "PodTopologyLabels": lambda parts: PodTopologyLabels(parts.storage),
-    "JobValidation": lambda parts: JobValidation(parts.storage, parts.features),
-    "ResourceQuota": lambda parts: ResourceQuota(
-        parts.storage, parts.clock, parts.features
-    ),
+_BUILT_IN: Final = {
+    each.name: each
+    for each in (*pods.PLUGINS, *quotas.PLUGINS, *resources.PLUGINS, PodSecurity)
 }
 
 
@@ -255,6 +186,6 @@ def build_chain(
     for name in ORDERED:
         if name in chosen and name in given:
             plugins.append(given[name])
-        elif name in chosen and name in _MAKERS:
-            plugins.append(_MAKERS[name](parts))
+        elif name in chosen and name in _BUILT_IN:
+            plugins.append(_BUILT_IN[name](parts))
     return Chain(plugins)

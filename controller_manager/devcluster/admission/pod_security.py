@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.admission import Operation, Plugin, Write
+from controller_manager.devcluster.apiserver.admission import Operation, Write
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
     invalid_object,
     shown,
 )
-from controller_manager.devcluster.storage import Storage
 
 from .pod_security_checks import (
     CONTAINER_LISTS,
@@ -27,7 +26,7 @@ from .pod_security_checks import (
     SECCOMP_POD,
     violations,
 )
-from .writes import annotations_of, concerns, object_of, refused
+from .writes import BuiltInPlugin, annotations_of, concerns, object_of, refused
 
 # The levels in the labels of a namespace.
 
@@ -142,14 +141,11 @@ _TEMPLATES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 """The path of the pod template in each resource."""
 
 
-class PodSecurity(Plugin):
+class PodSecurity(BuiltInPlugin):
     """Refuses pods that the labels of their namespace do not allow, and warns."""
 
     name: ClassVar = "PodSecurity"
     validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
 
     def validate(self, write: Write) -> None:
         """Raise Refusal for a pod that is not allowed, and for wrong labels."""

@@ -1,7 +1,6 @@
 """The admission plugins about pods: tokens, tolerations, priority, runtime class."""
 
 import asyncio
-import random
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import ClassVar, Final
@@ -11,9 +10,7 @@ from controller_manager.control.hashes import safe_encode
 from controller_manager.control.quota.resources import amounts
 from controller_manager.devcluster.apiserver.admission import (
     Operation,
-    Plugin,
     Submission,
-    Target,
     Write,
 )
 from controller_manager.devcluster.apiserver.kind import Pending
@@ -22,11 +19,21 @@ from controller_manager.devcluster.registry.scheduling import (
     LOWER_PRIORITY,
     find_priority_class,
 )
-from controller_manager.devcluster.registry.scheduling_group import GENERIC_WORKLOAD
 from controller_manager.devcluster.storage import Storage
-from controller_manager.options.gates import FeatureGates
 
-from .writes import PODS, annotations_of, concerns, object_of, refused, spec_of
+from .writes import (
+    CREATE,
+    PODS,
+    UPDATE,
+    BuiltInPlugin,
+    Parts,
+    annotations_of,
+    concerns,
+    object_of,
+    refused,
+    rule,
+    spec_of,
+)
 
 # Merges lists of tolerations (pkg/util/tolerations).
 
@@ -77,24 +84,23 @@ _NO_EXECUTE: Final = "NoExecute"
 _SECONDS: Final = 300
 
 
-class DefaultTolerationSeconds(Plugin):
-    """Lets a pod stay for five minutes on a node that does not answer.
+@rule(
+    "DefaultTolerationSeconds",
+    CREATE | UPDATE,
+    *PODS,
+    changes=True,
+    sees_own_writes=True,
+)
+def default_toleration_seconds(write: Write, _: Parts) -> None:
+    """Let a pod stay for five minutes on a node that does not answer.
 
     A pod with its own tolerations for these taints is not changed.
     """
-
-    name: ClassVar = "DefaultTolerationSeconds"
-    targets: ClassVar = PODS
-    covers_own_writes: ClassVar = True
-    mutates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
-
-    def mutate(self, write: Write) -> None:
-        """Add the tolerations that the pod lacks."""
-        spec = spec_of(write)
-        given = spec.get("tolerations") or []
-        added = [_toleration(key) for key in _TAINTS if not _tolerates(given, key)]
-        if added:
-            spec["tolerations"] = [*given, *added]
+    spec = spec_of(write)
+    given = spec.get("tolerations") or []
+    added = [_toleration(key) for key in _TAINTS if not _tolerates(given, key)]
+    if added:
+        spec["tolerations"] = [*given, *added]
 
 
 def _tolerates(tolerations: list[JSON], key: str) -> bool:
@@ -119,43 +125,27 @@ def _toleration(key: str) -> JSON:
 _NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
-class TaintNodesByCondition(Plugin):
-    """Taints a new node as not ready; the node lifecycle controller removes the taint.
+@rule("TaintNodesByCondition", CREATE, ("", "nodes", ""), changes=True)
+def taint_nodes_by_condition(write: Write, _: Parts) -> None:
+    """Taint a new node as not ready; the node lifecycle controller removes the taint.
 
     The nodes of the development cluster itself have no such taint: they work without
     that controller.
     """
-
-    name: ClassVar = "TaintNodesByCondition"
-    targets: ClassVar = frozenset((("", "nodes", ""),))
-    mutates: ClassVar = frozenset((Operation.CREATE,))
-
-    def mutate(self, write: Write) -> None:
-        """Add the taint to a node that lacks it."""
-        taints = spec_of(write).get("taints") or []
-        if not any(_NOT_READY.items() <= each.items() for each in taints):
-            spec_of(write)["taints"] = [*taints, dict(_NOT_READY)]
+    taints = spec_of(write).get("taints") or []
+    if not any(_NOT_READY.items() <= each.items() for each in taints):
+        spec_of(write)["taints"] = [*taints, dict(_NOT_READY)]
 
 
 # The admission plugin PodTopologyLabels, for pods that name their node themselves.
 
 
-class PodTopologyLabels(Plugin):
-    """Gives a pod the zone and the region of its node."""
-
-    name: ClassVar = "PodTopologyLabels"
-    targets: ClassVar = PODS
-    covers_own_writes: ClassVar = True
-    mutates: ClassVar = frozenset((Operation.CREATE,))
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    def mutate(self, write: Write) -> None:
-        """Add the labels."""
-        if node := spec_of(write).get("nodeName"):
-            metadata = object_of(write)["metadata"]
-            metadata.update(labelled_by_node(metadata, node, self._storage))
+@rule("PodTopologyLabels", CREATE, *PODS, changes=True, sees_own_writes=True)
+def pod_topology_labels(write: Write, parts: Parts) -> None:
+    """Give a pod the zone and the region of its node."""
+    if node := spec_of(write).get("nodeName"):
+        metadata = object_of(write)["metadata"]
+        metadata.update(labelled_by_node(metadata, node, parts.storage))
 
 
 # The admission plugin Priority: the priority of a new pod, and the default class.
@@ -168,7 +158,7 @@ _CONTROLLER: Final = (
 )
 
 
-class Priority(Plugin):
+class Priority(BuiltInPlugin):
     """Gives a pod the priority of its class; there is one default class at most."""
 
     name: ClassVar = "Priority"
@@ -179,11 +169,8 @@ class Priority(Plugin):
         )
     )
     covers_own_writes: ClassVar = True
-    mutates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
-    validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+    mutates: ClassVar = CREATE | UPDATE
+    validates: ClassVar = CREATE | UPDATE
 
     def mutate(self, write: Write) -> None:
         """Fill in a pod's priority; an update keeps it. Raises Refusal."""
@@ -243,16 +230,13 @@ _WITHOUT_CLASS: Final = (
 )
 
 
-class RuntimeClass(Plugin):
+class RuntimeClass(BuiltInPlugin):
     """Gives a pod the overhead of its runtime class, and the nodes that have it."""
 
     name: ClassVar = "RuntimeClass"
     targets: ClassVar = PODS
-    mutates: ClassVar = frozenset((Operation.CREATE,))
-    validates: ClassVar = frozenset((Operation.CREATE,))
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+    mutates: ClassVar = CREATE
+    validates: ClassVar = CREATE
 
     def mutate(self, write: Write) -> None:
         """Fill in the overhead, the node selector and the tolerations."""
@@ -310,58 +294,39 @@ def _restrict(write: Write, spec: JSON, scheduling: JSON) -> None:
 
 # The admission plugin JobValidation: the number of pods of a gang does not change.
 
-_JOBS: Final[frozenset[Target]] = frozenset((("batch", "jobs", ""),))
+_JOBS: Final = ("batch", "jobs", "")
 _GROUPS: Final = "podgroups.scheduling.k8s.io"
 
 
-class JobValidation(Plugin):
-    """Refuses a new parallelism of a job whose group of pods is a gang.
+@rule("JobValidation", UPDATE, _JOBS, sees_own_writes=True)
+def job_validation(write: Write, parts: Parts) -> None:
+    """Refuse a new parallelism of a job whose group of pods is a gang.
 
     Upstream: plugin/pkg/admission/job.
     """
+    old, new = write.old, object_of(write)
+    if old is None or _parallelism(old) == _parallelism(new):
+        return
+    for group in _groups_of(old, parts.storage):
+        if "gang" in group["spec"]["schedulingPolicy"]:
+            why = "cannot change parallelism for a Job referencing gang-scheduled"
+            raise refused(write, f'{why} PodGroup "{group["metadata"]["name"]}"')
 
-    name: ClassVar = "JobValidation"
-    targets: ClassVar = _JOBS
-    covers_own_writes: ClassVar = True
-    validates: ClassVar = frozenset((Operation.UPDATE,))
 
-    def __init__(self, storage: Storage, features: FeatureGates) -> None:
-        self._storage = storage
-        self._is_on = features.is_enabled(GENERIC_WORKLOAD)
-
-    def acts(self) -> bool:
-        """Tell whether there are groups of pods."""
-        return self._is_on
-
-    def validate(self, write: Write) -> None:
-        """Raise Refusal if the parallelism of a gang changes."""
-        old, new = write.old, object_of(write)
-        if old is None or _parallelism(old) == _parallelism(new):
-            return
-        for group in self._groups_of(old):
-            if "gang" in group["spec"]["schedulingPolicy"]:
-                name = group["metadata"]["name"]
-                why = (
-                    "cannot change parallelism for a Job referencing gang-scheduled "
-                    f'PodGroup "{name}"'
-                )
-                raise refused(write, why)
-
-    def _groups_of(self, job: JSON) -> list[JSON]:
-        """Return the group that the template names, or else those of the job."""
-        groups = self._storage.collection(_GROUPS)
-        metadata = job["metadata"]
-        namespace = metadata["namespace"]
-        named = job["spec"]["template"]["spec"].get("schedulingGroup") or {}
-        if (name := named.get("podGroupName")) is not None:
-            stored = groups.get((namespace, name))
-            return [] if stored is None else [stored.obj]
-        return [
-            each.obj
-            for each in groups
-            if each.obj["metadata"]["namespace"] == namespace
-            and _is_controlled_by(each.obj, metadata["uid"])
-        ]
+def _groups_of(job: JSON, storage: Storage) -> list[JSON]:
+    """Return the group that the template names, or else those of the job."""
+    groups = storage.collection(_GROUPS)
+    namespace = job["metadata"]["namespace"]
+    named = job["spec"]["template"]["spec"].get("schedulingGroup") or {}
+    if (name := named.get("podGroupName")) is not None:
+        stored = groups.get((namespace, name))
+        return [] if stored is None else [stored.obj]
+    return [
+        each.obj
+        for each in groups
+        if each.obj["metadata"]["namespace"] == namespace
+        and _is_controlled_by(each.obj, job["metadata"]["uid"])
+    ]
 
 
 def _parallelism(job: JSON) -> int | None:
@@ -444,17 +409,13 @@ Upstream looks ten times, every 100 to 200 ms: a controller makes this account.
 """
 
 
-class ServiceAccount(Plugin):
+class ServiceAccount(BuiltInPlugin):
     """Gives a new pod a service account that exists, its token and its pull secrets."""
 
     name: ClassVar = "ServiceAccount"
     targets: ClassVar = PODS
-    mutates: ClassVar = frozenset((Operation.CREATE,))
-    validates: ClassVar = frozenset((Operation.CREATE,))
-
-    def __init__(self, storage: Storage, rng: random.Random) -> None:
-        self._storage = storage
-        self._rng = rng
+    mutates: ClassVar = CREATE
+    validates: ClassVar = CREATE
 
     def mutate(self, write: Write) -> None:
         """Fill in the account, token and pull secrets; raises Refusal and Pending."""
@@ -513,7 +474,7 @@ class ServiceAccount(Plugin):
         """Return the end of a volume's name, the same in all attempts of a request."""
 
         def make() -> str:
-            return safe_encode(self._rng.randrange(10**4, 10**5))
+            return safe_encode(self._parts.rng.randrange(10**4, 10**5))
 
         return submission.once("token volume", make) if submission else make()
 
@@ -578,3 +539,14 @@ def _foreign_secrets(spec: JSON, account: JSON) -> Iterator[str]:
                 f"allowed because service account {who} does not reference that "
                 "imagePullSecret"
             )
+
+
+PLUGINS: Final = (
+    default_toleration_seconds,
+    job_validation,
+    pod_topology_labels,
+    taint_nodes_by_condition,
+    Priority,
+    RuntimeClass,
+    ServiceAccount,
+)

@@ -18,7 +18,6 @@ from controller_manager.api.dynamicresources.v1 import (
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import KubeObject, Resource
 from controller_manager.api.quantity import ZERO, Quantity
-from controller_manager.clock import Clock
 from controller_manager.control.gates import EXTENDED_RESOURCES, POD_LEVEL_RESOURCES
 from controller_manager.control.quota.device_claims import pod_of, stands_for
 from controller_manager.control.quota.evaluators import (
@@ -40,13 +39,20 @@ from controller_manager.control.quota.resources import (
     printed,
 )
 from controller_manager.control.quota.scopes import requirements_of
-from controller_manager.devcluster.apiserver.admission import Operation, Plugin, Write
+from controller_manager.devcluster.apiserver.admission import Operation, Write
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.scheme.statuses import invalid_object, too_long
-from controller_manager.devcluster.storage import Storage
-from controller_manager.options.gates import FeatureGates
 
-from .writes import CLAIMS, PODS, concerns, object_of, refused, spec_of
+from .writes import (
+    CLAIMS,
+    PODS,
+    BuiltInPlugin,
+    Parts,
+    concerns,
+    object_of,
+    refused,
+    spec_of,
+)
 
 # Compares objects with the limits of a LimitRange
 # (plugin/pkg/admission/limitranger).
@@ -151,16 +157,13 @@ _LISTS: Final = (("containers", "container"), ("initContainers", "init container
 """The lists of containers, and the name of a list's items in the annotation."""
 
 
-class LimitRanger(Plugin):
+class LimitRanger(BuiltInPlugin):
     """Fills in requests and limits of containers; checks containers and claims."""
 
     name: ClassVar = "LimitRanger"
     targets: ClassVar = PODS | CLAIMS
     mutates: ClassVar = frozenset((Operation.CREATE,))
     validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
 
     def mutate(self, write: Write) -> None:
         """Fill in the defaults of each limit range; the first default counts."""
@@ -383,15 +386,15 @@ ObjectT = TypeVar("ObjectT", bound=KubeObject)
 _QUOTAS: Final = "resourcequotas"
 
 
-class ResourceQuota(Plugin):
+class ResourceQuota(BuiltInPlugin):
     """Refuses writes that exceed a quota, and charges quotas for the others."""
 
     name: ClassVar = "ResourceQuota"
     covers_own_writes: ClassVar = True
 
-    def __init__(self, storage: Storage, clock: Clock, features: FeatureGates) -> None:
-        self._storage = storage
-        self._clock = clock
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        features = parts.features
         pods = pod_evaluator(pod_level=features.is_enabled(POD_LEVEL_RESOURCES))
         self._evaluators = {
             (v1.PODS.group, v1.PODS.plural): (pods, v1.PODS.type),
@@ -424,7 +427,7 @@ class ResourceQuota(Plugin):
         evaluator, new_typed, old_typed = self._typed(kind, new, old)
         if not handles(evaluator, new_typed, old_typed, write.subresource):
             return
-        now = self._clock.now()
+        now = self._parts.clock.now()
         charged = []
         for quota in quotas:
             used, why = check(quota, evaluator, new_typed, old_typed, now)
@@ -501,3 +504,6 @@ class ResourceQuota(Plugin):
 def _decoded(obj: JSON, form: Any) -> Any:
     """Return an object in a form; only a decoder fills the fields kept as bytes."""
     return msgspec.json.decode(msgspec.json.encode(obj), type=form)
+
+
+PLUGINS: Final = (LimitRanger, ResourceQuota)

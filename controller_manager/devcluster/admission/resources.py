@@ -1,7 +1,7 @@
 """The admission plugins about namespaces, owners, classes, claims and other kinds."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, Final
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
@@ -9,14 +9,24 @@ from controller_manager.control.certificates.request import (
     InvalidRequest,
     parse_request,
 )
-from controller_manager.devcluster.apiserver.admission import Operation, Plugin, Write
-from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.admission import Operation, Write
 from controller_manager.devcluster.apiserver.security import Attributes, Authorizer
 from controller_manager.devcluster.registry.storage.classes import set_default_class
 from controller_manager.devcluster.scheme.statuses import forbidden, not_found
-from controller_manager.devcluster.storage import Storage
 
-from .writes import CLAIMS, annotations_of, object_of, refused, spec_of
+from .writes import (
+    CLAIMS,
+    CREATE,
+    DELETE,
+    UPDATE,
+    BuiltInPlugin,
+    Parts,
+    annotations_of,
+    object_of,
+    refused,
+    rule,
+    spec_of,
+)
 
 # The admission plugin NamespaceLifecycle.
 
@@ -26,38 +36,29 @@ _REVIEWS: Final = ("authorization.k8s.io", "localsubjectaccessreviews")
 """Access reviews must not disclose the names of existing namespaces."""
 
 
-class NamespaceLifecycle(Plugin):
-    """Protects the system namespaces, and refuses objects in terminating namespaces.
+@rule(
+    "NamespaceLifecycle", CREATE | UPDATE | DELETE, changes=True, sees_own_writes=True
+)
+def namespace_lifecycle(write: Write, parts: Parts) -> None:
+    """Protect the system namespaces, and refuse objects in terminating namespaces.
 
     It refuses new objects in a namespace that is missing or being deleted.
     """
-
-    name: ClassVar = "NamespaceLifecycle"
-    covers_own_writes: ClassVar = True
-    mutates: ClassVar = frozenset(
-        (Operation.CREATE, Operation.UPDATE, Operation.DELETE)
-    )
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    def mutate(self, write: Write) -> None:
-        """Raise Refusal if the namespace does not allow the write."""
-        kind = write.kind
-        if (kind.group, kind.plural) == ("", _NAMESPACES):
-            if write.operation is Operation.DELETE and write.name in _IMMORTAL:
-                why = "this namespace may not be deleted"
-                raise forbidden("", _NAMESPACES, write.name, why)
-            return
-        if not kind.namespaced or write.operation is Operation.DELETE:
-            return
-        if (kind.group, kind.plural) == _REVIEWS:
-            return
-        stored = self._storage.collection(_NAMESPACES).get(("", write.namespace))
-        if stored is None:
-            raise not_found("", _NAMESPACES, write.namespace)
-        if write.operation is Operation.CREATE:
-            _check_alive(write, stored.obj)
+    kind = write.kind
+    if (kind.group, kind.plural) == ("", _NAMESPACES):
+        if write.operation is Operation.DELETE and write.name in _IMMORTAL:
+            why = "this namespace may not be deleted"
+            raise forbidden("", _NAMESPACES, write.name, why)
+        return
+    if not kind.namespaced or write.operation is Operation.DELETE:
+        return
+    if (kind.group, kind.plural) == _REVIEWS:
+        return
+    stored = parts.storage.collection(_NAMESPACES).get(("", write.namespace))
+    if stored is None:
+        raise not_found("", _NAMESPACES, write.namespace)
+    if write.operation is Operation.CREATE:
+        _check_alive(write, stored.obj)
 
 
 def _check_alive(write: Write, namespace: JSON) -> None:
@@ -91,34 +92,17 @@ _EXEMPT: Final = frozenset(
 )
 
 
-class OwnerReferencesPermissionEnforcement(Plugin):
-    """Refuses changed owners by a user who may not delete the object.
+@rule("OwnerReferencesPermissionEnforcement", CREATE | UPDATE)
+def owner_references_permission_enforcement(write: Write, parts: Parts) -> None:
+    """Refuse changed owners by a user who may not delete the object.
 
     For ``blockOwnerDeletion``, the user must also be able to set its finalizers.
     """
-
-    name: ClassVar = "OwnerReferencesPermissionEnforcement"
-    validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
-
-    def __init__(
-        self, authorizer: Authorizer, kinds: Callable[[], Iterable[Kind]]
-    ) -> None:
-        self._authorizer = authorizer
-        self._kinds = kinds
-
-    def validate(self, write: Write) -> None:
-        """Raise Refusal unless the user may set the owners."""
-        kind, obj = write.kind, object_of(write)
-        new, old = _owners(obj), _owners(write.old or {})
-        if new == old or (kind.group, kind.plural) in _EXEMPT:
-            return
-        if write.operation is not Operation.CREATE:
-            self._check_deletion(write)
-        for owner in _newly_blocking(new, old):
-            self._check_owner(write, owner)
-
-    def _check_deletion(self, write: Write) -> None:
-        kind = write.kind
+    kind, obj = write.kind, object_of(write)
+    new, old = _owners(obj), _owners(write.old or {})
+    if new == old or (kind.group, kind.plural) in _EXEMPT:
+        return
+    if write.operation is not Operation.CREATE:
         attributes = Attributes(
             "delete",
             group=kind.group,
@@ -127,40 +111,47 @@ class OwnerReferencesPermissionEnforcement(Plugin):
             namespace=write.namespace,
             name=write.name,
         )
-        if not self._authorizer.allows(write.user, attributes):
-            why = "cannot set an ownerRef on a resource you can't delete"
-            raise refused(write, why + _REASON)
+        why = "cannot set an ownerRef on a resource you can't delete"
+        _check_owners_right(parts, write, attributes, why)
+    for owner in _newly_blocking(new, old):
+        _check_owner(parts, write, owner)
 
-    def _check_owner(self, write: Write, owner: JSON) -> None:
-        version, name = owner.get("apiVersion", ""), owner.get("kind", "")
-        found = [
-            each
-            for each in self._kinds()
-            if (each.api_version, each.kind) == (version, name)
-        ]
-        if not found:
-            why = (
-                "cannot set blockOwnerDeletion in this case because cannot find "
-                f"RESTMapping for APIVersion {version} Kind {name}: no matches for "
-                "kind "
-                f'"{name}" in version "{version}"'
-            )
-            raise refused(write, why)
-        for kind in found:
-            attributes = Attributes(
-                "update",
-                group=kind.group,
-                resource=kind.plural,
-                subresource="finalizers",
-                namespace=write.namespace if kind.namespaced else "",
-                name=owner.get("name", ""),
-            )
-            if not self._authorizer.allows(write.user, attributes):
-                why = (
-                    "cannot set blockOwnerDeletion if an ownerReference refers to a "
-                    "resource you can't set finalizers on"
-                )
-                raise refused(write, why + _REASON)
+
+def _check_owner(parts: Parts, write: Write, owner: JSON) -> None:
+    version, name = owner.get("apiVersion", ""), owner.get("kind", "")
+    found = [
+        each
+        for each in parts.kinds()
+        if (each.api_version, each.kind) == (version, name)
+    ]
+    if not found:
+        raise refused(
+            write,
+            "cannot set blockOwnerDeletion in this case because cannot find "
+            f"RESTMapping for APIVersion {version} Kind {name}: no matches for "
+            f'kind "{name}" in version "{version}"',
+        )
+    for kind in found:
+        attributes = Attributes(
+            "update",
+            group=kind.group,
+            resource=kind.plural,
+            subresource="finalizers",
+            namespace=write.namespace if kind.namespaced else "",
+            name=owner.get("name", ""),
+        )
+        why = (
+            "cannot set blockOwnerDeletion if an ownerReference refers to a "
+            "resource you can't set finalizers on"
+        )
+        _check_owners_right(parts, write, attributes, why)
+
+
+def _check_owners_right(
+    parts: Parts, write: Write, attributes: Attributes, why: str
+) -> None:
+    if not parts.authorizer.allows(write.user, attributes):
+        raise refused(write, why + _REASON)
 
 
 def _owners(obj: JSON) -> list[JSON]:
@@ -184,50 +175,31 @@ _CLASS: Final = "kubernetes.io/ingress.class"
 _IS_DEFAULT: Final = "ingressclass.kubernetes.io/is-default-class"
 
 
-class DefaultIngressClass(Plugin):
-    """Gives the default class to an ingress that names no class."""
-
-    name: ClassVar = "DefaultIngressClass"
-    targets: ClassVar = frozenset(((_NETWORKING, "ingresses", ""),))
-    mutates: ClassVar = frozenset((Operation.CREATE,))
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    def mutate(self, write: Write) -> None:
-        """Fill in the class; raises Refusal if there are two default classes."""
-        annotations, spec = annotations_of(object_of(write)), spec_of(write)
-        if spec.get("ingressClassName") is not None or _CLASS in annotations:
-            return
-        defaults = [
-            stored.obj["metadata"]["name"]
-            for stored in self._storage.collection(_INGRESS_CLASSES)
-            if annotations_of(stored.obj).get(_IS_DEFAULT) == "true"
-        ]
-        if len(defaults) > 1:
-            found = f"{len(defaults)} default IngressClasses were found"
-            raise refused(write, f"Internal error occurred: {found}, only 1 allowed")
-        if defaults:
-            spec["ingressClassName"] = defaults[0]
+@rule("DefaultIngressClass", CREATE, (_NETWORKING, "ingresses", ""), changes=True)
+def default_ingress_class(write: Write, parts: Parts) -> None:
+    """Give the default class to an ingress that names no class."""
+    annotations, spec = annotations_of(object_of(write)), spec_of(write)
+    if spec.get("ingressClassName") is not None or _CLASS in annotations:
+        return
+    defaults = [
+        stored.obj["metadata"]["name"]
+        for stored in parts.storage.collection(_INGRESS_CLASSES)
+        if annotations_of(stored.obj).get(_IS_DEFAULT) == "true"
+    ]
+    if len(defaults) > 1:
+        found = f"{len(defaults)} default IngressClasses were found"
+        raise refused(write, f"Internal error occurred: {found}, only 1 allowed")
+    if defaults:
+        spec["ingressClassName"] = defaults[0]
 
 
 # The admission plugin DefaultStorageClass.
 
 
-class DefaultStorageClass(Plugin):
-    """Gives the default class to a claim that names no class."""
-
-    name: ClassVar = "DefaultStorageClass"
-    targets: ClassVar = CLAIMS
-    covers_own_writes: ClassVar = True
-    mutates: ClassVar = frozenset((Operation.CREATE,))
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    def mutate(self, write: Write) -> None:
-        """Fill in the class."""
-        set_default_class(object_of(write), self._storage)
+@rule("DefaultStorageClass", CREATE, *CLAIMS, changes=True, sees_own_writes=True)
+def default_storage_class(write: Write, parts: Parts) -> None:
+    """Give the default class to a claim that names no class."""
+    set_default_class(object_of(write), parts.storage)
 
 
 # The admission plugin PersistentVolumeClaimResize.
@@ -240,28 +212,18 @@ _NOT_EXPANDABLE: Final = (
 )
 
 
-class PersistentVolumeClaimResize(Plugin):
-    """Lets a claim grow only if its class allows that."""
-
-    name: ClassVar = "PersistentVolumeClaimResize"
-    targets: ClassVar = CLAIMS
-    covers_own_writes: ClassVar = True
-    validates: ClassVar = frozenset((Operation.UPDATE,))
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    def validate(self, write: Write) -> None:
-        """Raise Refusal if a claim grows and its class forbids this."""
-        new = object_of(write)
-        if write.old is None or _size(new) <= _size(write.old):
-            return
-        if write.old.get("status", {}).get("phase") != "Bound":
-            raise refused(write, _UNBOUND)
-        name = new["spec"].get("storageClassName") or ""
-        stored = self._storage.collection(_STORAGE_CLASSES).get(("", name))
-        if stored is None or not stored.obj.get("allowVolumeExpansion"):
-            raise refused(write, _NOT_EXPANDABLE)
+@rule("PersistentVolumeClaimResize", UPDATE, *CLAIMS, sees_own_writes=True)
+def persistent_volume_claim_resize(write: Write, parts: Parts) -> None:
+    """Let a claim grow only if its class allows that."""
+    new = object_of(write)
+    if write.old is None or _size(new) <= _size(write.old):
+        return
+    if write.old.get("status", {}).get("phase") != "Bound":
+        raise refused(write, _UNBOUND)
+    name = new["spec"].get("storageClassName") or ""
+    stored = parts.storage.collection(_STORAGE_CLASSES).get(("", name))
+    if stored is None or not stored.obj.get("allowVolumeExpansion"):
+        raise refused(write, _NOT_EXPANDABLE)
 
 
 def _size(claim: JSON) -> Any:
@@ -271,46 +233,35 @@ def _size(claim: JSON) -> Any:
 
 # The admission plugins that add a finalizer to new objects.
 
-_STORAGE: Final = {
+_POD_GROUPS: Final = ("scheduling.k8s.io", "podgroups")
+_FINALIZERS: Final = {
     ("", "persistentvolumeclaims"): "kubernetes.io/pvc-protection",
     ("", "persistentvolumes"): "kubernetes.io/pv-protection",
     ("storage.k8s.io", "volumeattributesclasses"): "kubernetes.io/vac-protection",
-}
-_POD_GROUPS: Final = {
-    ("scheduling.k8s.io", "podgroups"): "scheduling.k8s.io/podgroup-protection"
+    _POD_GROUPS: "scheduling.k8s.io/podgroup-protection",
 }
 
 
-class _Protection(Plugin):
-    """Adds the finalizer of its resource to a new object that lacks it."""
-
-    covers_own_writes: ClassVar = True
-    mutates: ClassVar = frozenset((Operation.CREATE,))
-    finalizers: ClassVar[dict[tuple[str, str], str]] = {}
-
-    def mutate(self, write: Write) -> None:
-        """Add the finalizer, after the others."""
-        finalizer = self.finalizers[write.kind.group, write.kind.plural]
-        metadata = object_of(write)["metadata"]
-        given = metadata.get("finalizers") or []
-        if finalizer not in given:
-            metadata["finalizers"] = [*given, finalizer]
+def _protect(write: Write, _: Parts) -> None:
+    """Add the finalizer of its resource to a new object that lacks it."""
+    finalizer = _FINALIZERS[write.kind.group, write.kind.plural]
+    metadata = object_of(write)["metadata"]
+    given = metadata.get("finalizers") or []
+    if finalizer not in given:
+        metadata["finalizers"] = [*given, finalizer]
 
 
-class StorageObjectInUseProtection(_Protection):
-    """Keeps claims, volumes and classes of volume attributes that are in use."""
+def _protection(
+    name: str, group_resources: Iterable[tuple[str, str]]
+) -> type[BuiltInPlugin]:
+    targets = [(*each, "") for each in group_resources]
+    return rule(name, CREATE, *targets, changes=True, sees_own_writes=True)(_protect)
 
-    name: ClassVar = "StorageObjectInUseProtection"
-    targets: ClassVar = frozenset((*each, "") for each in _STORAGE)
-    finalizers: ClassVar = _STORAGE
 
-
-class PodGroupProtection(_Protection):
-    """Keeps groups of pods that pods need."""
-
-    name: ClassVar = "PodGroupProtection"
-    targets: ClassVar = frozenset((*each, "") for each in _POD_GROUPS)
-    finalizers: ClassVar = _POD_GROUPS
+_PROTECTIONS = (
+    _protection("StorageObjectInUseProtection", _FINALIZERS.keys() - {_POD_GROUPS}),
+    _protection("PodGroupProtection", [_POD_GROUPS]),
+)
 
 
 # The admission plugins about certificates (plugin/pkg/admission/certificates).
@@ -322,82 +273,47 @@ _CLIENT: Final = "kubernetes.io/kube-apiserver-client"
 _MASTERS: Final = "system:masters"
 
 
-class CertificateApproval(Plugin):
-    """Refuses an approval by a user without the verb ``approve`` on the signer."""
-
-    name: ClassVar = "CertificateApproval"
-    targets: ClassVar = frozenset(((_CERTIFICATES, _REQUESTS, "approval"),))
-    validates: ClassVar = frozenset((Operation.UPDATE,))
-
-    def __init__(self, authorizer: Authorizer) -> None:
-        self._authorizer = authorizer
-
-    def validate(self, write: Write) -> None:
-        """Raise Refusal unless the user may approve."""
-        _check_signer(self._authorizer, write, "approve")
+@rule("CertificateApproval", UPDATE, (_CERTIFICATES, _REQUESTS, "approval"))
+def certificate_approval(write: Write, parts: Parts) -> None:
+    """Refuse an approval by a user without the verb ``approve`` on the signer."""
+    _check_signer(parts.authorizer, write, "approve")
 
 
-class CertificateSigning(Plugin):
-    """Refuses a certificate by a user without the verb ``sign`` on the signer."""
-
-    name: ClassVar = "CertificateSigning"
-    targets: ClassVar = frozenset(((_CERTIFICATES, _REQUESTS, "status"),))
-    validates: ClassVar = frozenset((Operation.UPDATE,))
-
-    def __init__(self, authorizer: Authorizer) -> None:
-        self._authorizer = authorizer
-
-    def validate(self, write: Write) -> None:
-        """Raise Refusal unless the user may change certificate and conditions."""
-        before = (write.old or {}).get("status") or {}
-        after = object_of(write).get("status") or {}
-        names = ("certificate", "conditions")
-        if any(
-            (before.get(name) or None) != (after.get(name) or None) for name in names
-        ):
-            _check_signer(self._authorizer, write, "sign")
+@rule("CertificateSigning", UPDATE, (_CERTIFICATES, _REQUESTS, "status"))
+def certificate_signing(write: Write, parts: Parts) -> None:
+    """Refuse a certificate by a user without the verb ``sign`` on the signer."""
+    before = (write.old or {}).get("status") or {}
+    after = object_of(write).get("status") or {}
+    names = ("certificate", "conditions")
+    if any((before.get(name) or None) != (after.get(name) or None) for name in names):
+        _check_signer(parts.authorizer, write, "sign")
 
 
-class CertificateSubjectRestriction(Plugin):
-    """Refuses requests for a client certificate of an administrator."""
-
-    name: ClassVar = "CertificateSubjectRestriction"
-    targets: ClassVar = frozenset(((_CERTIFICATES, _REQUESTS, ""),))
-    validates: ClassVar = frozenset((Operation.CREATE,))
-
-    def validate(self, write: Write) -> None:
-        """Raise Refusal for a subject in the group system:masters."""
-        spec = object_of(write).get("spec", {})
-        if spec.get("signerName") != _CLIENT:
-            return
-        try:
-            parsed = parse_request(spec.get("request"))
-        except InvalidRequest:
-            return  # the validation refuses the request
-        if _MASTERS in parsed.organizations:
-            why = f"use of {_CLIENT} signer with {_MASTERS} group is not allowed"
-            raise refused(write, why)
+@rule("CertificateSubjectRestriction", CREATE, (_CERTIFICATES, _REQUESTS, ""))
+def certificate_subject_restriction(write: Write, _: Parts) -> None:
+    """Refuse requests for a client certificate of an administrator."""
+    spec = object_of(write).get("spec", {})
+    if spec.get("signerName") != _CLIENT:
+        return
+    try:
+        parsed = parse_request(spec.get("request"))
+    except InvalidRequest:
+        return  # the validation refuses the request
+    if _MASTERS in parsed.organizations:
+        why = f"use of {_CLIENT} signer with {_MASTERS} group is not allowed"
+        raise refused(write, why)
 
 
-class ClusterTrustBundleAttest(Plugin):
-    """Refuses a trust bundle by a user without the verb ``attest`` on the signer."""
-
-    name: ClassVar = "ClusterTrustBundleAttest"
-    targets: ClassVar = frozenset(((_CERTIFICATES, _BUNDLES, ""),))
-    validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
-
-    def __init__(self, authorizer: Authorizer) -> None:
-        self._authorizer = authorizer
-
-    def validate(self, write: Write) -> None:
-        """Raise Refusal unless the user may attest."""
-        spec = object_of(write).get("spec", {})
-        signer = spec.get("signerName", "")
-        if not signer or (write.old and write.old.get("spec", {}) == spec):
-            return
-        if not _may(self._authorizer, write, "attest", signer):
-            why = f'user not permitted to attest for signerName "{signer}"'
-            raise refused(write, why)
+@rule("ClusterTrustBundleAttest", CREATE | UPDATE, (_CERTIFICATES, _BUNDLES, ""))
+def cluster_trust_bundle_attest(write: Write, parts: Parts) -> None:
+    """Refuse a trust bundle by a user without the verb ``attest`` on the signer."""
+    spec = object_of(write).get("spec", {})
+    signer = spec.get("signerName", "")
+    if not signer or (write.old and write.old.get("spec", {}) == spec):
+        return
+    if not _may(parts.authorizer, write, "attest", signer):
+        why = f'user not permitted to attest for signerName "{signer}"'
+        raise refused(write, why)
 
 
 def _check_signer(authorizer: Authorizer, write: Write, verb: str) -> None:
@@ -418,3 +334,17 @@ def _may(authorizer: Authorizer, write: Write, verb: str, signer: str) -> bool:
         )
         for name in names
     )
+
+
+PLUGINS: Final = (
+    *_PROTECTIONS,
+    certificate_approval,
+    certificate_signing,
+    certificate_subject_restriction,
+    cluster_trust_bundle_attest,
+    default_ingress_class,
+    default_storage_class,
+    namespace_lifecycle,
+    owner_references_permission_enforcement,
+    persistent_volume_claim_resize,
+)

@@ -1,14 +1,22 @@
 """A write as plugins see it: its parts, rules that match it, expressions about it."""
 
+import random
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
 
 import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import LabelSelector, compile_selector
 from controller_manager.cel.syntax import SyntaxProblem
-from controller_manager.devcluster.apiserver.admission import Operation, Target, Write
+from controller_manager.clock import Clock
+from controller_manager.devcluster.apiserver.admission import (
+    Operation,
+    Plugin,
+    Target,
+    Write,
+)
 from controller_manager.devcluster.apiserver.kind import Kind, in_version, to_stored
 from controller_manager.devcluster.apiserver.negotiation import check_object
 from controller_manager.devcluster.apiserver.security import (
@@ -30,11 +38,67 @@ from controller_manager.devcluster.registry.apiextensions.schemas.rules import (
 )
 from controller_manager.devcluster.scheme.statuses import Refusal, forbidden, not_found
 from controller_manager.devcluster.storage import Storage, Stored
+from controller_manager.options.gates import FeatureGates
 
 # Functions of plugins about a write: its parts, and the refusal.
 
+Kinds = Callable[[], Iterable[Kind]]
+"""Returns all kinds that the server has."""
+
+CREATE: Final = frozenset((Operation.CREATE,))
+UPDATE: Final = frozenset((Operation.UPDATE,))
+DELETE: Final = frozenset((Operation.DELETE,))
+
 PODS: Final[frozenset[Target]] = frozenset((("", "pods", ""),))
 CLAIMS: Final[frozenset[Target]] = frozenset((("", "persistentvolumeclaims", ""),))
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a server that plugins need."""
+
+    storage: Storage
+    clock: Clock
+    rng: random.Random
+    authorizer: Authorizer
+    kinds: Kinds
+    features: FeatureGates
+
+
+class BuiltInPlugin(Plugin):
+    """A plugin that needs nothing but parts of the server."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._storage = parts.storage
+
+
+def rule(
+    called: str,
+    on: frozenset[Operation],
+    *of: Target,
+    changes: bool = False,
+    sees_own_writes: bool = False,
+) -> Callable[[Callable[[Write, Parts], None]], type[BuiltInPlugin]]:
+    """Make a plugin of one function, which checks a write or `changes` its object."""
+
+    def plugin(act: Callable[[Write, Parts], None]) -> type[BuiltInPlugin]:
+        class Rule(BuiltInPlugin):
+            name: ClassVar = called
+            targets: ClassVar = frozenset(of)
+            covers_own_writes: ClassVar = sees_own_writes
+            mutates: ClassVar = on if changes else frozenset()
+            validates: ClassVar = frozenset() if changes else on
+
+            def mutate(self, write: Write) -> None:
+                act(write, self._parts)
+
+            def validate(self, write: Write) -> None:
+                act(write, self._parts)
+
+        return Rule
+
+    return plugin
 
 
 def concerns(write: Write, group: str, plural: str, subresource: str = "") -> bool:
@@ -141,8 +205,6 @@ class Rounds:
 
 # Matches writes with the rules and selectors of webhooks and policies.
 
-Kinds = Callable[[], Iterable[Kind]]
-"""Returns all kinds that the server has."""
 
 _NAMESPACES: Final = ("", "v1", "namespaces")
 _GROUP: Final = "admissionregistration.k8s.io"

@@ -8,11 +8,11 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.admission.plugins import (
     ON_BY_DEFAULT,
     ORDERED,
-    Parts,
     PluginError,
     build_chain,
     chosen_plugins,
 )
+from controller_manager.devcluster.admission.writes import Parts
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.devcluster.admission.requests import PODS, patch, pod, post
