@@ -13,7 +13,7 @@ from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.registry.apps.deployment import KIND as DEPLOYMENT
+from controller_manager.devcluster.registry.apps import DEPLOYMENTS as DEPLOYMENT
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.startup import StartError
 from controller_manager.observability.logs import make_logger, silent_logger

@@ -10,7 +10,7 @@ import pytest
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.devcluster.registry.apps.deployment import KIND as DEPLOYMENT
+from controller_manager.devcluster.registry.apps import DEPLOYMENTS as DEPLOYMENT
 from controller_manager.registry import registry as this_build
 from controller_manager.runtime.descriptor import Descriptor
 from controller_manager.runtime.outcome import DONE, Outcome

@@ -238,10 +238,11 @@ class Rules(Protocol):
 
 
 class Facts(TypedDict, total=False):
-    """The class variables of `Strategy` that a kind may declare without a class."""
+    """What a kind may declare of `Strategy` without a class: variables, two methods."""
 
     absent_fields: Mapping[str, str]
     allows_unconditional_update: bool
+    apply_defaults: Callable[[JSON], None]
     check_name: Callable[[str, str], Iterable[Cause]]
     counts_generations: bool
     defaults: Defaults
@@ -249,6 +250,8 @@ class Facts(TypedDict, total=False):
     empty: Mapping[str, Any]
     fallback_fields: Mapping[str, tuple[str, ...]]
     kept: tuple[str, ...]
+    kept_by_status: tuple[str, ...]
+    label_selector: Callable[[JSON], JSON | None]
     new_rules: Rules
     orphans_dependents: bool
     printer: Printer

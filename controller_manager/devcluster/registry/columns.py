@@ -13,7 +13,8 @@ A kind's columns are a text, with one column in a line, or before a ``;``::
 A title may be followed by the type ``integer`` or ``boolean``, and by ``wide``. Then
 comes the cell: a path, a text with paths in braces, or a word and a path. `WORDS` has
 the words; a word without a path is a function that the table is given. ``or`` is
-followed by the text for an absent value; without it that is 0, false or empty.
+followed by the text or number for an absent value; without it that is 0, false or
+empty.
 Upstream: pkg/printers, and additionalPrinterColumns.
 """
 
@@ -96,7 +97,7 @@ def _since(value: Any, now: datetime) -> str:
 WORDS: Final[dict[str, Callable[[Any, datetime], Any]]] = {
     "count": lambda value, _: len(value),
     "duration": lambda value, _: human_duration(value),
-    "join": lambda value, _: ",".join(value),
+    "join": lambda value, _: ",".join(each or "" for each in value),
     "selector": lambda value, _: selector_text(value),
     "since": _since,
     "sum": lambda value, _: sum(filter(None, value)),
@@ -157,7 +158,8 @@ class TextColumns:
             " ".join(words[: len(words) - len(flags)]), type_, int("wide" in flags)
         )
         shown, _, absent = text.strip().partition(" or ")
-        found = self._cell(shown, absent or _ABSENT[type_])
+        usual = int(absent) if absent.isdecimal() else absent or _ABSENT[type_]
+        found = self._cell(shown, usual)
         if found is None:
             raise ValueError(f"the column {line!r} is no path, no word and no function")
         return column, found

@@ -24,13 +24,13 @@ from controller_manager.devcluster.registry.columns import (
     name_of,
     selector_text,
 )
+from controller_manager.devcluster.registry.core.templates import template_labels
 from controller_manager.devcluster.registry.pod_spec_defaults import default_template
 from controller_manager.devcluster.registry.scheduling_group import (
     GENERIC_WORKLOAD,
     OF_TEMPLATE,
     drop_scheduling_group,
 )
-from controller_manager.devcluster.registry.workload_validation import template_labels
 from controller_manager.devcluster.scheme.names import is_label
 from controller_manager.devcluster.scheme.statuses import (
     Cause,

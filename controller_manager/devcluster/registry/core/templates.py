@@ -1,104 +1,150 @@
-"""Pod templates and replication controllers."""
+"""Pod templates and replication controllers, and what all owners of templates share."""
 
-from datetime import datetime
-from typing import ClassVar, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.strategy import (
-    NAME,
-    Cells,
-    Column,
-    Strategy,
-)
+from controller_manager.devcluster.apiserver.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import (
-    container_cells,
-    name_of,
-    selector_text,
-)
+from controller_manager.devcluster.registry.columns import columns, selector_text
 from controller_manager.devcluster.registry.pod_spec_defaults import default_template
-from controller_manager.devcluster.registry.replicas import ReplicasStrategy
-from controller_manager.devcluster.registry.workload_validation import (
-    validate_template_labels,
-)
-from controller_manager.devcluster.scheme.statuses import Cause
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
+from controller_manager.devcluster.validation.label_selectors import selects
 from controller_manager.devcluster.validation.pods import POD_TEMPLATE, always_restarts
+from controller_manager.devcluster.validation.rules import Rule
 from controller_manager.devcluster.validation.text import table
 
-# PodTemplate: a pod template as an object of its own.
+# What the owners of pod templates share, also those of other groups
+
+CONTAINERS: Final = """
+    Containers wide: join .spec.template.spec.containers[].name
+    Images wide: join .spec.template.spec.containers[].image
+"""
+"""The columns of the containers."""
+
+REPLICAS: Final = f"""
+    Name
+    Desired integer: .spec.replicas
+    Current integer: .status.replicas
+    Ready integer: .status.readyReplicas
+    Age
+    {CONTAINERS}
+"""
+"""The columns of an owner of equal pods."""
 
 
-class PodTemplateStrategy(Strategy):
-    """Counts the changes of the template as generations."""
+def template_labels(spec: JSON, _: str, __: JSON) -> list[Cause]:
+    """Check that the selector of a spec selects the pods of its template."""
+    return _mismatch(spec, spec.get("selector"))
 
-    counts_generations: ClassVar = True
-    rules: ClassVar = POD_TEMPLATE
-    columns: ClassVar = (
-        NAME,
-        Column("Containers"),
-        Column("Images"),
-        Column("Pod Labels"),
+
+def _mismatch(spec: JSON, selector: JSON | None) -> list[Cause]:
+    labels = spec["template"]["metadata"].get("labels", {})
+    if selects(selector, labels):
+        return []
+    where = "spec.template.metadata.labels"
+    detail = "`selector` does not match template `labels`"
+    return [invalid(where, shown(labels) if labels else "null", detail)]
+
+
+def replica_status(counts: str, bounded: str, ready: str = "readyReplicas") -> Rule:
+    """Return the rules for the counts of replicas in a status.
+
+    None of `counts` may be negative, none of `bounded` greater than ``replicas``.
+    `ready` is upstream's word when more replicas are available than ready.
+    """
+    return table(
+        f"""
+        status:
+          {counts}: not-negative
+          {bounded}: not-above replicas "cannot be greater than status.replicas"
+          availableReplicas: not-above readyReplicas "cannot be greater than {ready}"
+        """
     )
 
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the template."""
-        default_template(obj)
 
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        del now
-        template = obj["template"]
-        labels = {"matchLabels": template.get("metadata", {}).get("labels", {})}
-        return [name_of(obj), *container_cells(template), selector_text(labels)]
+def default_replicas(obj: JSON) -> None:
+    """Fill in the number of replicas, and the template."""
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    default_template(spec)
 
 
-POD_TEMPLATES: Final = kind_of("v1", "podtemplates", PodTemplateStrategy())
+# PodTemplate: a pod template as an object of its own
 
 
-# ReplicationController: the predecessor of ReplicaSet.
+def _labels(obj: JSON) -> str:
+    return selector_text({"matchLabels": obj["template"]["metadata"].get("labels", {})})
 
 
-def _selector(spec: JSON) -> JSON | None:
-    selector = spec.get("selector")
+POD_TEMPLATES: Final = kind_of(
+    "v1",
+    "podtemplates",
+    Strategy(
+        apply_defaults=default_template,
+        counts_generations=True,
+        rules=POD_TEMPLATE,
+        printer=columns(
+            """
+            Name
+            Containers: join .template.spec.containers[].name
+            Images: join .template.spec.containers[].image
+            Pod Labels: labels
+            """,
+            _labels,
+        ),
+    ),
+)
+
+# ReplicationController: the predecessor of ReplicaSet selects pods by equality
+
+
+def _default_controller(obj: JSON) -> None:
+    """Fill in also the selector and the labels: those of the template."""
+    default_replicas(obj)
+    if labels := obj["spec"]["template"]["metadata"].get("labels"):
+        obj["spec"].setdefault("selector", dict(labels))
+        obj["metadata"].setdefault("labels", dict(labels))
+
+
+def _selector(obj: JSON) -> JSON | None:
+    selector = obj["spec"].get("selector")
     return {"matchLabels": selector} if selector else None
 
 
+def _selected(obj: JSON) -> str:
+    return selector_text(_selector(obj))
+
+
 def _template_labels(spec: JSON, _: str, __: JSON) -> list[Cause]:
-    return validate_template_labels(spec, _selector(spec))
-
-
-_CONTROLLER: Final = table(
-    """
-    spec:
-      replicas, minReadySeconds: not-negative
-      selector: required
-      hook template_labels
-      include POD_TEMPLATE ALWAYS_RESTARTS
-    """,
-    _template_labels,
-    POD_TEMPLATE=POD_TEMPLATE,
-    ALWAYS_RESTARTS=always_restarts("ReplicationController"),
-)
-
-
-class ReplicationControllerStrategy(ReplicasStrategy):
-    """Selects pods by equality; the default selector is the template's labels."""
-
-    orphans_dependents: ClassVar = True
-    rules: ClassVar = _CONTROLLER
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in replicas, template, selector and labels."""
-        super().apply_defaults(obj)
-        if labels := obj["spec"]["template"]["metadata"].get("labels"):
-            obj["spec"].setdefault("selector", dict(labels))
-            obj["metadata"].setdefault("labels", dict(labels))
-
-    def label_selector(self, obj: JSON) -> JSON | None:
-        """Return the LabelSelector of the pods."""
-        return _selector(obj["spec"])
+    return _mismatch(spec, _selector({"spec": spec}))
 
 
 CONTROLLERS: Final = kind_of(
-    "v1", "replicationcontrollers", ReplicationControllerStrategy()
+    "v1",
+    "replicationcontrollers",
+    Strategy(
+        apply_defaults=_default_controller,
+        counts_generations=True,
+        label_selector=_selector,
+        orphans_dependents=True,
+        selectable_fields=fields_by_path("status.replicas"),
+        printer=columns(f"{REPLICAS}\nSelector wide: selected", _selected),
+        rules=table(
+            """
+            spec:
+              replicas, minReadySeconds: not-negative
+              selector: required
+              hook template_labels
+              include POD_TEMPLATE ALWAYS_RESTARTS
+            """,
+            _template_labels,
+            POD_TEMPLATE=POD_TEMPLATE,
+            ALWAYS_RESTARTS=always_restarts("ReplicationController"),
+        ),
+        status_rules=replica_status(
+            "replicas, fullyLabeledReplicas, readyReplicas, availableReplicas, "
+            "observedGeneration",
+            "fullyLabeledReplicas, readyReplicas, availableReplicas",
+        ),
+    ),
 )

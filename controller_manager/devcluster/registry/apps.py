@@ -1,0 +1,518 @@
+"""The kinds of the group apps (pkg/apis/apps, pkg/registry/apps, pkg/printers)."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.apiserver.strategy import (
+    NONE,
+    Strategy,
+    fields_by_path,
+)
+from controller_manager.devcluster.scheme import statuses
+from controller_manager.devcluster.scheme.names import validate_label
+from controller_manager.devcluster.scheme.statuses import Cause, shown
+from controller_manager.devcluster.storage import Storage
+from controller_manager.devcluster.validation.field_values import percent
+from controller_manager.devcluster.validation.pods import POD_TEMPLATE, always_restarts
+from controller_manager.devcluster.validation.rules import Rule, nested
+from controller_manager.devcluster.validation.text import table
+from controller_manager.options.gates import Gate
+
+from .built_in import kind_of
+from .claim_defaults import default_claim
+from .columns import columns, selector_text
+from .core.templates import (
+    CONTAINERS,
+    REPLICAS,
+    default_replicas,
+    replica_status,
+    template_labels,
+)
+from .core.volumes import CLAIM_SPEC
+from .pod_spec_defaults import default_template
+
+# Rules and defaults of several kinds
+
+
+def _selects_all(spec: JSON, _: JSON) -> bool:
+    selector = spec.get("selector")
+    return selector is not None and not any(selector.values())
+
+
+def _is_above_all(rolling: JSON, _: JSON) -> bool:
+    """Tell whether more than all pods may be unavailable."""
+    return percent(rolling.get("maxUnavailable")) > 100
+
+
+def _pods_of(owner: str, kind: str) -> Rule:
+    """Return the rules for a spec with a selector and the template of its pods.
+
+    `owner` and `kind` are the kinds of the object in upstream's messages.
+    """
+    return table(
+        f"""
+        selector: required pointer
+        selector: invalid if selects_all "empty selector is invalid for {owner}"
+        selector: selector
+        hook template_labels
+        include POD_TEMPLATE ALWAYS_RESTARTS
+        """,
+        _selects_all,
+        template_labels,
+        POD_TEMPLATE=POD_TEMPLATE,
+        ALWAYS_RESTARTS=always_restarts(kind),
+    )
+
+
+_WORKLOAD: Final = table(
+    """
+    replicas, minReadySeconds: not-negative
+    include PODS
+    """,
+    PODS=_pods_of("deployment", "ReplicaSet"),  # upstream says so of replica sets, too
+)
+_SELECTOR_UPDATE: Final = table("spec change:\n  selector: immutable")
+
+
+def _collisions(status: JSON, path: str, old: JSON) -> Iterator[Cause]:
+    after = status.get("collisionCount", 0)
+    if after < old.get("collisionCount", 0):
+        detail = "cannot be decremented"
+        yield statuses.invalid(f"{path}collisionCount", shown(after), detail)
+
+
+_STATUS_UPDATE: Final = table("status change:\n  hook collisions", _collisions)
+
+
+def _as_go_prints(strategy: JSON) -> str:
+    """Return the strategy of an update with the names of Go's internal type."""
+    kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
+    return shown({"Type": kind, "RollingUpdate": rolling})
+
+
+def _default_strategy(spec: JSON, name: str, **limits: int | str) -> None:
+    """Fill in the strategy of updates, and the limits of a rolling update."""
+    strategy = spec.setdefault(name, {})
+    if strategy.setdefault("type", "RollingUpdate") == "RollingUpdate":
+        strategy["rollingUpdate"] = {**limits, **strategy.get("rollingUpdate", {})}
+
+
+def _ready(obj: JSON) -> str:
+    ready = obj.get("status", {}).get("readyReplicas", 0)
+    return f"{ready}/{obj['spec'].get('replicas', 0)}"
+
+
+# ControllerRevision: one revision of a template, for rollbacks
+
+
+def _controller(obj: JSON) -> str:
+    """Return ``kind.group/name`` of the controller."""
+    for owner in obj["metadata"].get("ownerReferences", ()):
+        if owner.get("controller"):
+            group = owner["apiVersion"].rpartition("/")[0]
+            kind = ".".join(filter(None, (owner["kind"].lower(), group)))
+            return f"{kind}/{owner['name']}"
+    return NONE
+
+
+CONTROLLER_REVISIONS: Final = kind_of(
+    "apps/v1",
+    "controllerrevisions",
+    Strategy(
+        rules=table(
+            """
+            data: required pointer "data is mandatory"
+            revision: not-negative
+            """
+        ),
+        update_rules=table("data: immutable"),
+        printer=columns(
+            "Name; Controller: controller; Revision integer: .revision; Age",
+            _controller,
+        ),
+    ),
+)
+
+# DaemonSet: a pod on every node
+
+_GENERATION: Final = "deprecated.daemonset.template.generation"
+
+
+def _is_zero(value: Any) -> bool:
+    return not (percent(value) if isinstance(value, str) else value)
+
+
+def _daemon_set_type(strategy: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    known = ("RollingUpdate", "OnDelete")
+    yield statuses.not_supported(path[:-1], _as_go_prints(strategy), known)
+
+
+def _rolling_update(rolling: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check that pods are either removed first or added first."""
+    unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
+    for name, value in (("maxUnavailable", unavailable), ("maxSurge", surge)):
+        if percent(value) > 100:
+            detail = "must not be greater than 100%"
+            yield statuses.invalid(f"{path}{name}", shown(value), detail)
+    if _is_zero(unavailable) and _is_zero(surge):
+        detail = "cannot be 0 when maxSurge is 0"
+        yield statuses.required(f"{path}maxUnavailable", detail)
+    elif not _is_zero(unavailable) and not _is_zero(surge):
+        detail = "may not be set when maxUnavailable is non-zero"
+        yield statuses.invalid(f"{path}maxSurge", shown(surge), detail)
+
+
+def _node_selector(obj: JSON) -> str:
+    nodes = obj["spec"]["template"].get("spec", {}).get("nodeSelector")
+    return selector_text({"matchLabels": nodes} if nodes else None)
+
+
+def _generation(obj: JSON) -> int:
+    """Return the count of the template's changes; raises Refusal for other text."""
+    text = obj["metadata"].get("annotations", {}).get(_GENERATION, "0")
+    try:
+        return int(text)
+    except ValueError:
+        why = f'strconv.ParseInt: parsing "{text}": invalid syntax'
+        raise statuses.bad_request(why) from None
+
+
+def _set_generation(obj: JSON, count: int) -> None:
+    obj["metadata"].setdefault("annotations", {})[_GENERATION] = str(count)
+
+
+class _DaemonSetStrategy(Strategy):
+    """Counts the changes of the template in an annotation.
+
+    The field of the API that it stands for is no longer shown
+    (apis/apps/v1/conversion.go).
+    """
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in template and update strategy."""
+        super().apply_defaults(obj)
+        _default_strategy(obj["spec"], "updateStrategy", maxUnavailable=1, maxSurge=0)
+        default_template(obj["spec"])
+
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Set the count to one."""
+        del storage
+        _set_generation(obj, max(_generation(obj), 1))
+
+    def prepare_for_update(self, old: JSON, new: JSON) -> None:
+        """Count a change."""
+        self.apply_defaults(new)
+        changed = old["spec"]["template"] != new["spec"]["template"]
+        _set_generation(new, _generation(old) + changed)
+
+    def prepare_for_status_update(self, old: JSON, new: JSON) -> None:
+        """Keep the count: it is part of the spec."""
+        _set_generation(new, _generation(old))
+
+
+DAEMON_SETS: Final = kind_of(
+    "apps/v1",
+    "daemonsets",
+    _DaemonSetStrategy(
+        counts_generations=True,
+        defaults={"spec": {"revisionHistoryLimit": 10}},
+        rules=table(
+            """
+            spec:
+              selector: selector
+              hook template_labels
+              selector: invalid if selects_all
+                "empty selector is invalid for daemonset"
+              include POD_TEMPLATE ALWAYS_RESTARTS
+              minReadySeconds: not-negative
+              updateStrategy:
+                when type is RollingUpdate:
+                  rollingUpdate always:
+                    maxUnavailable, maxSurge: int-or-percent default 0
+                    hook rolling_update
+                when type is-not RollingUpdate OnDelete:
+                  hook daemon_set_type
+              revisionHistoryLimit: not-negative
+            """,
+            template_labels,
+            _selects_all,
+            _rolling_update,
+            _daemon_set_type,
+            POD_TEMPLATE=POD_TEMPLATE,
+            ALWAYS_RESTARTS=always_restarts("DaemonSet"),
+        ),
+        update_rules=_SELECTOR_UPDATE,
+        status_rules=table(
+            """
+            status:
+              currentNumberScheduled, numberMisscheduled: not-negative
+              desiredNumberScheduled, numberReady, observedGeneration: not-negative
+              updatedNumberScheduled, numberAvailable: not-negative
+              numberUnavailable, collisionCount: not-negative
+            """
+        ),
+        status_update_rules=_STATUS_UPDATE,
+        printer=columns(
+            f"""
+            Name
+            Desired integer: .status.desiredNumberScheduled
+            Current integer: .status.currentNumberScheduled
+            Ready integer: .status.numberReady
+            Up-to-date integer: .status.updatedNumberScheduled
+            Available integer: .status.numberAvailable
+            Node Selector: node_selector
+            Age
+            {CONTAINERS}
+            Selector wide: selector .spec.selector or <none>
+            """,
+            _node_selector,
+        ),
+    ),
+)
+
+# Deployment: rolls out a pod template
+
+
+def _deployment_type(strategy: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    known = ("Recreate", "RollingUpdate")
+    yield statuses.not_supported(path[:-1], _as_go_prints(strategy), known)
+
+
+def _stands_still(rolling: JSON, _: JSON) -> bool:
+    limits = (rolling.get(name, 0) for name in ("maxUnavailable", "maxSurge"))
+    return all(each in (0, "0%") for each in limits)
+
+
+def _ends_early(spec: JSON, _: JSON) -> bool:
+    deadline = spec.get("progressDeadlineSeconds")
+    return deadline is not None and deadline <= spec.get("minReadySeconds", 0)
+
+
+def _default_deployment(obj: JSON) -> None:
+    default_replicas(obj)
+    spec = obj["spec"]
+    _default_strategy(spec, "strategy", maxUnavailable="25%", maxSurge="25%")
+    spec.setdefault("revisionHistoryLimit", 10)
+    spec.setdefault("progressDeadlineSeconds", 600)
+
+
+class _DeploymentStrategy(Strategy):
+    """A change of annotations is a new generation, too."""
+
+    def changes_generation(self, old: JSON, new: JSON) -> bool:
+        """Tell whether the spec or an annotation changes."""
+        return super().changes_generation(old, new) or (
+            old["metadata"].get("annotations") != new["metadata"].get("annotations")
+        )
+
+
+DEPLOYMENTS: Final = kind_of(
+    "apps/v1",
+    "deployments",
+    _DeploymentStrategy(
+        apply_defaults=_default_deployment,
+        counts_generations=True,
+        kept_by_status=("labels",),
+        rules=table(
+            """
+            spec:
+              include WORKLOAD
+              strategy:
+                when type is Recreate:
+                  rollingUpdate: forbidden
+                    "may not be specified when strategy `type` is 'Recreate'"
+                when type is RollingUpdate:
+                  rollingUpdate always:
+                    maxUnavailable, maxSurge: int-or-percent default 0
+                    maxUnavailable: invalid default 0 if stands_still
+                      "may not be 0 when `maxSurge` is 0"
+                    maxUnavailable: invalid if is_above_all
+                      "must not be greater than 100%"
+                when type is-not Recreate RollingUpdate:
+                  hook deployment_type
+              revisionHistoryLimit, progressDeadlineSeconds: not-negative
+              progressDeadlineSeconds: invalid if ends_early
+                "must be greater than minReadySeconds"
+            """,
+            _stands_still,
+            _is_above_all,
+            _deployment_type,
+            _ends_early,
+            WORKLOAD=_WORKLOAD,
+        ),
+        update_rules=_SELECTOR_UPDATE,
+        status_rules=replica_status(
+            "replicas, updatedReplicas, readyReplicas, availableReplicas, "
+            "unavailableReplicas, terminatingReplicas",
+            "updatedReplicas, readyReplicas, availableReplicas",
+        ),
+        printer=columns(
+            f"""
+            Name
+            Ready: ready
+            Up-to-date: .status.updatedReplicas or 0
+            Available: .status.availableReplicas or 0
+            Age
+            {CONTAINERS}
+            Selector wide: selector .spec.selector or <none>
+            """,
+            _ready,
+        ),
+    ),
+)
+
+# ReplicaSet: keeps a number of equal pods running
+
+REPLICA_SETS: Final = kind_of(
+    "apps/v1",
+    "replicasets",
+    Strategy(
+        apply_defaults=default_replicas,
+        counts_generations=True,
+        selectable_fields=fields_by_path("status.replicas"),
+        rules=nested("spec", [_WORKLOAD]),
+        update_rules=_SELECTOR_UPDATE,
+        status_rules=replica_status(
+            "replicas, fullyLabeledReplicas, readyReplicas, availableReplicas, "
+            "observedGeneration, terminatingReplicas",
+            "fullyLabeledReplicas, readyReplicas, availableReplicas",
+        ),
+        printer=columns(
+            f"{REPLICAS}\nSelector wide: selector .spec.selector or <none>"
+        ),
+    ),
+)
+
+# StatefulSet: pods with names and volumes of their own
+
+_MUTABLE: Final = (
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+)
+
+
+def _stateful_set_type(strategy: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    why = "must be 'RollingUpdate' or 'OnDelete'"
+    yield statuses.invalid(path[:-1], _as_go_prints(strategy), why)
+
+
+def _none_unavailable(rolling: JSON, _: JSON) -> bool:
+    value = rolling.get("maxUnavailable")
+    return value == 0 or (isinstance(value, str) and not percent(value))
+
+
+def _changes(spec: JSON, old: JSON) -> bool:
+    """Tell whether a field changes that is not mutable."""
+    names = (spec.keys() | old.keys()).difference(_MUTABLE)
+    return any(spec.get(name) != old.get(name) for name in names)
+
+
+class _StatefulSetStrategy(Strategy):
+    """The facts drop the limit of unavailable pods while its gate is off."""
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in replicas, template, claims, policies and update strategy."""
+        super().apply_defaults(obj)
+        spec = obj["spec"]
+        limits = {} if self.dropped else {"maxUnavailable": 1}
+        _default_strategy(spec, "updateStrategy", partition=0, **limits)
+        retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
+        retention.setdefault("whenDeleted", "Retain")
+        retention.setdefault("whenScaled", "Retain")
+        default_template(spec)
+        for claim in spec.get("volumeClaimTemplates", ()):
+            claim.update({"apiVersion": "v1", "kind": "PersistentVolumeClaim"})
+            default_claim(claim)
+
+
+_STATEFUL_SET: Final = _StatefulSetStrategy(
+    check_name=validate_label,  # the name is part of the host names of pods
+    counts_generations=True,
+    defaults={
+        "spec": {
+            "replicas": 1,
+            "podManagementPolicy": "OrderedReady",
+            "revisionHistoryLimit": 10,
+            "ordinals": {"start": 0},
+        }
+    },
+    dropped=("spec.updateStrategy.rollingUpdate.maxUnavailable",),
+    rules=table(
+        """
+        spec:
+          podManagementPolicy: required
+          podManagementPolicy: invalid
+            if podManagementPolicy is-not OrderedReady Parallel null empty
+            "must be 'OrderedReady' or 'Parallel'"
+          updateStrategy:
+            when type is OnDelete:
+              rollingUpdate: refused "only allowed for updateStrategy 'RollingUpdate'"
+            when type is RollingUpdate:
+              rollingUpdate:
+                partition: not-negative
+                maxUnavailable: int-or-percent pointer
+                maxUnavailable: invalid if none_unavailable "cannot be 0"
+                maxUnavailable: invalid if is_above_all "must not be greater than 100%"
+            when type is-not OnDelete RollingUpdate:
+              hook stateful_set_type
+          persistentVolumeClaimRetentionPolicy:
+            whenDeleted, whenScaled: enum Retain Delete default empty
+          replicas, minReadySeconds: not-negative
+          ordinals:
+            start: not-negative
+          revisionHistoryLimit: not-negative
+          serviceName: label
+          include PODS
+        """,
+        _none_unavailable,
+        _is_above_all,
+        _stateful_set_type,
+        PODS=_pods_of("statefulset", "StatefulSet"),
+    ),
+    new_rules=table(  # the templates of claims do not change later
+        """
+        spec:
+          volumeClaimTemplates[]:
+            spec:
+              include CLAIM_SPEC
+        """,
+        CLAIM_SPEC=CLAIM_SPEC,
+    ),
+    update_rules=table(
+        """
+        spec change:
+          when changes:
+            self: forbidden
+              "updates to statefulset spec for fields other than 'replicas',"
+              "'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit',"
+              "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are"
+              "forbidden"
+        """,
+        _changes,
+    ),
+    status_rules=replica_status(
+        "replicas, readyReplicas, currentReplicas, updatedReplicas, availableReplicas, "
+        "observedGeneration, collisionCount",
+        "readyReplicas, currentReplicas, updatedReplicas, availableReplicas",
+        "status.readyReplicas",
+    ),
+    status_update_rules=_STATUS_UPDATE,
+    printer=columns(f"Name; Ready: ready; Age\n{CONTAINERS}", _ready),
+)
+STATEFUL_SETS: Final = kind_of(
+    "apps/v1",
+    "statefulsets",
+    _STATEFUL_SET,
+    gated=(
+        (
+            Gate("MaxUnavailableStatefulSet", default=False),
+            _STATEFUL_SET.with_facts(dropped=()),
+        ),
+    ),
+)
