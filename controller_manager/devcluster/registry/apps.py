@@ -20,7 +20,6 @@ from controller_manager.devcluster.validation.text import table
 from controller_manager.options.gates import Gate
 
 from .built_in import kind_of
-from .claim_defaults import default_claim
 from .columns import columns, selector_text
 from .core.templates import (
     CONTAINERS,
@@ -29,7 +28,7 @@ from .core.templates import (
     replica_status,
     template_labels,
 )
-from .core.volumes import CLAIM_SPEC
+from .core.volumes import CLAIM_SPEC, default_claim
 from .pod_spec_defaults import default_template
 
 # Rules and defaults of several kinds

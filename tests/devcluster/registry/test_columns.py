@@ -210,5 +210,5 @@ def test_a_revision_names_its_controller() -> None:
 def test_a_claim_that_is_being_deleted_says_so() -> None:
     """In each phase."""
     ending = {"deletionTimestamp": "2026-01-01T00:00:10Z"}
-    bound = {"status": {"phase": "Bound"}}
+    bound = {"spec": {}, "status": {"phase": "Bound"}}
     assert row("persistentvolumeclaims", bound, **ending)[1] == "Terminating"

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import ClassVar, Final
+from typing import Final
 
 import msgspec
 
@@ -20,17 +20,9 @@ from controller_manager.api.core.secrets import (
 )
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.security import AUTHENTICATED, User
-from controller_manager.devcluster.apiserver.strategy import (
-    AGE,
-    NAME,
-    Cells,
-    Column,
-    Strategy,
-    age,
-    fields_by_path,
-)
+from controller_manager.devcluster.apiserver.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import data_count, name_of
+from controller_manager.devcluster.registry.columns import columns, data_count
 from controller_manager.devcluster.scheme.decoding import go_json_error
 from controller_manager.devcluster.scheme.names import validate_config_key
 from controller_manager.devcluster.scheme.statuses import (
@@ -44,13 +36,13 @@ from controller_manager.devcluster.scheme.statuses import (
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.text import table
 
-# The rules for the data of config maps and secrets (core/validation).
+# The rules for the data of config maps and secrets (core/validation)
 
-LARGEST: Final = 1024 * 1024
+_LARGEST: Final = 1024 * 1024
 """The most bytes in the data of an object (MaxSecretSize)."""
 
 
-def validate_immutable(obj: JSON, path: str, old: JSON) -> Iterator[Cause]:
+def _immutable(obj: JSON, path: str, old: JSON) -> Iterator[Cause]:
     """Yield the errors in an update of an object that is immutable."""
     why = "field is immutable when `immutable` is set"
     for name in ("immutable", "data", "binaryData"):
@@ -58,12 +50,12 @@ def validate_immutable(obj: JSON, path: str, old: JSON) -> Iterator[Cause]:
             yield forbidden_field(f"{path}{name}", why)
 
 
-def size_of_base64(text: str) -> int:
+def _size_of_base64(text: str) -> int:
     """Return the number of bytes that a text in base64 stands for."""
     return len(text) * 3 // 4 - text[-2:].count("=")
 
 
-# ConfigMap: configuration data of programs.
+# ConfigMap: configuration data of programs
 
 
 def _data(obj: JSON, path: str, _: JSON) -> Iterator[Cause]:
@@ -77,39 +69,30 @@ def _data(obj: JSON, path: str, _: JSON) -> Iterator[Cause]:
 
 def _size(obj: JSON, _: str, __: JSON) -> Iterator[Cause]:
     size = sum(len(each.encode()) for each in (obj.get("data") or {}).values())
-    size += sum(map(size_of_base64, (obj.get("binaryData") or {}).values()))
-    if size > LARGEST:
-        yield too_long("[]", LARGEST)
+    size += sum(map(_size_of_base64, (obj.get("binaryData") or {}).values()))
+    if size > _LARGEST:
+        yield too_long("[]", _LARGEST)
 
 
-_CONFIG_MAP: Final = table(
-    """
-    hook data
-    binaryData{}: config-key keys
-    hook size
-    """,
-    _data,
-    _size,
+CONFIG_MAPS: Final = kind_of(
+    "v1",
+    "configmaps",
+    Strategy(
+        rules=table(
+            """
+            hook data
+            binaryData{}: config-key keys
+            hook size
+            """,
+            _data,
+            _size,
+        ),
+        update_rules=table("hook immutable", _immutable),
+        printer=columns("Name; Data: data_count; Age", data_count),
+    ),
 )
-_UPDATE: Final = table("hook immutable", validate_immutable)
 
-
-class ConfigMapStrategy(Strategy):
-    """May be immutable; shows the number of entries."""
-
-    rules: ClassVar = _CONFIG_MAP
-    update_rules: ClassVar = _UPDATE
-    columns: ClassVar = (NAME, Column("Data"), AGE)
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        return [name_of(obj), data_count(obj), age(obj, now)]
-
-
-CONFIG_MAPS: Final = kind_of("v1", "configmaps", ConfigMapStrategy())
-
-
-# Secret: confidential data.
+# Secret: confidential data
 
 _ACCOUNT: Final = "kubernetes.io/service-account.name"
 _SECRET_TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - the name of a type
@@ -128,8 +111,8 @@ _REDACTED: Final = "<secret contents redacted>"
 
 
 def _size_of_secret(data: JSON, field: str) -> Iterator[Cause]:
-    if sum(map(size_of_base64, data.values())) > LARGEST:
-        yield too_long(field, LARGEST)
+    if sum(map(_size_of_base64, data.values())) > _LARGEST:
+        yield too_long(field, _LARGEST)
 
 
 def _of_type(secret: JSON, _: str, __: JSON) -> Iterator[Cause]:
@@ -155,58 +138,43 @@ def _json_problem(encoded: str) -> str:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return go_json_error(text)
-    if isinstance(value, dict):
+    if value is None or isinstance(value, dict):
         return ""
     found = {list: "array", str: "string", bool: "bool"}.get(type(value), "number")
-    if value is None:
-        return ""
     what = "Go value of type map[string]interface {}"
     return f"json: cannot unmarshal {found} into {what}"
 
 
-_SECRET: Final = table(
-    """
-    data{}: config-key keys
-    data: size_of_secret
-    hook of_type
-    """,
-    _size_of_secret,
-    _of_type,
+def _default_secret(obj: JSON) -> None:
+    """Fill in the type, and encode ``stringData`` as base64 into ``data``."""
+    obj.setdefault("type", "Opaque")
+    if given := obj.pop("stringData", None):
+        data = obj.setdefault("data", {})
+        for key, value in given.items():
+            data[key] = base64.b64encode(value.encode()).decode()
+
+
+SECRETS: Final = kind_of(
+    "v1",
+    "secrets",
+    Strategy(
+        apply_defaults=_default_secret,
+        rules=table(
+            """
+            data{}: config-key keys
+            data: size_of_secret
+            hook of_type
+            """,
+            _size_of_secret,
+            _of_type,
+        ),
+        update_rules=table("type: immutable\nhook immutable", _immutable),
+        selectable_fields=fields_by_path("type"),
+        printer=columns("Name; Type: .type; Data: data_count; Age", data_count),
+    ),
 )
-_SECRET_UPDATE: Final = table(
-    """
-    type: immutable
-    hook immutable
-    """,
-    validate_immutable,
-)
 
-
-class SecretStrategy(Strategy):
-    """Encodes ``stringData`` as base64 into ``data``; may be immutable."""
-
-    rules: ClassVar = _SECRET
-    update_rules: ClassVar = _SECRET_UPDATE
-    selectable_fields: ClassVar = fields_by_path("type")
-    columns: ClassVar = (NAME, Column("Type"), Column("Data"), AGE)
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the type, and encode ``stringData``."""
-        obj.setdefault("type", "Opaque")
-        if given := obj.pop("stringData", None):
-            data = obj.setdefault("data", {})
-            for key, value in given.items():
-                data[key] = base64.b64encode(value.encode()).decode()
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        return [name_of(obj), obj.get("type", ""), data_count(obj), age(obj, now)]
-
-
-SECRETS: Final = kind_of("v1", "secrets", SecretStrategy())
-
-
-# The users of bootstrap tokens (plugin/pkg/auth/authenticator/token/bootstrap).
+# The users of bootstrap tokens (plugin/pkg/auth/authenticator/token/bootstrap)
 
 _TOKEN: Final = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
 _GROUP: Final = "system:bootstrappers"

@@ -1,8 +1,7 @@
 """Resource quotas and limit ranges."""
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from controller_manager.api.core.resources import HUGE_PAGES_PREFIX
 from controller_manager.api.json_objects import JSON
@@ -14,16 +13,9 @@ from controller_manager.control.quota.resources import (
     is_native,
     limits_huge_pages,
 )
-from controller_manager.devcluster.apiserver.strategy import (
-    AGE,
-    NAME,
-    Cells,
-    Column,
-    Strategy,
-    age,
-)
+from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import name_of
+from controller_manager.devcluster.registry.columns import columns
 from controller_manager.devcluster.scheme.names import validate_qualified_name
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -39,7 +31,7 @@ from controller_manager.devcluster.validation.field_values import (
 )
 from controller_manager.devcluster.validation.text import table
 
-# Validation of quotas (pkg/apis/core/validation, ValidateResourceQuota).
+# ResourceQuota: how much the pods of a namespace may use (ValidateResourceQuota)
 
 _COMPUTE: Final = ("cpu", "memory")
 _POD_COMPUTE: Final = frozenset(
@@ -58,7 +50,7 @@ _OBJECTS: Final = frozenset(
         "services.loadbalancers",
     )
 )
-STANDARD: Final = (
+_STANDARD: Final = (
     _POD_COMPUTE
     | _OBJECTS
     | {"ephemeral-storage", "requests.ephemeral-storage", "limits.ephemeral-storage"}
@@ -94,11 +86,11 @@ _NO_VALUES: Final = (
 )
 
 
-def validate_amounts(amounts: JSON, field: str) -> Iterator[Cause]:
+def _amounts(amounts: JSON, field: str) -> Iterator[Cause]:
     """Check names and amounts of limits or of usage."""
     for name, amount in amounts.items():
         where = f"{field}[{name}]"
-        if "/" not in name and name not in STANDARD and not limits_huge_pages(name):
+        if "/" not in name and name not in _STANDARD and not limits_huge_pages(name):
             why = "must be a standard resource for quotas"
             yield invalid(where, shown(name), why)
         if problems := validate_quantity(amount, where):
@@ -119,9 +111,9 @@ def _scopes(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
 
 def _misapplied(spec: JSON, scope: str, field: str, value: Any) -> Iterator[Cause]:
     """Yield a cause for each limited resource that a scope does not have."""
-    allowed = _SCOPES.get(scope, STANDARD)
+    allowed = _SCOPES.get(scope, _STANDARD)
     for name in sorted(spec.get("hard", {})):
-        if name in STANDARD and name not in allowed:
+        if name in _STANDARD and name not in allowed:
             why = "unsupported scope applied to resource"
             yield invalid(field, shown(value), why)
 
@@ -167,41 +159,58 @@ def _scopes_update(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
         yield invalid(f"{path}scopes", shown(after), IMMUTABLE)
 
 
-QUOTA: Final = table(
-    """
-    spec:
-      hard: amounts
-      hook scopes
-      scopeSelector:
-        hook selector
-    """,
-    validate_amounts,
-    _scopes,
-    _selector,
+def _default_quota(obj: JSON) -> None:
+    obj.setdefault("spec", {})
+    obj.setdefault("status", {})
+
+
+def _used(status: JSON, *, limits: bool) -> str:
+    hard, used = status.get("hard") or {}, status.get("used") or {}
+    return ", ".join(
+        f"{name}: {used.get(name, 0)}/{hard[name]}"
+        for name in sorted(hard)
+        if name.startswith(LIMITS) is limits
+    )
+
+
+def _request(obj: JSON) -> str:
+    return _used(obj["status"], limits=False)
+
+
+def _limit(obj: JSON) -> str:
+    return _used(obj["status"], limits=True)
+
+
+QUOTAS: Final = kind_of(
+    "v1",
+    "resourcequotas",
+    Strategy(
+        apply_defaults=_default_quota,
+        returns_deleted=True,
+        rules=table(
+            """
+            spec:
+              hard: amounts
+              hook scopes
+              scopeSelector:
+                hook selector
+            """,
+            _amounts,
+            _scopes,
+            _selector,
+        ),
+        update_rules=table("spec change:\n  hook scopes_update", _scopes_update),
+        status_rules=table("status:\n  hard, used: amounts", _amounts),
+        printer=columns("Name; Request: request; Limit: limit; Age", _request, _limit),
+    ),
 )
-QUOTA_UPDATE: Final = table(
-    """
-    spec change:
-      hook scopes_update
-    """,
-    _scopes_update,
-)
-QUOTA_STATUS: Final = table(
-    """
-    status:
-      hard, used: amounts
-    """,
-    validate_amounts,
-)
 
+# LimitRange: limits for the requests of containers in a namespace (ValidateLimitRange)
 
-# Validation of limit ranges (core/validation, ValidateLimitRange).
-
-POD: Final = "Pod"
-CONTAINER: Final = "Container"
-CLAIM: Final = "PersistentVolumeClaim"
-
-_TYPES: Final = (POD, CONTAINER, CLAIM)
+_POD: Final = "Pod"
+_CONTAINER: Final = "Container"
+_CLAIM: Final = "PersistentVolumeClaim"
+_TYPES: Final = (_POD, _CONTAINER, _CLAIM)
 _OF_CONTAINERS: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
 _MOST: Final = (2**63 - 1) * 10**9
 """Billionths that a quantity of upstream holds at most; ours may be larger."""
@@ -212,29 +221,14 @@ _NO_STORAGE: Final = (
 )
 _AMOUNTS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 _COMPARED: Final = (
-    ("min", "max", "min", "min value {} is greater than max value {}"),
-    (
-        "min",
-        "defaultRequest",
-        "defaultRequest",
-        "min value {} is greater than default request value {}",
-    ),
-    (
-        "defaultRequest",
-        "max",
-        "defaultRequest",
-        "default request value {} is greater than max value {}",
-    ),
-    (
-        "defaultRequest",
-        "default",
-        "defaultRequest",
-        "default request value {} is greater than default limit value {}",
-    ),
-    ("min", "default", "default", "min value {} is greater than default value {}"),
-    ("default", "max", "default", "default value {} is greater than max value {}"),
+    ("min", "max", "min", "min", "max"),
+    ("min", "defaultRequest", "defaultRequest", "min", "default request"),
+    ("defaultRequest", "max", "defaultRequest", "default request", "max"),
+    ("defaultRequest", "default", "defaultRequest", "default request", "default limit"),
+    ("min", "default", "default", "min", "default"),
+    ("default", "max", "default", "default", "max"),
 )
-"""The smaller field, the larger field, the field with the error, and the text."""
+"""The smaller field, the larger one, the one with the error, and upstream's words."""
 
 
 def _type(name: str, field: str) -> Iterator[Cause]:
@@ -249,11 +243,11 @@ def _item(item: JSON, path: str, _: JSON) -> Iterator[Cause]:
     field = path[:-1]
     amounts: dict[str, dict[str, Quantity]] = {}
     for name in _AMOUNTS:
-        if item["type"] == POD and name.startswith("default"):
+        if item["type"] == _POD and name.startswith("default"):
             if item.get(name):
                 yield forbidden_field(f"{field}.{name}", _NO_DEFAULTS)
             continue
-        if name == "maxLimitRequestRatio" and item["type"] == CLAIM:
+        if name == "maxLimitRequestRatio" and item["type"] == _CLAIM:
             yield from _storage(item, field)
         amounts[name] = {}
         for resource, text in (item.get(name) or {}).items():
@@ -266,7 +260,7 @@ def _item(item: JSON, path: str, _: JSON) -> Iterator[Cause]:
             for name, found in amounts.items()
             if resource in found
         }
-        yield from _amounts(of_one, resource, field)
+        yield from _compared(of_one, resource, field)
 
 
 def _storage(item: JSON, field: str) -> Iterator[Cause]:
@@ -281,10 +275,10 @@ def _resource(kind: str, name: str, field: str) -> Iterator[Cause]:
         yield from problems
         return
     is_huge = name.startswith(HUGE_PAGES_PREFIX)
-    if "/" not in name and not is_huge and name not in STANDARD | {"storage"}:
+    if "/" not in name and not is_huge and name not in _STANDARD | {"storage"}:
         detail = "must be a standard resource type or fully qualified"
         yield invalid(field, shown(name), detail)
-    if kind not in (POD, CONTAINER):
+    if kind not in (_POD, _CONTAINER):
         return
     if "/" not in name and not is_huge and name not in _OF_CONTAINERS:
         detail = "must be a standard resource for containers"
@@ -294,16 +288,21 @@ def _resource(kind: str, name: str, field: str) -> Iterator[Cause]:
         yield invalid(field, shown(name), detail)
 
 
-def _amounts(
+def _compared(
     amounts: dict[str, Quantity], resource: str, field: str
 ) -> Iterator[Cause]:
     """Compare the amounts of one resource, by the names of their fields."""
-    for low, high, wrong, text in _COMPARED:
+    for low, high, wrong, less, more in _COMPARED:
         if low in amounts and high in amounts and amounts[low] > amounts[high]:
-            # Upstream shows the bound if the default is wrong.
-            value = amounts[_shown_for(low, high, wrong)]
-            detail = text.format(amounts[low], amounts[high])
-            yield invalid(f"{field}.{wrong}[{resource}]", shown(str(value)), detail)
+            shows = wrong
+            if wrong == "default":  # then upstream shows the bound
+                shows = low if low == "min" else high
+            detail = (
+                f"{less} value {amounts[low]} is greater than {more} value "
+                f"{amounts[high]}"
+            )
+            where = f"{field}.{wrong}[{resource}]"
+            yield invalid(where, shown(str(amounts[shows])), detail)
     if ratio := amounts.get("maxLimitRequestRatio"):
         yield from _ratio(ratio, amounts, f"{field}.maxLimitRequestRatio[{resource}]")
     default, request = amounts.get("default"), amounts.get("defaultRequest")
@@ -315,13 +314,6 @@ def _amounts(
         )
         where = f"{field}.defaultRequest[{resource}]"
         yield invalid(where, shown(str(request)), detail)
-
-
-def _shown_for(low: str, high: str, wrong: str) -> str:
-    """Return the field whose amount the message shows."""
-    if wrong == "default":
-        return low if low == "min" else high
-    return wrong
 
 
 def _ratio(
@@ -342,37 +334,15 @@ def _the_type(item: JSON) -> str:
     return str(item["type"])
 
 
-LIMIT_RANGE: Final = table(
-    """
-    spec:
-      limits[]:
-        type: type default empty
-        type: unique by the_type
-        hook item
-    """,
-    _type,
-    _the_type,
-    _item,
-)
-
-
-# LimitRange: limits for the requests of containers in a namespace.
-
-
-class LimitRangeStrategy(Strategy):
-    """Absent fields of an item get their values from the other fields."""
-
-    rules: ClassVar = LIMIT_RANGE
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the defaults for containers: from max, then default, then min."""
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("limits", None)  # Go writes the field also when it is absent
-        for item in spec["limits"] or ():
-            if item.get("type") == CONTAINER:
-                _fill_in(item, "default", "max")
-                _fill_in(item, "defaultRequest", "default")
-                _fill_in(item, "defaultRequest", "min")
+def _default_limits(obj: JSON) -> None:
+    """Fill in the limits for containers: from max, then default, then min."""
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("limits", None)  # Go writes the field also when it is absent
+    for item in spec["limits"] or ():
+        if item.get("type") == _CONTAINER:
+            _fill_in(item, "default", "max")
+            _fill_in(item, "defaultRequest", "default")
+            _fill_in(item, "defaultRequest", "min")
 
 
 def _fill_in(item: JSON, field: str, source: str) -> None:
@@ -380,34 +350,22 @@ def _fill_in(item: JSON, field: str, source: str) -> None:
         item[field] = found
 
 
-LIMIT_RANGES: Final = kind_of("v1", "limitranges", LimitRangeStrategy())
-
-
-# ResourceQuota: how much the pods of a namespace may use.
-
-
-class ResourceQuotaStrategy(Strategy):
-    """Shows the usage and the limits."""
-
-    rules: ClassVar = QUOTA
-    update_rules: ClassVar = QUOTA_UPDATE
-    status_rules: ClassVar = QUOTA_STATUS
-    returns_deleted: ClassVar = True
-    columns: ClassVar = (NAME, Column("Request"), Column("Limit"), AGE)
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in an empty spec and status."""
-        obj.setdefault("spec", {})
-        obj.setdefault("status", {})
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table, from the status."""
-        status = obj.get("status", {})
-        hard, used = status.get("hard") or {}, status.get("used") or {}
-        pairs = [f"{name}: {used.get(name, 0)}/{hard[name]}" for name in sorted(hard)]
-        requests = [each for each in pairs if not each.startswith(LIMITS)]
-        limits = [each for each in pairs if each.startswith(LIMITS)]
-        return [name_of(obj), ", ".join(requests), ", ".join(limits), age(obj, now)]
-
-
-QUOTAS: Final = kind_of("v1", "resourcequotas", ResourceQuotaStrategy())
+LIMIT_RANGES: Final = kind_of(
+    "v1",
+    "limitranges",
+    Strategy(
+        apply_defaults=_default_limits,
+        rules=table(
+            """
+            spec:
+              limits[]:
+                type: type default empty
+                type: unique by the_type
+                hook item
+            """,
+            _type,
+            _the_type,
+            _item,
+        ),
+    ),
+)

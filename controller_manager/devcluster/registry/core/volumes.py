@@ -3,22 +3,14 @@
 import copy
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import ClassVar, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
 from controller_manager.api.scalars import format_time
-from controller_manager.devcluster.apiserver.strategy import (
-    AGE,
-    NAME,
-    Cells,
-    Column,
-    Strategy,
-    age,
-)
+from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.claim_defaults import default_claim
-from controller_manager.devcluster.registry.columns import name_of
+from controller_manager.devcluster.registry.columns import columns
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     forbidden_field,
@@ -33,10 +25,7 @@ from controller_manager.devcluster.validation.field_values import (
 from controller_manager.devcluster.validation.rules import nested
 from controller_manager.devcluster.validation.text import table
 
-# Cells that volumes and volume claims share.
-
-UNSET: Final = "<unset>"
-"""The text that tables show for an unset field."""
+# What volumes and volume claims share
 
 _SHORT: Final = {
     "ReadWriteOnce": "RWO",
@@ -44,56 +33,41 @@ _SHORT: Final = {
     "ReadWriteMany": "RWX",
     "ReadWriteOncePod": "RWOP",
 }
+_MODES: Final = tuple(sorted(_SHORT))
 
 
-def access_modes(modes: list[str]) -> str:
+def _short_modes(modes: list[str]) -> str:
     """Return kubectl's abbreviations of access modes, each once, in kubectl's order."""
     return ",".join(short for mode, short in _SHORT.items() if mode in modes)
 
 
-def phase_of(obj: JSON) -> str:
+def _phase(obj: JSON) -> str:
     """Return the phase, or Terminating for an object that is being deleted."""
     if "deletionTimestamp" in obj["metadata"]:
         return "Terminating"
     return str(obj.get("status", {}).get("phase", ""))
 
 
-# The two fields of a claim that name the source of its data.
+def _access_modes(modes: Sequence[str], field: str) -> Iterator[Cause]:
+    """Check that access modes exist and do not contradict each other."""
+    if not modes:
+        yield required(field, "at least 1 access mode is required")
+    for mode in modes:
+        if mode not in _SHORT:
+            yield not_supported(field, shown(mode), _MODES)
+    if "ReadWriteOncePod" in modes and {*modes} & {*_MODES[:3]}:
+        detail = "may not use ReadWriteOncePod with other access modes"
+        yield forbidden_field(field, detail)
+
+
+# PersistentVolumeClaim: a request for a volume
 
 _COPIED: Final = (
     ("", "PersistentVolumeClaim"),
-    (
-        "snapshot.storage.k8s.io",
-        "VolumeSnapshot",
-    ),
+    ("snapshot.storage.k8s.io", "VolumeSnapshot"),
 )
 """The sources that the older field may name."""
 
-
-def fill_in_data_sources(spec: JSON) -> None:
-    """Copy the source of a new claim to the field that is empty.
-
-    The older field, ``dataSource``, cannot name all kinds of sources. Sources of other
-    kinds are removed from it.
-    """
-    old, new = spec.get("dataSource"), spec.get("dataSourceRef")
-    if old and not new:
-        if (old.get("apiGroup") or "", old.get("kind")) in _COPIED:
-            spec["dataSourceRef"] = dict(old)
-        else:
-            del spec["dataSource"]
-    elif new and not old and not new.get("namespace"):
-        spec["dataSource"] = dict(new)
-
-
-# Validation of volume claims (core/validation).
-
-ACCESS_MODES: Final = (
-    "ReadOnlyMany",
-    "ReadWriteMany",
-    "ReadWriteOnce",
-    "ReadWriteOncePod",
-)
 _RESIZES: Final = (
     "ControllerResizeFailed",
     "ControllerResizeInProgress",
@@ -101,22 +75,34 @@ _RESIZES: Final = (
     "NodeResizeInProgress",
     "NodeResizePending",
 )
-_IMMUTABLE: Final = (
-    "spec is immutable after creation except resources.requests and "
-    "volumeAttributesClassName for bound claims"
-)
 
 
-def validate_access_modes(modes: Sequence[str], field: str) -> Iterator[Cause]:
-    """Check that access modes exist and do not contradict each other."""
-    if not modes:
-        yield required(field, "at least 1 access mode is required")
-    for mode in modes:
-        if mode not in ACCESS_MODES:
-            yield not_supported(field, shown(mode), ACCESS_MODES)
-    if "ReadWriteOncePod" in modes and {*modes} & {*ACCESS_MODES[:3]}:
-        detail = "may not use ReadWriteOncePod with other access modes"
-        yield forbidden_field(field, detail)
+def default_claim(claim: JSON) -> None:
+    """Fill in the volume mode and the phase, also of the template of a claim."""
+    claim.setdefault("metadata", {})
+    spec = claim.setdefault("spec", {})
+    spec.setdefault("volumeMode", "Filesystem")
+    spec.setdefault("resources", {})
+    claim.setdefault("status", {}).setdefault("phase", "Pending")
+
+
+class _ClaimStrategy(Strategy):
+    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
+        """Copy the source of the data to that of its two fields that is empty.
+
+        The older field, ``dataSource``, cannot name all kinds of sources. Sources of
+        other kinds are removed from it.
+        """
+        del storage
+        spec = obj["spec"]
+        old, new = spec.get("dataSource"), spec.get("dataSourceRef")
+        if old and not new:
+            if (old.get("apiGroup") or "", old.get("kind")) in _COPIED:
+                spec["dataSourceRef"] = dict(old)
+            else:
+                del spec["dataSource"]
+        elif new and not old and not new.get("namespace"):
+            spec["dataSource"] = dict(new)
 
 
 def _size(resources: JSON, field: str) -> list[Cause]:
@@ -132,12 +118,12 @@ CLAIM_SPEC: Final = table(
     storageClassName, volumeAttributesClassName: subdomain
     volumeMode: enum Block Filesystem default null
     """,
-    validate_access_modes,
+    _access_modes,
     _size,
 )
 
 
-def validate_claim_update(old: JSON, new: JSON) -> list[Cause]:
+def _update(new: JSON, path: str, old: JSON) -> Iterator[Cause]:
     """Check that the spec changes only where it may.
 
     The name of the volume and of the storage class can be set once. A bound claim can
@@ -147,32 +133,40 @@ def validate_claim_update(old: JSON, new: JSON) -> list[Cause]:
     for name in ("volumeName", "storageClassName"):
         if name not in before and name in after:
             before[name] = after[name]
-    before.pop("volumeAttributesClassName", None)
-    after.pop("volumeAttributesClassName", None)
+    classes = [each.pop("volumeAttributesClassName", None) for each in (before, after)]
     if new.get("status", {}).get("phase") == "Bound":
-        before["resources"].get("requests", {}).pop("storage", None)
-        after["resources"].get("requests", {}).pop("storage", None)
-    causes = []
+        for each in (before, after):
+            each["resources"].get("requests", {}).pop("storage", None)
     if before != after:
-        changes = _differences(before, after)
-        causes.append(forbidden_field("spec", f"{_IMMUTABLE}\n{changes}"))
-    return causes + _smaller(old, new) + _attributes_class(old, new)
-
-
-def _attributes_class(old: JSON, new: JSON) -> list[Cause]:
-    """Check that a claim does not remove its volume attributes class."""
-    name = "volumeAttributesClassName"
-    before, after = old["spec"].get(name), new["spec"].get(name)
-    if before is None or after:
-        return []
-    if before == after:
-        return []
-    what = "nil" if after is None else "an empty string"
-    return [
-        forbidden_field(
-            f"spec.{name}", f"update from non-nil value to {what} is forbidden"
+        why = (
+            "spec is immutable after creation except resources.requests and "
+            "volumeAttributesClassName for bound claims"
         )
-    ]
+        yield forbidden_field(f"{path}spec", f"{why}\n{_differences(before, after)}")
+    yield from _smaller(old, new)
+    if classes[0] is not None and not classes[1] and classes[0] != classes[1]:
+        what = "nil" if classes[1] is None else "an empty string"
+        why = f"update from non-nil value to {what} is forbidden"
+        yield forbidden_field(f"{path}spec.volumeAttributesClassName", why)
+
+
+def _differences(before: JSON, after: JSON) -> str:
+    return "".join(
+        f'-  "{name}": {shown(before.get(name))},\n'
+        f'+  "{name}": {shown(after.get(name))},\n'
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    )
+
+
+def _smaller(old: JSON, new: JSON) -> Iterator[Cause]:
+    """Check that a claim is not made smaller than its volume."""
+    sizes = [each["spec"]["resources"].get("requests", {}) for each in (old, new)]
+    before, after = (parse_quantity(each.get("storage", "0")) for each in sizes)
+    actual = old.get("status", {}).get("capacity", {})
+    if after < before and after <= parse_quantity(actual.get("storage", "0")):
+        field = "spec.resources.requests.storage"
+        yield forbidden_field(field, "field can not be less than status.capacity")
 
 
 def _states(states: JSON, field: str) -> Iterator[Cause]:
@@ -182,43 +176,53 @@ def _states(states: JSON, field: str) -> Iterator[Cause]:
             yield not_supported(where, shown(resource), _RESIZES)
 
 
-CLAIM_STATUS: Final = table(
-    """
-    status:
-      capacity{}: quantity
-      allocatedResources{}: quantity
-      allocatedResourceStatuses: states
-    """,
-    _states,
+def _bound_capacity(claim: JSON) -> str:
+    capacity = claim.get("status", {}).get("capacity", {}).get("storage", "0")
+    return str(capacity) if claim["spec"].get("volumeName") else ""
+
+
+def _bound_modes(claim: JSON) -> str:
+    modes = claim.get("status", {}).get("accessModes", [])
+    return _short_modes(modes) if claim["spec"].get("volumeName") else ""
+
+
+CLAIMS: Final = kind_of(
+    "v1",
+    "persistentvolumeclaims",
+    _ClaimStrategy(
+        apply_defaults=default_claim,
+        returns_deleted=True,
+        rules=nested("spec", [CLAIM_SPEC]),
+        update_rules=table("hook update", _update),
+        status_rules=table(
+            """
+            status:
+              capacity{}: quantity
+              allocatedResources{}: quantity
+              allocatedResourceStatuses: states
+            """,
+            _states,
+        ),
+        printer=columns(
+            """
+            Name
+            Status: phase
+            Volume: .spec.volumeName
+            Capacity: bound_capacity
+            Access Modes: bound_modes
+            StorageClass: .spec.storageClassName
+            VolumeAttributesClass: .spec.volumeAttributesClassName or <unset>
+            Age
+            VolumeMode wide: .spec.volumeMode or <unset>
+            """,
+            _phase,
+            _bound_capacity,
+            _bound_modes,
+        ),
+    ),
 )
 
-
-def _differences(before: JSON, after: JSON) -> str:
-    changed = [
-        name
-        for name in sorted(before.keys() | after.keys())
-        if before.get(name) != after.get(name)
-    ]
-    return "".join(
-        f'-  "{name}": {shown(before.get(name))},\n'
-        f'+  "{name}": {shown(after.get(name))},\n'
-        for name in changed
-    )
-
-
-def _smaller(old: JSON, new: JSON) -> list[Cause]:
-    """Check that a claim is not made smaller than its volume."""
-    sizes = [each["spec"]["resources"].get("requests", {}) for each in (old, new)]
-    before, after = (parse_quantity(each.get("storage", "0")) for each in sizes)
-    actual = old.get("status", {}).get("capacity", {})
-    capacity = parse_quantity(actual.get("storage", "0"))
-    if after >= before or after > capacity:
-        return []
-    field = "spec.resources.requests.storage"
-    return [forbidden_field(field, "field can not be less than status.capacity")]
-
-
-# Validation of volumes (core/validation).
+# PersistentVolume: a piece of storage, whose place is immutable
 
 _NOT_SOURCES: Final = frozenset(
     (
@@ -236,104 +240,16 @@ _NOT_SOURCES: Final = frozenset(
 """The fields of the spec that are not volume sources."""
 
 
-def _capacity(capacity: JSON, field: str) -> Iterator[Cause]:
-    if capacity.keys() != {"storage"}:
-        yield not_supported(field, shown(sorted(capacity)), ("storage",))
+def _default_volume(obj: JSON) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
+    spec.setdefault("volumeMode", "Filesystem")
+    if "hostPath" in spec:
+        spec["hostPath"].setdefault("type", "")
+    obj.setdefault("status", {}).setdefault("phase", "Pending")
 
 
-def _one_source(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
-    sources = sorted(_source(spec))
-    for name in sources[1:]:
-        why = "may not specify more than 1 volume type"
-        yield forbidden_field(f"{path}{name}", why)
-    if not sources:
-        yield required(path[:-1], "must specify a volume type")
-
-
-VOLUME: Final = table(
-    """
-    spec:
-      accessModes: access_modes default empty
-      capacity: required
-      capacity: capacity
-      capacity{}: positive-quantity
-      hook one_source
-      persistentVolumeReclaimPolicy: enum Delete Recycle Retain default null
-      storageClassName: subdomain
-      volumeMode: enum Block Filesystem default null
-      when has volumeAttributesClassName:
-        volumeAttributesClassName: required "an empty string is disallowed"
-        volumeAttributesClassName: subdomain
-        csi: required pointer
-          "has to be specified when using volumeAttributesClassName"
-    """,
-    validate_access_modes,
-    _capacity,
-    _one_source,
-)
-
-
-def _moves(spec: JSON, old: JSON) -> bool:
-    return _source(spec) != _source(old)
-
-
-def _had_affinity(_: JSON, old: JSON) -> bool:
-    return bool(old.get("nodeAffinity"))
-
-
-VOLUME_UPDATE: Final = table(
-    """
-    spec change:
-      self: forbidden at persistentvolumesource if moves
-        "spec.persistentvolumesource is immutable after creation"
-      volumeMode: immutable
-      when had_affinity:
-        nodeAffinity: immutable
-      self: forbidden at volumeAttributesClassName
-        if outer has volumeAttributesClassName and lacks volumeAttributesClassName
-        "update from non-nil value to nil is forbidden"
-    """,
-    _moves,
-    _had_affinity,
-)
-
-
-def _source(spec: JSON) -> JSON:
-    return {name: spec[name] for name in spec if name not in _NOT_SOURCES}
-
-
-# PersistentVolume: a piece of storage.
-
-
-class PersistentVolumeStrategy(Strategy):
-    """The place of the storage is immutable."""
-
-    returns_deleted: ClassVar = True
-    rules: ClassVar = VOLUME
-    update_rules: ClassVar = VOLUME_UPDATE
-    columns: ClassVar = (
-        NAME,
-        Column("Capacity"),
-        Column("Access Modes"),
-        Column("Reclaim Policy"),
-        Column("Status"),
-        Column("Claim"),
-        Column("StorageClass"),
-        Column("VolumeAttributesClass"),
-        Column("Reason"),
-        AGE,
-        Column("VolumeMode", priority=1),
-    )
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the reclaim policy, the volume mode and the phase."""
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
-        spec.setdefault("volumeMode", "Filesystem")
-        if "hostPath" in spec:
-            spec["hostPath"].setdefault("type", "")
-        obj.setdefault("status", {}).setdefault("phase", "Pending")
-
+class _VolumeStrategy(Strategy):
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Fill in the time at which the volume entered its phase."""
         del storage
@@ -350,77 +266,101 @@ class PersistentVolumeStrategy(Strategy):
         elif after.get(name) in (None, since):
             after[name] = format_time(now)
 
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        spec = obj.get("spec", {})
-        claim = spec.get("claimRef")
-        return [
-            name_of(obj),
-            spec.get("capacity", {}).get("storage", "0"),
-            access_modes(spec.get("accessModes", [])),
-            spec.get("persistentVolumeReclaimPolicy", ""),
-            phase_of(obj),
-            f"{claim['namespace']}/{claim['name']}" if claim else "",
-            spec.get("storageClassName", ""),
-            spec.get("volumeAttributesClassName", UNSET),
-            obj.get("status", {}).get("reason", ""),
-            age(obj, now),
-            spec.get("volumeMode", UNSET),
-        ]
+
+def _source(spec: JSON) -> JSON:
+    return {name: spec[name] for name in spec if name not in _NOT_SOURCES}
 
 
-VOLUMES: Final = kind_of("v1", "persistentvolumes", PersistentVolumeStrategy())
+def _capacity(capacity: JSON, field: str) -> Iterator[Cause]:
+    if capacity.keys() != {"storage"}:
+        yield not_supported(field, shown(sorted(capacity)), ("storage",))
 
 
-# PersistentVolumeClaim: a request for a volume.
+def _one_source(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    sources = sorted(_source(spec))
+    for name in sources[1:]:
+        why = "may not specify more than 1 volume type"
+        yield forbidden_field(f"{path}{name}", why)
+    if not sources:
+        yield required(path[:-1], "must specify a volume type")
 
 
-class PersistentVolumeClaimStrategy(Strategy):
-    """The spec is immutable, except for a larger size and fields that are set once."""
-
-    returns_deleted: ClassVar = True
-    rules: ClassVar = nested("spec", [CLAIM_SPEC])
-    status_rules: ClassVar = CLAIM_STATUS
-    columns: ClassVar = (
-        NAME,
-        Column("Status"),
-        Column("Volume"),
-        Column("Capacity"),
-        Column("Access Modes"),
-        Column("StorageClass"),
-        Column("VolumeAttributesClass"),
-        AGE,
-        Column("VolumeMode", priority=1),
-    )
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the volume mode and the phase."""
-        default_claim(obj)
-
-    def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Fill in both fields for the source of the data."""
-        del storage
-        fill_in_data_sources(obj["spec"])
-
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
-        """Check that the spec changes only where it may."""
-        return validate_claim_update(old, new)
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table; a bound claim has a size and access modes."""
-        spec, status = obj.get("spec", {}), obj.get("status", {})
-        volume = spec.get("volumeName", "")
-        return [
-            name_of(obj),
-            phase_of(obj),
-            volume,
-            status.get("capacity", {}).get("storage", "0") if volume else "",
-            access_modes(status.get("accessModes", [])) if volume else "",
-            spec.get("storageClassName", ""),
-            spec.get("volumeAttributesClassName", UNSET),
-            age(obj, now),
-            spec.get("volumeMode", UNSET),
-        ]
+def _moves(spec: JSON, old: JSON) -> bool:
+    return _source(spec) != _source(old)
 
 
-CLAIMS: Final = kind_of("v1", "persistentvolumeclaims", PersistentVolumeClaimStrategy())
+def _had_affinity(_: JSON, old: JSON) -> bool:
+    return bool(old.get("nodeAffinity"))
+
+
+def _lost_class(spec: JSON, old: JSON) -> bool:
+    name = "volumeAttributesClassName"
+    return old.get(name) is not None and spec.get(name) is None
+
+
+def _modes(volume: JSON) -> str:
+    return _short_modes(volume["spec"].get("accessModes", []))
+
+
+VOLUMES: Final = kind_of(
+    "v1",
+    "persistentvolumes",
+    _VolumeStrategy(
+        apply_defaults=_default_volume,
+        returns_deleted=True,
+        rules=table(
+            """
+            spec:
+              accessModes: access_modes default empty
+              capacity: required
+              capacity: capacity
+              capacity{}: positive-quantity
+              hook one_source
+              persistentVolumeReclaimPolicy: enum Delete Recycle Retain default null
+              storageClassName: subdomain
+              volumeMode: enum Block Filesystem default null
+              when has volumeAttributesClassName:
+                volumeAttributesClassName: required "an empty string is disallowed"
+                volumeAttributesClassName: subdomain
+                csi: required pointer
+                  "has to be specified when using volumeAttributesClassName"
+            """,
+            _access_modes,
+            _capacity,
+            _one_source,
+        ),
+        update_rules=table(
+            """
+            spec change:
+              self: forbidden at persistentvolumesource if moves
+                "spec.persistentvolumesource is immutable after creation"
+              volumeMode: immutable
+              when had_affinity:
+                nodeAffinity: immutable
+              self: forbidden at volumeAttributesClassName
+                if lost_class
+                "update from non-nil value to nil is forbidden"
+            """,
+            _moves,
+            _had_affinity,
+            _lost_class,
+        ),
+        printer=columns(
+            """
+            Name
+            Capacity: .spec.capacity.storage
+            Access Modes: modes
+            Reclaim Policy: .spec.persistentVolumeReclaimPolicy
+            Status: phase
+            Claim: {.spec.claimRef.namespace}/{.spec.claimRef.name}
+            StorageClass: .spec.storageClassName
+            VolumeAttributesClass: .spec.volumeAttributesClassName or <unset>
+            Reason: .status.reason
+            Age
+            VolumeMode wide: .spec.volumeMode or <unset>
+            """,
+            _modes,
+            _phase,
+        ),
+    ),
+)
