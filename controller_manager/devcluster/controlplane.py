@@ -46,7 +46,6 @@ from controller_manager.devcluster.registry.bootstrap_manifests import (
 from controller_manager.devcluster.registry.core.configuration import (
     user_of_bootstrap_token,
 )
-from controller_manager.devcluster.registry.core.endpoints import KIND as ENDPOINTS
 from controller_manager.devcluster.registry.core.namespaces import KIND as NAMESPACE
 from controller_manager.devcluster.registry.core.service_account_tokens import (
     BoundTokens,
@@ -64,6 +63,7 @@ from controller_manager.devcluster.registry.core.service_addresses import (
     DEFAULT_RANGE,
     ranges_of,
 )
+from controller_manager.devcluster.registry.core.services import ENDPOINTS
 from controller_manager.devcluster.registry.core.services import KIND as SERVICES
 from controller_manager.devcluster.registry.discovery.endpointslice import (
     KIND as SLICES,

@@ -25,11 +25,11 @@ from .core.templates import (
     CONTAINERS,
     REPLICAS,
     default_replicas,
+    default_template,
     replica_status,
     template_labels,
 )
 from .core.volumes import CLAIM_SPEC, default_claim
-from .pod_spec_defaults import default_template
 
 # Rules and defaults of several kinds
 

@@ -45,16 +45,6 @@ CONTAINERS: Final = (
     Column("Images", priority=1),
 )
 SELECTOR: Final = Column("Selector", priority=1)
-REPLICAS: Final = (
-    NAME,
-    Column("Desired", "integer"),
-    Column("Current", "integer"),
-    Column("Ready", "integer"),
-    AGE,
-    *CONTAINERS,
-    SELECTOR,
-)
-"""The columns of replica sets and replication controllers."""
 
 
 def name_of(obj: JSON) -> str:
@@ -76,11 +66,6 @@ def container_cells(template: JSON) -> Cells:
         ",".join(each.get("name", "") for each in containers),
         ",".join(each.get("image", "") for each in containers),
     ]
-
-
-def data_count(obj: JSON) -> int:
-    """Return the number of entries in ``data``."""
-    return len(obj.get("data", {})) + len(obj.get("binaryData", {}))
 
 
 # Columns as text

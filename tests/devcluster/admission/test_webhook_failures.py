@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.registry.core.endpoints import KIND as ENDPOINTS
+from controller_manager.devcluster.registry.core.services import ENDPOINTS
 from controller_manager.serving.certificates import self_signed
 from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import (

@@ -243,4 +243,4 @@ def test_a_node_is_shown_as_upstream_shows_it(
     metadata = {"name": "a", "creationTimestamp": created, "labels": labels}
     obj = {"metadata": metadata, "spec": spec, "status": status}
     assert NODE.strategy.cells(obj, now) == cells
-    assert len(NODE.strategy.columns) == len(cells)
+    assert len(NODE.strategy.table_columns()) == len(cells)

@@ -25,7 +25,7 @@ from controller_manager.devcluster.registry.columns import (
     name_of,
     selector_text,
 )
-from controller_manager.devcluster.registry.pod_spec_defaults import default_template
+from controller_manager.devcluster.registry.core.templates import default_template
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,

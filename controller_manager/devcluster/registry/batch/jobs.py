@@ -24,8 +24,10 @@ from controller_manager.devcluster.registry.columns import (
     name_of,
     selector_text,
 )
-from controller_manager.devcluster.registry.core.templates import template_labels
-from controller_manager.devcluster.registry.pod_spec_defaults import default_template
+from controller_manager.devcluster.registry.core.templates import (
+    default_template,
+    template_labels,
+)
 from controller_manager.devcluster.registry.scheduling_group import (
     GENERIC_WORKLOAD,
     OF_TEMPLATE,

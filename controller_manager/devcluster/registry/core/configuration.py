@@ -22,7 +22,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.security import AUTHENTICATED, User
 from controller_manager.devcluster.apiserver.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import columns, data_count
+from controller_manager.devcluster.registry.columns import columns
 from controller_manager.devcluster.scheme.decoding import go_json_error
 from controller_manager.devcluster.scheme.names import validate_config_key
 from controller_manager.devcluster.scheme.statuses import (
@@ -53,6 +53,10 @@ def _immutable(obj: JSON, path: str, old: JSON) -> Iterator[Cause]:
 def _size_of_base64(text: str) -> int:
     """Return the number of bytes that a text in base64 stands for."""
     return len(text) * 3 // 4 - text[-2:].count("=")
+
+
+def _entries(obj: JSON) -> int:
+    return len(obj.get("data", {})) + len(obj.get("binaryData", {}))
 
 
 # ConfigMap: configuration data of programs
@@ -88,7 +92,7 @@ CONFIG_MAPS: Final = kind_of(
             _size,
         ),
         update_rules=table("hook immutable", _immutable),
-        printer=columns("Name; Data: data_count; Age", data_count),
+        printer=columns("Name; Data: entries; Age", _entries),
     ),
 )
 
@@ -170,7 +174,7 @@ SECRETS: Final = kind_of(
         ),
         update_rules=table("type: immutable\nhook immutable", _immutable),
         selectable_fields=fields_by_path("type"),
-        printer=columns("Name; Type: .type; Data: data_count; Age", data_count),
+        printer=columns("Name; Type: .type; Data: entries; Age", _entries),
     ),
 )
 

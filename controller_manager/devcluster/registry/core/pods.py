@@ -17,16 +17,11 @@ from controller_manager.devcluster.apiserver.strategy import (
     fields_by_path,
 )
 from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.pod_spec_defaults import default_host_ports
 from controller_manager.devcluster.registry.policy.disruptions import (
     find_budgets,
     take_disruption,
 )
-from controller_manager.devcluster.registry.scheduling_group import (
-    GENERIC_WORKLOAD,
-    OF_POD,
-    drop_scheduling_group,
-)
+from controller_manager.devcluster.registry.scheduling_group import GENERIC_WORKLOAD
 from controller_manager.devcluster.scheme.statuses import (
     Refusal,
     bad_request,
@@ -184,54 +179,41 @@ _LONGEST: Final = 100 * 365 * 86400
 """A hundred years: longer than each wait, and the end is still a valid date."""
 
 
-class PodStrategy(Strategy):
+def _default_pod(obj: JSON) -> None:
+    """Fill in the spec; what a container may use at most, it requests."""
+    spec = obj.setdefault("spec", {})
+    default_pod_spec(spec)
+    _default_host_ports(spec)
+    for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+        resources = container["resources"]
+        if limits := resources.get("limits"):
+            resources["requests"] = {**limits, **resources.get("requests", {})}
+    spec.setdefault("enableServiceLinks", True)
+
+
+def _default_host_ports(spec: JSON) -> None:
+    """Fill in the ports of the node, which the containers of a pod may share.
+
+    Upstream does so in pods, and no longer in their templates.
+    """
+    if not spec.get("hostNetwork"):
+        return
+    for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+        for port in container.get("ports", ()):
+            if not port.get("hostPort") and port.get("containerPort"):
+                port["hostPort"] = port["containerPort"]
+
+
+class _PodStrategy(Strategy):
     """Most of a pod's spec is immutable, and a pod has a grace period."""
 
-    counts_generations: ClassVar = True
-    returns_deleted: ClassVar = True
     records_deletion: ClassVar = True
-    kept_by_status: ClassVar = ("ownerReferences",)
-    empty: ClassVar = {"spec": {"containers": None}, "status": {}}
-    selectable_fields: ClassVar = fields_by_path(
-        "spec.nodeName",
-        "spec.restartPolicy",
-        "spec.schedulerName",
-        "spec.serviceAccountName",
-        "spec.hostNetwork",
-        "status.phase",
-        "status.podIP",
-        "status.nominatedNodeName",
-    )
-    absent_fields: ClassVar = {"spec.hostNetwork": "false"}
     columns: ClassVar = POD_COLUMNS
-    rules: ClassVar = nested("spec", [POD_SPEC])
-    update_rules: ClassVar = POD_UPDATE
-    status_update_rules: ClassVar = POD_STATUS_UPDATE
-
-    def __init__(self, *, keeps_scheduling_group: bool = False) -> None:
-        self._keeps_scheduling_group = keeps_scheduling_group
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in spec and requests."""
-        spec = obj.setdefault("spec", {})
-        default_pod_spec(spec)
-        default_host_ports(spec)
-        for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
-            resources = container["resources"]
-            if limits := resources.get("limits"):
-                requests = {**limits, **resources.get("requests", {})}
-                resources["requests"] = requests
-        spec.setdefault("enableServiceLinks", True)
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
-        """Fill in the status; admission may have changed the resources.
-
-        Drop the field of a feature that is off.
-        """
-        del storage
+        """Fill in the status; admission may have changed the resources."""
+        super().prepare_for_create(obj, storage)
         _make_grace_positive(obj)
-        if not self._keeps_scheduling_group:
-            drop_scheduling_group(obj, OF_POD)
         status = obj["status"]
         status.setdefault("phase", "Pending")
         status.setdefault("qosClass", qos_class(obj["spec"]))
@@ -239,10 +221,9 @@ class PodStrategy(Strategy):
             status["conditions"] = [_GATED]
 
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
-        """Drop the field of a feature that is off, unless it was there before."""
+        """Replace a negative grace period, and drop the fields of disabled gates."""
+        super().prepare_for_update(old, new)
         _make_grace_positive(new)
-        if not self._keeps_scheduling_group:
-            drop_scheduling_group(new, OF_POD, old)
 
     def grace_period(self, obj: JSON, wanted: int | None) -> int:
         """Return the grace period in seconds: 0 unless the pod runs on a node."""
@@ -281,18 +262,32 @@ _GATED: Final = {
 }
 """The condition of a new pod with scheduling gates."""
 
-_REFUSALS: Final = {
-    "log": (
-        "pods/log is not served by the development cluster without nodes: start it "
-        "with --nodes 1 or more"
+_POD: Final = _PodStrategy(
+    apply_defaults=_default_pod,
+    absent_fields={"spec.hostNetwork": "false"},
+    counts_generations=True,
+    dropped=("spec.schedulingGroup",),
+    empty={"spec": {"containers": None}, "status": {}},
+    kept_by_status=("ownerReferences",),
+    returns_deleted=True,
+    rules=nested("spec", [POD_SPEC]),
+    update_rules=POD_UPDATE,
+    status_update_rules=POD_STATUS_UPDATE,
+    selectable_fields=fields_by_path(
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.nominatedNodeName",
     ),
-}
-"""The messages of subresources that are not served."""
-
+)
 KIND: Final = kind_of(
     "v1",
     "pods",
-    PodStrategy(),
+    _POD,
     replace={
         "ephemeralcontainers": replace_ephemeral_containers,
         "resize": replace_resources,
@@ -301,8 +296,13 @@ KIND: Final = kind_of(
         "ephemeralcontainers": validate_ephemeral_containers,
         "resize": validate_resize,
     },
-    refusals=_REFUSALS,
-    gated=((GENERIC_WORKLOAD, PodStrategy(keeps_scheduling_group=True)),),
+    refusals={
+        "log": (
+            "pods/log is not served by the development cluster without nodes: start it "
+            "with --nodes 1 or more"
+        )
+    },
+    gated=((GENERIC_WORKLOAD, _POD.with_facts(dropped=())),),
 )
 REST_STORAGE: Final = RESTStorage(
     KIND.resource, connect={"binding": binding, "eviction": eviction}

@@ -2,8 +2,7 @@
 
 import base64
 import hmac
-from datetime import datetime
-from typing import ClassVar, Final
+from typing import Final
 
 import jwt
 import msgspec
@@ -17,37 +16,29 @@ from controller_manager.control.key_id import key_id
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
 from controller_manager.devcluster.apiserver.security import User, account_user
-from controller_manager.devcluster.apiserver.strategy import (
-    AGE,
-    NAME,
-    Cells,
-    Column,
-    Strategy,
-    age,
-)
+from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import name_of
+from controller_manager.devcluster.registry.columns import columns
 from controller_manager.devcluster.storage import Storage
 
-from .configuration import CONFIG_MAPS as CONFIG_MAP
-from .configuration import SECRETS as SECRET
+from .configuration import CONFIG_MAPS, SECRETS
 from .service_account_tokens import ALGORITHM, ISSUER, token_request
 
-# ServiceAccount: the identity of programs in pods.
+# ServiceAccount: the identity of programs in pods
 
 
-class ServiceAccountStrategy(Strategy):
-    """Shows the number of secrets."""
-
-    returns_deleted: ClassVar = True
-    columns: ClassVar = (NAME, Column("Secrets"), AGE)
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        return [name_of(obj), len(obj.get("secrets", [])), age(obj, now)]
+def _secret_count(account: JSON) -> int:
+    return len(account.get("secrets", ()))
 
 
-KIND: Final = kind_of("v1", "serviceaccounts", ServiceAccountStrategy())
+KIND: Final = kind_of(
+    "v1",
+    "serviceaccounts",
+    Strategy(
+        returns_deleted=True,
+        printer=columns("Name; Secrets: secret_count; Age", _secret_count),
+    ),
+)
 REST_STORAGE: Final = RESTStorage(KIND.resource, connect={"token": token_request})
 
 
@@ -88,7 +79,7 @@ class AccountTokens:
             for each in ("namespace", "service-account.name", "service-account.uid")
         )
         secret = self._living(
-            SECRET, namespace, str(claims.get(f"{_CLAIM}/secret.name", ""))
+            SECRETS, namespace, str(claims.get(f"{_CLAIM}/secret.name", ""))
         )
         account = self._living(KIND, namespace, name)
         if secret is None or not _holds(secret, token):
@@ -112,7 +103,7 @@ class AccountTokens:
         if labels.get(_LAST_USED) != today:
             used = {**metadata, "labels": {**labels, _LAST_USED: today}}
             self._objects.update(
-                SECRET,
+                SECRETS,
                 metadata["namespace"],
                 metadata["name"],
                 {**secret, "metadata": used},
@@ -125,11 +116,11 @@ def track_account_tokens(objects: Objects) -> None:
     The legacy-serviceaccount-token-cleaner-controller reads it. Upstream:
     pkg/controlplane/controller/legacytokentracking.
     """
-    if objects.has(CONFIG_MAP, "kube-system", _TRACKING):
+    if objects.has(CONFIG_MAPS, "kube-system", _TRACKING):
         return  # an earlier server has stored the date
     since = f"{objects.clock.now():%Y-%m-%d}"
     tracking = {"metadata": {"name": _TRACKING}, "data": {"since": since}}
-    objects.create(CONFIG_MAP, "kube-system", tracking)
+    objects.create(CONFIG_MAPS, "kube-system", tracking)
 
 
 def _holds(secret: JSON, token: str) -> bool:

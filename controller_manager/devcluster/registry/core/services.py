@@ -1,28 +1,21 @@
-"""The columns of services (printService in pkg/printers)."""
+"""Services and endpoints (pkg/registry/core/service, pkg/printers)."""
 
-from datetime import datetime
-from typing import ClassVar, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
 from controller_manager.devcluster.apiserver.strategy import (
-    AGE,
-    NAME,
     NONE,
-    Cells,
-    Column,
     Deletion,
     Strategy,
-    age,
     fields_by_path,
 )
 from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import SELECTOR, name_of
+from controller_manager.devcluster.registry.columns import columns, selector_text
 from controller_manager.devcluster.scheme.names import validate_service_name
-from controller_manager.devcluster.scheme.statuses import Cause
 from controller_manager.devcluster.storage import Storage
+from controller_manager.devcluster.validation.text import table
 
-from .endpoints import KIND as ENDPOINTS
 from .service_addresses import allocate_for, sync_addresses
 from .service_validation import (
     EXTERNAL_NAME,
@@ -34,32 +27,78 @@ from .service_validation import (
     needs_health_check_port,
 )
 
-# The columns of services (printService in pkg/printers).
+# Endpoints: the addresses of a service's pods
 
-SERVICE_COLUMNS: Final = (
-    NAME,
-    Column("Type"),
-    Column("Cluster-IP"),
-    Column("External-IP"),
-    Column("Port(s)"),
-    AGE,
-    SELECTOR,
+_SHOWN: Final = 3
+_ADDRESS: Final = table(
+    """
+    hostname: label
+    nodeName: subdomain pointer
+    ip: endpoint-address default empty
+    """
 )
 
 
-def service_cells(obj: JSON, now: datetime) -> Cells:
-    """Return the row of a service."""
-    spec = obj["spec"]
-    selector = spec.get("selector", {})
+def _no_addresses(subset: JSON, _: JSON) -> bool:
+    return not (subset.get("addresses") or subset.get("notReadyAddresses"))
+
+
+def _many_ports(_: JSON, subset: JSON) -> bool:
+    return len(subset["ports"]) > 1
+
+
+def _endpoints(obj: JSON) -> str:
+    """Return the first addresses, and the number of the others."""
+    found = [text for each in obj.get("subsets", ()) for text in _addresses(each)]
+    text = ",".join(found[:_SHOWN]) or NONE
+    return text if len(found) <= _SHOWN else f"{text} + {len(found) - _SHOWN} more..."
+
+
+def _addresses(subset: JSON) -> list[str]:
+    """Return the ready addresses of a subset, with each of its ports."""
+    addresses = [each["ip"] for each in subset.get("addresses", ())]
+    if not subset.get("ports"):
+        return addresses
     return [
-        name_of(obj),
-        spec["type"],
-        next(iter(spec.get("clusterIPs", ())), NONE),
-        _external(obj),
-        ",".join(map(_port_text, spec.get("ports", ()))) or NONE,
-        age(obj, now),
-        ",".join(f"{name}={selector[name]}" for name in sorted(selector)) or NONE,
+        f"[{address}]:{port['port']}" if ":" in address else f"{address}:{port['port']}"
+        for port in subset["ports"]
+        for address in addresses
     ]
+
+
+ENDPOINTS: Final = kind_of(
+    "v1",
+    "endpoints",
+    Strategy(
+        defaults={"subsets[]": {"ports[]": {"protocol": "TCP"}}},
+        rules=table(
+            """
+            subsets[]:
+              self: required if no_addresses
+                "must specify `addresses` or `notReadyAddresses`"
+              addresses[]:
+                include ADDRESS
+              notReadyAddresses[]:
+                include ADDRESS
+              ports[]:
+                name: label
+                name: required if many_ports
+                port: port default 0
+                protocol: enum SCTP TCP UDP default null
+                appProtocol: qualified pointer
+            """,
+            _no_addresses,
+            _many_ports,
+            ADDRESS=_ADDRESS,
+        ),
+        printer=columns("Name; Endpoints: endpoints; Age", _endpoints),
+    ),
+    deprecation=(
+        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+    ),
+)
+
+# The columns of services
 
 
 def _external(obj: JSON) -> str:
@@ -80,11 +119,28 @@ def _port_text(port: JSON) -> str:
     return f"{port['port']}{node}/{port['protocol']}"
 
 
+def _cluster_ip(obj: JSON) -> str:
+    return next(iter(obj["spec"].get("clusterIPs", ())), NONE)
+
+
+def _ports(obj: JSON) -> str:
+    return ",".join(map(_port_text, obj["spec"].get("ports", ()))) or NONE
+
+
+def _label_selector(obj: JSON) -> JSON | None:
+    """Return the LabelSelector of the service's pods."""
+    selector = obj["spec"].get("selector")
+    return {"matchLabels": selector} if selector else None
+
+
+def _selector(obj: JSON) -> str:
+    return selector_text(_label_selector(obj))
+
+
 # The fields that an update of a service keeps and drops
-# (pkg/registry/core/service).
 
 
-def keep_allocated(old: JSON, new: JSON) -> None:
+def _keep_allocated(old: JSON, new: JSON) -> None:
     """Copy allocated values that the new spec does not mention from the old one.
 
     Upstream: patchAllocatedValues.
@@ -111,7 +167,7 @@ def _keep_node_ports(old: list[JSON], new: list[JSON]) -> None:
             port["nodePort"] = known
 
 
-def sync_cluster_ips(spec: JSON, old: JSON | None = None) -> None:
+def _sync_cluster_ips(spec: JSON, old: JSON | None = None) -> None:
     """Make ``clusterIP`` the first of ``clusterIPs`` (normalizeClusterIPs).
 
     A client that knows only ``clusterIP`` may change or remove it.
@@ -130,7 +186,7 @@ def sync_cluster_ips(spec: JSON, old: JSON | None = None) -> None:
             del spec["clusterIPs"]
 
 
-def drop_unneeded(old: JSON, new: JSON) -> None:
+def _drop_unneeded(old: JSON, new: JSON) -> None:
     """Drop fields of the old type that the new type does not need.
 
     Upstream: dropTypeDependentFields.
@@ -167,57 +223,52 @@ def _drop_node_ports(old: JSON, new: JSON) -> None:
             del port["nodePort"]
 
 
-# Service: one address for the pods that it selects; nothing here proxies to them.
+# Service: one address for the pods that it selects; nothing here proxies to them
 
 _AFFINITY_SECONDS: Final = 10800
 
 
-class ServiceStrategy(Strategy):
+def _default_service(obj: JSON) -> None:
+    """Fill in the type, the ports and the policies."""
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("type", "ClusterIP")
+    spec.setdefault("sessionAffinity", "None")
+    if spec["sessionAffinity"] == "None":
+        spec.pop("sessionAffinityConfig", None)
+    elif not spec.get("sessionAffinityConfig", {}).get("clientIP"):
+        seconds = {"timeoutSeconds": _AFFINITY_SECONDS}
+        spec["sessionAffinityConfig"] = {"clientIP": seconds}
+    for port in spec.get("ports", ()):
+        port.setdefault("protocol", "TCP")
+        if port.get("targetPort") in (None, 0, ""):
+            port["targetPort"] = port.get("port", 0)
+    if is_externally_accessible(spec):
+        spec.setdefault("externalTrafficPolicy", "Cluster")
+    if spec["type"] != EXTERNAL_NAME:
+        spec.setdefault("internalTrafficPolicy", "Cluster")
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+    balancer = obj.setdefault("status", {}).setdefault("loadBalancer", {})
+    for ingress in balancer.get("ingress", ()):
+        if spec["type"] == "LoadBalancer" and "ip" in ingress:
+            ingress.setdefault("ipMode", "VIP")
+
+
+class _ServiceStrategy(Strategy):
     """Gives each service addresses and node ports of its own."""
-
-    returns_deleted: ClassVar = True
-    columns: ClassVar = SERVICE_COLUMNS
-    rules: ClassVar = SERVICE
-    update_rules: ClassVar = SERVICE_UPDATE
-    selectable_fields: ClassVar = fields_by_path("spec.clusterIP", "spec.type")
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the type, the ports and the policies."""
-        spec = obj.setdefault("spec", {})
-        spec.setdefault("type", "ClusterIP")
-        spec.setdefault("sessionAffinity", "None")
-        if spec["sessionAffinity"] == "None":
-            spec.pop("sessionAffinityConfig", None)
-        elif not spec.get("sessionAffinityConfig", {}).get("clientIP"):
-            seconds = {"timeoutSeconds": _AFFINITY_SECONDS}
-            spec["sessionAffinityConfig"] = {"clientIP": seconds}
-        for port in spec.get("ports", ()):
-            port.setdefault("protocol", "TCP")
-            if port.get("targetPort") in (None, 0, ""):
-                port["targetPort"] = port.get("port", 0)
-        if is_externally_accessible(spec):
-            spec.setdefault("externalTrafficPolicy", "Cluster")
-        if spec["type"] != EXTERNAL_NAME:
-            spec.setdefault("internalTrafficPolicy", "Cluster")
-        if spec["type"] == "LoadBalancer":
-            spec.setdefault("allocateLoadBalancerNodePorts", True)
-        balancer = obj.setdefault("status", {}).setdefault("loadBalancer", {})
-        for ingress in balancer.get("ingress", ()):
-            if spec["type"] == "LoadBalancer" and "ip" in ingress:
-                ingress.setdefault("ipMode", "VIP")
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Assign addresses and node ports; raises Refusal."""
-        sync_cluster_ips(obj["spec"])
+        _sync_cluster_ips(obj["spec"])
         allocate_for(obj, None, storage)
 
     def prepare_for_update(self, old: JSON, new: JSON) -> None:
         """Keep allocated values, and drop fields that the new type does not use."""
         spec = new.setdefault("spec", {})
         spec.setdefault("type", "ClusterIP")
-        keep_allocated(old["spec"], spec)
-        sync_cluster_ips(spec, old["spec"])
-        drop_unneeded(old["spec"], spec)
+        _keep_allocated(old["spec"], spec)
+        _sync_cluster_ips(spec, old["spec"])
+        _drop_unneeded(old["spec"], spec)
         if spec["type"] != "LoadBalancer":
             new["status"] = {**new.get("status", {}), "loadBalancer": {}}
 
@@ -225,21 +276,35 @@ class ServiceStrategy(Strategy):
         """Assign the addresses and node ports that an update needs; raises Refusal."""
         allocate_for(new, old, storage)
 
-    def validate_name(self, name: str) -> list[Cause]:
-        """Check the name of a new service."""
-        return validate_service_name(name, "metadata.name")
 
-    def label_selector(self, obj: JSON) -> JSON | None:
-        """Return the LabelSelector of the service's pods."""
-        selector = obj["spec"].get("selector")
-        return {"matchLabels": selector} if selector else None
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        return service_cells(obj, now)
-
-
-KIND: Final = kind_of("v1", "services", ServiceStrategy())
+KIND: Final = kind_of(
+    "v1",
+    "services",
+    _ServiceStrategy(
+        apply_defaults=_default_service,
+        check_name=validate_service_name,
+        label_selector=_label_selector,
+        returns_deleted=True,
+        rules=SERVICE,
+        update_rules=SERVICE_UPDATE,
+        selectable_fields=fields_by_path("spec.clusterIP", "spec.type"),
+        printer=columns(
+            """
+            Name
+            Type: .spec.type
+            Cluster-IP: cluster_ip
+            External-IP: external
+            Port(s): ports
+            Age
+            Selector wide: selector
+            """,
+            _cluster_ip,
+            _external,
+            _ports,
+            _selector,
+        ),
+    ),
+)
 
 
 def sync_dependents(objects: Objects, old: JSON | None, new: JSON | None) -> None:

@@ -2,11 +2,11 @@
 
 from typing import Final
 
+from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.columns import columns, selector_text
-from controller_manager.devcluster.registry.pod_spec_defaults import default_template
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.validation.label_selectors import selects
 from controller_manager.devcluster.validation.pods import POD_TEMPLATE, always_restarts
@@ -60,6 +60,13 @@ def replica_status(counts: str, bounded: str, ready: str = "readyReplicas") -> R
           availableReplicas: not-above readyReplicas "cannot be greater than {ready}"
         """
     )
+
+
+def default_template(owner_spec: JSON) -> None:
+    """Fill in the pod template of a spec; add it if it is missing."""
+    template = owner_spec.setdefault("template", {})
+    template.setdefault("metadata", {})
+    default_pod_spec(template.setdefault("spec", {}))
 
 
 def default_replicas(obj: JSON) -> None:
