@@ -71,7 +71,7 @@ from controller_manager.devcluster.registry.discovery.endpointslice import (
 from controller_manager.devcluster.registry.flowcontrol.add_bootstrap_flows import (
     add_bootstrap_flows,
 )
-from controller_manager.devcluster.registry.networking.default_cidr import (
+from controller_manager.devcluster.registry.networking.addresses import (
     add_default_cidr,
 )
 from controller_manager.devcluster.registry.rbac import reconciliation

@@ -187,14 +187,12 @@ def run_cluster(main: Coroutine[Any, Any, ResultT]) -> ResultT:
     from controller_manager.cli.daemon import run  # noqa: PLC0415
     from controller_manager.devcluster.cluster import KubeconfigError  # noqa: PLC0415
     from controller_manager.devcluster.manifests import ManifestError  # noqa: PLC0415
-    from controller_manager.devcluster.registry.networking import (  # noqa: PLC0415
-        default_cidr,
-    )
+    from controller_manager.devcluster.registry.networking import addresses  # noqa: PLC0415
 
     try:
         with data_failures():
             return run(main)
-    except (KubeconfigError, ManifestError, default_cidr.RangeError) as error:
+    except (KubeconfigError, ManifestError, addresses.RangeError) as error:
         raise Failure([str(error)]) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -27,8 +27,9 @@ from controller_manager.devcluster.registry.core.nodes import KIND as NODE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.registry.core.volumes import VOLUMES as VOLUME
-from controller_manager.devcluster.registry.networking.servicecidr import (
-    KIND as SERVICE_CIDR,
+from controller_manager.devcluster.registry.networking.addresses import (
+    DEFAULT_CIDR,
+    SERVICE_CIDRS,
 )
 from controller_manager.devcluster.registry.resource import CLAIMS as DEVICE_CLAIMS
 from controller_manager.devcluster.registry.storage.classes import STORAGE_CLASSES
@@ -256,9 +257,9 @@ def _is_back(change: Change) -> bool:
 
 def _families(objects: Objects) -> tuple[str, ...]:
     """Return the families of addresses of the cluster, by its default ServiceCIDR."""
-    if not objects.has(SERVICE_CIDR, "", "kubernetes"):
+    if not objects.has(SERVICE_CIDRS, "", DEFAULT_CIDR):
         return (IPV4,)
-    spec = objects.find(SERVICE_CIDR, "", "kubernetes").obj["spec"]
+    spec = objects.find(SERVICE_CIDRS, "", DEFAULT_CIDR).obj["spec"]
     return tuple(IPV6 if ":" in each else IPV4 for each in spec["cidrs"])
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.strategy import Deletion
-from controller_manager.devcluster.registry.networking.default_cidr import RangeError
+from controller_manager.devcluster.registry.networking.addresses import RangeError
 from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster
 from tests.devcluster.registry.requests import causes, create, update

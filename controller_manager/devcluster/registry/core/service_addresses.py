@@ -10,8 +10,9 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.strategy import Deletion
-from controller_manager.devcluster.registry.networking.ipaddress import (
-    KIND as IP_ADDRESS,
+from controller_manager.devcluster.registry.networking.addresses import (
+    DEFAULT_CIDR,
+    IP_ADDRESSES,
 )
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -46,8 +47,6 @@ DEFAULT_RANGE: Final = "10.96.0.0/12"
 
 CIDRS: Final = "servicecidrs.networking.k8s.io"
 ADDRESSES: Final = "ipaddresses.networking.k8s.io"
-DEFAULT_CIDR: Final = "kubernetes"
-"""The name of the ServiceCIDR that the API server creates."""
 
 _LEAST_BAND: Final = 16
 _MOST_BAND: Final = 256
@@ -451,7 +450,7 @@ def sync_addresses(objects: Objects, old: JSON | None, new: JSON | None) -> None
     collection = objects.storage.collection(ADDRESSES)
     for name in before - after:
         if collection.get(("", name)) is not None:
-            objects.delete(IP_ADDRESS, "", name, Deletion())
+            objects.delete(IP_ADDRESSES, "", name, Deletion())
     for name in sorted(after - before):
         address = parse_address(name)
         if new is None or address is None or collection.get(("", name)) is not None:
@@ -459,7 +458,7 @@ def sync_addresses(objects: Objects, old: JSON | None, new: JSON | None) -> None
         note_taken(objects.storage, name)
         metadata = new["metadata"]
         obj = ip_address_of(address, metadata["namespace"], metadata["name"])
-        objects.create(IP_ADDRESS, "", obj)
+        objects.create(IP_ADDRESSES, "", obj)
 
 
 def _addresses_of(obj: JSON | None) -> set[str]:

@@ -1,0 +1,408 @@
+"""Ingresses, their classes, and network policies: the cluster carries out none of them.
+
+Upstream: pkg/apis/networking/validation.
+"""
+
+from collections.abc import Iterator, Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any, Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.apiserver.strategy import Strategy
+from controller_manager.devcluster.registry.built_in import kind_of
+from controller_manager.devcluster.registry.columns import columns
+from controller_manager.devcluster.scheme.statuses import (
+    Cause,
+    invalid,
+    not_supported,
+    required,
+    shown,
+)
+from controller_manager.devcluster.validation import ports
+from controller_manager.devcluster.validation.ip_addresses import (
+    NOT_A_RANGE,
+    parse_address,
+)
+from controller_manager.devcluster.validation.text import table
+
+# Ingress classes
+
+TYPED_REFERENCE: Final = table(
+    """
+    apiGroup: subdomain pointer
+    kind: required
+    kind: path-segment
+    name: required
+    name: path-segment
+    """
+)
+"""The group, the kind and the name of an object."""
+
+
+def _parameters(ingress_class: JSON) -> str:
+    """Return the reference to the parameters of a class."""
+    parameters = ingress_class["spec"].get("parameters")
+    if not parameters:
+        return "<none>"
+    kind, group = parameters.get("kind", ""), parameters.get("apiGroup")
+    shown_kind = f"{kind}.{group}" if group else kind
+    return f"{shown_kind}/{parameters.get('name', '')}"
+
+
+INGRESS_CLASSES: Final = kind_of(
+    "networking.k8s.io/v1",
+    "ingressclasses",
+    Strategy(
+        counts_generations=True,
+        defaults={"spec": {"parameters": {"scope": "Cluster"}}},
+        rules=table(
+            """
+            spec:
+              controller: required
+              controller: longest 250
+              controller: domain-path
+              parameters:
+                include TYPED_REFERENCE
+                scope: enum Cluster Namespace
+                when scope is Cluster:
+                  namespace: forbidden "`parameters.scope` is set to 'Cluster'"
+                when scope is Namespace:
+                  namespace: required pointer
+                    "`parameters.scope` is set to 'Namespace'"
+                  namespace: label pointer
+            """,
+            TYPED_REFERENCE=TYPED_REFERENCE,
+        ),
+        update_rules=table("spec change:\n  controller: immutable"),
+        printer=columns(
+            "Name; Controller: .spec.controller; Parameters: parameters; Age",
+            _parameters,
+        ),
+    ),
+)
+
+# Ingresses
+
+_PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
+_BAD_PARTS: Final = ("//", "/./", "/../", "%2f", "%2F")
+_BAD_ENDS: Final = ("/..", "/.")
+_CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
+_MOST_HOSTS: Final = 3
+
+
+def _no_address(name: str, field: str) -> Iterator[Cause]:
+    if parse_address(name) is not None:
+        yield invalid(field, shown(name), "must be a DNS name, not an IP address")
+
+
+def _path(path: JSON, where: str, _: JSON) -> Iterator[Cause]:
+    """Check the path by its type."""
+    kind, text, where = path["pathType"], path.get("path", ""), f"{where}path"
+    if kind not in _PATH_TYPES:
+        return
+    if not text.startswith("/") and (text or kind != "ImplementationSpecific"):
+        yield invalid(where, shown(text), "must be an absolute path")
+    if kind == "ImplementationSpecific":
+        return
+    for part in _BAD_PARTS:
+        if part in text:
+            yield invalid(where, shown(text), f"must not contain '{part}'")
+    for end in _BAD_ENDS:
+        if text.endswith(end):
+            yield invalid(where, shown(text), f"cannot end with '{end}'")
+
+
+def _one_kind(backend: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    count = ("resource" in backend) + ("service" in backend)
+    if count != 1:
+        both = "cannot set both resource and service backends"
+        why = both if count else "resource or service backend is required"
+        yield invalid(path[:-1], '""', why)
+
+
+def _service_port(service: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check the port of a service; upstream names the backend in two causes."""
+    port, backend = service.get("port") or {}, path.removesuffix(".service.")
+    name, number = port.get("name", ""), port.get("number", 0)
+    if name and number:
+        yield invalid(backend, '""', "cannot set both port name & port number")
+    elif name:
+        yield from ports.validate_port_name(name, f"{path}port.name")
+    elif number:
+        yield from ports.validate_port_number(number, f"{path}port.number")
+    else:
+        yield required(backend, "port name or number is required")
+
+
+def _nothing(spec: JSON, _: JSON) -> bool:
+    return not spec.get("rules") and "defaultBackend" not in spec
+
+
+def _no_backend(_: JSON, path: str, __: JSON) -> Iterator[Cause]:
+    why = "either `defaultBackend` or `rules` must be specified"
+    yield invalid(path[:-1], "null", why)
+
+
+def _same_class(ingress: JSON, _: str, __: JSON) -> Iterator[Cause]:
+    """Check that the older annotation names the same class as the spec."""
+    named = ingress["metadata"].get("annotations", {}).get(_CLASS_ANNOTATION)
+    if named not in (None, ingress["spec"].get("ingressClassName", named)):
+        why = "must match `ingressClassName` when both are specified"
+        yield invalid(f"annotations.{_CLASS_ANNOTATION}", shown(named), why)
+
+
+def _hosts(ingress: JSON) -> str:
+    """Return the hosts of the rules, at most three of them."""
+    hosts: list[str] = []
+    rules = ingress["spec"].get("rules", ())
+    for rule in rules:
+        if len(hosts) == _MOST_HOSTS:
+            more = len(rules) - _MOST_HOSTS
+            return f"{','.join(hosts)} + {more} more..."
+        hosts += [rule["host"]] if rule.get("host") else []
+    return ",".join(hosts) or "*"
+
+
+def _addresses(ingress: JSON) -> str:
+    balanced = ingress["status"]["loadBalancer"].get("ingress", ())
+    found = {each.get("ip") or each.get("hostname", "") for each in balanced}
+    return ",".join(sorted(filter(None, found)))
+
+
+def _ports(ingress: JSON) -> str:
+    return "80, 443" if ingress["spec"].get("tls") else "80"
+
+
+_BACKEND: Final = table(
+    """
+    hook one_kind
+    when lacks service:
+      resource:
+        include TYPED_REFERENCE
+    when lacks resource:
+      service:
+        name: required
+        name: label
+        hook service_port
+    """,
+    _one_kind,
+    _service_port,
+    TYPED_REFERENCE=TYPED_REFERENCE,
+)
+INGRESSES: Final = kind_of(
+    "networking.k8s.io/v1",
+    "ingresses",
+    Strategy(
+        counts_generations=True,
+        rules=table(
+            """
+            spec:
+              when nothing:
+                hook no_backend
+              defaultBackend:
+                include BACKEND
+              rules[]:
+                host: no_address
+                host: host
+                http:
+                  paths: required
+                  paths[]:
+                    pathType: required pointer "pathType must be specified"
+                    when has pathType:
+                      pathType: enum Exact ImplementationSpecific Prefix
+                      hook path
+                      backend always:
+                        include BACKEND
+              tls[]:
+                hosts[]: host
+                secretName: subdomain
+              ingressClassName: subdomain pointer
+            """,
+            _nothing,
+            _no_backend,
+            _no_address,
+            _path,
+            BACKEND=_BACKEND,
+        ),
+        new_rules=table("hook same_class", _same_class),
+        status_rules=table(
+            """
+            status:
+              loadBalancer:
+                ingress[]:
+                  ip: address
+                  hostname: subdomain
+                  hostname: no_address
+            """,
+            _no_address,
+        ),
+        printer=columns(
+            """
+            Name
+            Class: .spec.ingressClassName or <none>
+            Hosts: hosts
+            Address: addresses
+            Ports: ports
+            Age
+            """,
+            _hosts,
+            _addresses,
+            _ports,
+        ),
+    ),
+)
+
+# Network policies
+
+_TYPES: Final = ("Ingress", "Egress")
+
+
+def _ranges_of(spec: JSON) -> frozenset[str]:
+    """Return all ranges of addresses in the spec of a network policy."""
+    rules = (*(spec.get("ingress") or ()), *(spec.get("egress") or ()))
+    peers = [each for rule in rules for each in _peers(rule)]
+    blocks = [each["ipBlock"] for each in peers if each.get("ipBlock")]
+    found = {each.get("cidr", "") for each in blocks}
+    return frozenset(found.union(*(each.get("except") or () for each in blocks)))
+
+
+def _peers(rule: JSON) -> Sequence[JSON]:
+    return (*(rule.get("from") or ()), *(rule.get("to") or ()))
+
+
+def _types(types: Sequence[str], field: str) -> Iterator[Cause]:
+    if len(types) > len(_TYPES):
+        why = "may not specify more than two policyTypes"
+        yield invalid(field, shown(types), why)
+        return
+    for number, each in enumerate(types):
+        if each not in _TYPES:
+            yield not_supported(f"{field}[{number}]", shown(each), _TYPES)
+
+
+def _last_port(port: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check the end of a range of ports."""
+    first, last, where = port.get("port"), port["endPort"], f"{path}endPort"
+    if first is None:
+        why = "may not be specified when `port` is not specified"
+        yield invalid(where, shown(last), why)
+    elif not isinstance(first, int):
+        why = "may not be specified when `port` is non-numeric"
+        yield invalid(where, shown(last), why)
+    else:
+        if last < first:
+            why = "must be greater than or equal to `port`"
+            yield invalid(where, shown(last), why)
+        yield from ports.validate_port_number(last, where)
+
+
+def _block(block: JSON, path: str, old: JSON) -> Iterator[Cause]:
+    text = block.get("cidr", "")
+    if not text:
+        yield required(f"{path}cidr")
+        return
+    yield from _validate_range(text, f"{path}cidr", old)
+    if (whole := _range(text)) is None:
+        return
+    for number, each in enumerate(block.get("except") or ()):
+        where, part = f"{path}except[{number}]", _range(each)
+        yield from _validate_range(each, where, old)
+        if part is None:
+            continue
+        if whole.prefixlen >= part.prefixlen or not _contains(whole, part):
+            yield invalid(where, shown(each), "must be a strict subset of `cidr`")
+
+
+def _validate_range(text: str, field: str, old: JSON) -> Iterator[Cause]:
+    """Check a range that the `old` spec does not have."""
+    if _range(text) is None and text not in _ranges_of(old):
+        yield invalid(field, shown(text), NOT_A_RANGE)
+
+
+def _range(text: str) -> IPv4Network | IPv6Network | None:
+    """Return a range of addresses; bits after its prefix may be set."""
+    try:
+        return ip_network(text, strict=False) if "/" in text else None
+    except ValueError:
+        return None
+
+
+def _contains(whole: IPv4Network | IPv6Network, part: Any) -> bool:
+    return whole.version == part.version and part.network_address in whole
+
+
+def _is_empty(peer: JSON, _: JSON) -> bool:
+    return not peer
+
+
+def _mixes(peer: JSON, _: JSON) -> bool:
+    return "ipBlock" in peer and len(peer) > 1
+
+
+_PORT: Final = table(
+    """
+    protocol: enum TCP UDP SCTP
+    port: port-or-name pointer
+    when has endPort:
+      hook last_port
+    """,
+    _last_port,
+)
+_PEER: Final = table(
+    """
+    podSelector, namespaceSelector: selector
+    ipBlock outer:
+      hook block
+    self: required if is_empty "must specify a peer"
+    self: forbidden if mixes "may not specify both ipBlock and another peer"
+    """,
+    _block,
+    _is_empty,
+    _mixes,
+)
+_POLICY: Final = table(
+    """
+    spec change:
+      podSelector: selector
+      ingress[] outer:
+        ports[]:
+          include PORT
+        from[] outer:
+          include PEER
+      egress[] outer:
+        ports[]:
+          include PORT
+        to[] outer:
+          include PEER
+      policyTypes: types
+    """,
+    _types,
+    PORT=_PORT,
+    PEER=_PEER,
+)
+"""The rules for new policies and for updates, in which a wrong range may stay."""
+_RULE_DEFAULTS: Final = {"ports[]": {"protocol": "TCP"}}
+
+
+class _PolicyStrategy(Strategy):
+    """Fills in the policy types."""
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the policy types, which follow from the rules."""
+        spec = obj.setdefault("spec", {})
+        egress = ["Egress"] if "egress" in spec else []
+        spec.setdefault("policyTypes", ["Ingress", *egress])
+        super().apply_defaults(obj)
+
+
+NETWORK_POLICIES: Final = kind_of(
+    "networking.k8s.io/v1",
+    "networkpolicies",
+    _PolicyStrategy(
+        counts_generations=True,
+        defaults={"spec": {"ingress[]": _RULE_DEFAULTS, "egress[]": _RULE_DEFAULTS}},
+        new_rules=_POLICY,
+        update_rules=_POLICY,
+        printer=columns("Name; Pod-Selector: selector .spec.podSelector; Age"),
+    ),
+)
