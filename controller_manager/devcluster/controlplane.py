@@ -35,12 +35,12 @@ from controller_manager.devcluster.registry.apiextensions.definitions import (
     sync_definitions,
 )
 from controller_manager.devcluster.registry.apiregistration import add_local_services
-from controller_manager.devcluster.registry.authentication.impersonation import (
+from controller_manager.devcluster.registry.authentication import (
     account_of,
     impersonated,
     impersonates,
 )
-from controller_manager.devcluster.registry.bootstrap_manifests import (
+from controller_manager.devcluster.registry.bootstrap import (
     bootstrap_manifest,
 )
 from controller_manager.devcluster.registry.core.configuration import (
@@ -65,12 +65,7 @@ from controller_manager.devcluster.registry.core.service_addresses import (
 )
 from controller_manager.devcluster.registry.core.services import ENDPOINTS
 from controller_manager.devcluster.registry.core.services import KIND as SERVICES
-from controller_manager.devcluster.registry.discovery.endpointslice import (
-    KIND as SLICES,
-)
-from controller_manager.devcluster.registry.flowcontrol.add_bootstrap_flows import (
-    add_bootstrap_flows,
-)
+from controller_manager.devcluster.registry.discovery import SLICES
 from controller_manager.devcluster.registry.networking.addresses import (
     add_default_cidr,
 )
@@ -91,6 +86,7 @@ from controller_manager.runtime.permissions import Permission, controller_roles
 from controller_manager.runtime.registry import Registry
 
 from .registry import find_storages, kinds_with
+from .registry.flowcontrol import add_bootstrap_flows
 from .snapshot import PATH, SnapshotEndpoint
 from .storage import Storage, StorageState, restore
 

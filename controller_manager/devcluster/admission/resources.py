@@ -11,7 +11,7 @@ from controller_manager.control.certificates.request import (
 )
 from controller_manager.devcluster.apiserver.admission import Operation, Write
 from controller_manager.devcluster.apiserver.security import Attributes, Authorizer
-from controller_manager.devcluster.registry.storage.classes import set_default_class
+from controller_manager.devcluster.registry.storage import set_default_class
 from controller_manager.devcluster.scheme.statuses import forbidden, not_found
 
 from .writes import (

@@ -14,11 +14,11 @@ from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.registry.core.volumes import VOLUMES as VOLUME
-from controller_manager.devcluster.registry.storage.classes import (
+from controller_manager.devcluster.registry.storage import (
+    ATTACHMENTS,
     IS_DEFAULT,
     STORAGE_CLASSES,
 )
-from controller_manager.devcluster.registry.storage.csi import ATTACHMENTS
 from controller_manager.devcluster.storage import Change, Key
 
 # Delays the work of the driver, as on a real cluster, so that users can see it.

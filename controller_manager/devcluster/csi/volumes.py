@@ -14,8 +14,7 @@ from controller_manager.devcluster.registry.core.nodes import KIND as NODE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.registry.core.volumes import VOLUMES as VOLUME
-from controller_manager.devcluster.registry.storage.classes import ATTRIBUTES_CLASSES
-from controller_manager.devcluster.registry.storage.csi import DRIVERS
+from controller_manager.devcluster.registry.storage import ATTRIBUTES_CLASSES, DRIVERS
 from controller_manager.devcluster.storage import Change, Key
 
 from .driver import (

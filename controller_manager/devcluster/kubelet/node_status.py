@@ -18,7 +18,7 @@ from controller_manager.devcluster.registry.coordination import LEASES
 from controller_manager.devcluster.registry.core.namespaces import KIND as NAMESPACE
 from controller_manager.devcluster.registry.core.nodes import KIND as NODE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
-from controller_manager.devcluster.registry.storage.csi import NODES as CSI_NODES
+from controller_manager.devcluster.registry.storage import CSI_NODES
 from controller_manager.devcluster.scheduler.filters import TOO_MANY, shortages
 from controller_manager.devcluster.scheduler.node_infos import (
     UNMATCHED,

@@ -32,8 +32,11 @@ from controller_manager.devcluster.registry.networking.addresses import (
     SERVICE_CIDRS,
 )
 from controller_manager.devcluster.registry.resource import CLAIMS as DEVICE_CLAIMS
-from controller_manager.devcluster.registry.storage.classes import STORAGE_CLASSES
-from controller_manager.devcluster.registry.storage.csi import ATTACHMENTS, DRIVERS
+from controller_manager.devcluster.registry.storage import (
+    ATTACHMENTS,
+    DRIVERS,
+    STORAGE_CLASSES,
+)
 from controller_manager.devcluster.scheduler.node_infos import NodeInfos
 from controller_manager.devcluster.scheduler.scheduler import Scheduler
 from controller_manager.devcluster.scheduler.volumes import VolumeBinding, claim_key

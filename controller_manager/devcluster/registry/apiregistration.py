@@ -19,9 +19,9 @@ from controller_manager.devcluster.scheme.names import validate_path_segment
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.validation.text import table
 
+from .bootstrap import fixed_uid
 from .built_in import kind_of
 from .columns import columns, name_of
-from .fixed_uids import fixed_uid
 
 _LOCAL: Final = ("True", "Local", "Local APIServices are always available")
 UNREACHED: Final = "FailedDiscoveryCheck"

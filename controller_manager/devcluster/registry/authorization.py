@@ -23,7 +23,6 @@ from controller_manager.devcluster.scheme.statuses import (
 from controller_manager.devcluster.validation.text import table
 
 from .built_in import kind_of
-from .reviews import reviewed
 
 # Rules
 
@@ -119,6 +118,18 @@ _OF_ANY_USER: Final = table(
 )
 
 # Attributes and answers
+
+
+def reviewed(call: Call, obj: JSON, status: JSON) -> JSON:
+    """Return a review with its status."""
+    return {
+        "kind": call.kind.kind,
+        "apiVersion": call.kind.api_version,
+        "metadata": obj.get("metadata", {}),
+        "spec": obj.get("spec", {}),
+        "status": status,
+    }
+
 
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 _FIELD_OPERATORS: Final = ("In", "NotIn")

@@ -15,9 +15,7 @@ from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.kubelet.events import Reporter, normal
 from controller_manager.devcluster.registry.core.pods import KIND as POD
-from controller_manager.devcluster.registry.policy.poddisruptionbudget import (
-    KIND as BUDGET,
-)
+from controller_manager.devcluster.registry.policy import BUDGETS
 from controller_manager.devcluster.scheme.statuses import Refusal
 
 from .filters import Fit, Misfit
@@ -54,7 +52,7 @@ class Preemption:
         self._objects = objects
         self._infos = infos
         self._report = report
-        self._budgets = objects.storage.collection(BUDGET.resource)
+        self._budgets = objects.storage.collection(BUDGETS.resource)
 
     def ineligible(self, pod: JSON) -> str:
         """Return why a pod may evict no other now, empty if it may."""

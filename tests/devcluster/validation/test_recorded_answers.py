@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.kind import Kind, to_stored
 from controller_manager.devcluster.apiserver.updating import patched
 from controller_manager.devcluster.registry import kinds_with
 from controller_manager.devcluster.scheme.decoding import Decoder
@@ -29,13 +29,13 @@ CASES: Final[list[JSON]] = [
 ]
 KINDS: Final = {
     f"{kind.group}/{kind.kind}".removeprefix("/"): kind
-    for kind in kinds_with(COORDINATED)
-    if not kind.conversion
+    for kind in sorted(kinds_with(COORDINATED), key=lambda each: not each.conversion)
 }
+"""The stored version of each kind, which stands after the others."""
 
 
 def damaged(kind: Kind, change: JSON) -> JSON:
-    """Return the minimal object of a kind, changed, and read as from a client."""
+    """Return the minimal object of a kind, changed, in the form that rules see."""
     obj = patched(
         minimal(kind), copy.deepcopy(change), "application/merge-patch+json", kind
     )
@@ -43,7 +43,7 @@ def damaged(kind: Kind, change: JSON) -> JSON:
         obj = Decoder().decode(obj, kind.type_name)
     kind.apply_defaults(obj)
     obj["metadata"].setdefault("uid", "u-1")
-    return obj
+    return to_stored(kind, obj) if kind.conversion else obj
 
 
 def texts(causes: list[Cause]) -> list[str]:

@@ -24,7 +24,7 @@ TABLES: Final = (
     "status_rules",
     "status_update_rules",
 )
-PACKAGES: Final = ("kinds", "validation")
+PACKAGES: Final = ("registry", "validation")
 
 
 def unknown(rules: Sequence[Rule], type_: Type, path: str) -> Iterator[str]:

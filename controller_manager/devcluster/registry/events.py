@@ -6,21 +6,18 @@ more of what comes in this version (ValidateEventCreate of pkg/apis/core/validat
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import ClassVar, Final
+from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.kind import Conversion
 from controller_manager.devcluster.apiserver.objects import Call, RESTStorage
 from controller_manager.devcluster.apiserver.strategy import Cells, fields_by_path
-from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.core.event import KIND as STORED
-from controller_manager.devcluster.registry.core.event import EventStrategy
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    invalid,
-    invalid_object,
-    required,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, invalid, invalid_object
+from controller_manager.devcluster.validation.text import table
+
+from .built_in import kind_of
+from .core.event import KIND as STORED
+from .core.event import EventStrategy
 
 _STORED_NAMES: Final = {
     "note": "message",
@@ -34,7 +31,6 @@ _STORED_NAMES: Final = {
 _NAMES: Final = {stored: name for name, stored in _STORED_NAMES.items()}
 _OMITTED: Final = ("reportingController", "reportingInstance")
 _TYPES: Final = ("Normal", "Warning")
-_UNSET: Final = "needs to be unset"
 
 
 def to_core(obj: JSON) -> JSON:
@@ -50,59 +46,72 @@ def from_core(obj: JSON) -> JSON:
     }
 
 
-class NewEventStrategy(EventStrategy):
-    """Takes only events as recorders of this version write them."""
+def _several(count: int, field: str) -> Iterator[Cause]:
+    if count < 2:
+        yield invalid(field, '""', "should be at least 2")
 
-    selectable_fields: ClassVar = {
-        **fields_by_path("reason", "type"),
-        **{
-            f"regarding.{name}": ("involvedObject", name)
-            for name in (
-                *("kind", "namespace", "name", "uid"),
-                *("apiVersion", "resourceVersion", "fieldPath"),
-            )
-        },
-        "reportingController": ("reportingComponent",),
-    }
+
+def _known(type_: str, field: str) -> Iterator[Cause]:
+    if type_ not in _TYPES:
+        yield invalid(field, '""', f"has invalid value: {type_}")
+
+
+def _unset(_: Any, field: str) -> Iterator[Cause]:
+    yield invalid(field, '""', "needs to be unset")
+
+
+class _EventStrategy(EventStrategy):
+    """Shows the row of the core group."""
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table, which is that of the core group."""
+        """Return the row of the table."""
         return super().cells(to_core(obj), now)
 
 
-def _validate_new(event: JSON) -> Iterator[Cause]:
-    if (series := event.get("series")) is not None:
-        if series.get("count", 0) < 2:
-            yield invalid("series.count", '""', "should be at least 2")
-        if not series.get("lastObservedTime"):
-            yield required("series.lastObservedTime")
-    if not event.get("eventTime"):
-        yield required("eventTime")
-    if (kind := event.get("type", "")) not in _TYPES:
-        yield invalid("type", '""', f"has invalid value: {kind}")
-    for name in ("firstTimestamp", "lastTimestamp", "count", "source"):
-        if event.get(name):
-            yield invalid(name, '""', _UNSET)
-
-
-KIND: Final = kind_of(
+EVENTS: Final = kind_of(
     "events.k8s.io/v1",
     "events",
-    NewEventStrategy(),
+    _EventStrategy(
+        # Rules see the stored form.
+        new_rules=table(
+            """
+            series:
+              count: several default 0
+              lastObservedTime: required
+            eventTime: required
+            type: known default empty
+            firstTimestamp, lastTimestamp, count, source: unset
+            """,
+            _several,
+            _known,
+            _unset,
+        ),
+        selectable_fields={
+            **fields_by_path("reason", "type"),
+            **{
+                f"regarding.{name}": ("involvedObject", name)
+                for name in (
+                    *("kind", "namespace", "name", "uid"),
+                    *("apiVersion", "resourceVersion", "fieldPath"),
+                )
+            },
+            "reportingController": ("reportingComponent",),
+        },
+    ),
     conversion=Conversion(STORED, to_stored=to_core, from_stored=from_core),
 )
 
 
-def refuse_old_form(call: Call, obj: JSON) -> None:
+def _refuse_old_form(call: Call, obj: JSON) -> None:
     """Raise Refusal for a new event in the form of the core group."""
     event = to_core(obj)
     metadata = {"namespace": call.namespace, **event.get("metadata", {})}
     causes = [
-        *KIND.strategy.validate({**event, "metadata": metadata}),
-        *_validate_new(event),
+        *EVENTS.strategy.validate({**event, "metadata": metadata}),
+        *EVENTS.strategy.validate_new(event),
     ]
     if causes:
         raise invalid_object("", STORED.kind, metadata.get("name", ""), causes)
 
 
-REST_STORAGE: Final = RESTStorage(KIND.resource, create=refuse_old_form)
+REST_STORAGE: Final = RESTStorage(EVENTS.resource, create=_refuse_old_form)

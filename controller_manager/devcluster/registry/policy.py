@@ -1,20 +1,89 @@
-"""The disruptions that budgets allow (registry/core/pod/storage/eviction.go)."""
+"""Budgets for disruptions of pods, and the disruptions that they allow.
 
-from typing import Final
+Upstream: pkg/apis/policy/validation, registry/core/pod/storage/eviction.go.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver.objects import Objects
-from controller_manager.devcluster.scheme.statuses import Refusal, forbidden
+from controller_manager.devcluster.apiserver.strategy import Strategy
+from controller_manager.devcluster.scheme.statuses import (
+    Cause,
+    Refusal,
+    forbidden,
+    invalid,
+    shown,
+)
 from controller_manager.devcluster.storage import Storage
+from controller_manager.devcluster.validation.field_values import (
+    percent,
+    validate_int_or_percent,
+)
 from controller_manager.devcluster.validation.label_selectors import selects
+from controller_manager.devcluster.validation.text import table
 
-from .poddisruptionbudget import KIND as BUDGETS
+from .built_in import kind_of
+from .columns import columns
+
+_LIMITS: Final = ("minAvailable", "maxUnavailable")
+
+
+def _one_limit(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    if all(name in spec for name in _LIMITS):
+        value = shown({name: spec[name] for name in _LIMITS})
+        why = "minAvailable and maxUnavailable cannot be both set"
+        yield invalid(path[:-1], value, why)
+
+
+def _limit(value: Any, field: str) -> Iterator[Cause]:
+    yield from validate_int_or_percent(value, field)
+    if percent(value) > 100:
+        yield invalid(field, shown(value), "must not be greater than 100%")
+
+
+BUDGETS: Final = kind_of(
+    "policy/v1",
+    "poddisruptionbudgets",
+    Strategy(
+        counts_generations=True,
+        rules=table(
+            """
+            spec:
+              hook one_limit
+              minAvailable, maxUnavailable: limit pointer
+              unhealthyPodEvictionPolicy: enum IfHealthyBudget AlwaysAllow
+              selector: selector
+            """,
+            _one_limit,
+            _limit,
+        ),
+        status_rules=table(
+            """
+            status:
+              disruptionsAllowed, currentHealthy: not-negative
+              desiredHealthy, expectedPods: not-negative
+            """
+        ),
+        printer=columns(
+            """
+            Name
+            Min Available: {.spec.minAvailable} or N/A
+            Max Unavailable: {.spec.maxUnavailable} or N/A
+            Allowed Disruptions integer: .status.disruptionsAllowed
+            Age
+            """
+        ),
+    ),
+)
+
+# Disruptions
 
 _ALLOWED: Final = "DisruptionAllowed"
 _MOST_TAKEN: Final = 2000
 """The most evictions in a status whose deletions the controller has not seen yet."""
-
 _TOO_MANY: Final = (
     "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
 )

@@ -1,6 +1,7 @@
-"""The manifests of objects that the API server creates itself."""
+"""The objects that the API server creates itself: their manifests and their uids."""
 
-from functools import cache
+import uuid
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, Final
 
@@ -16,3 +17,13 @@ def bootstrap_manifest(package: str, name: str) -> tuple[JSON, ...]:
     """Return the objects in a file of a package; callers do not change them."""
     text = (resources.files(package) / name).read_text(encoding="utf-8")
     return tuple(yaml.load_all(text, _LOADER))
+
+
+@lru_cache(maxsize=1024)
+def fixed_uid(seed: str) -> str:
+    """Return a uid that follows from `seed`.
+
+    It is not random, so the random sequence of a cluster begins with the objects of
+    users.
+    """
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, seed))

@@ -1,0 +1,156 @@
+"""EndpointSlice: some of the endpoints of a service (pkg/apis/discovery/validation)."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.apiserver.strategy import Strategy
+from controller_manager.devcluster.scheme.names import (
+    validate_labels,
+    validate_subdomain,
+)
+from controller_manager.devcluster.scheme.statuses import (
+    Cause,
+    duplicate,
+    invalid,
+    shown,
+    too_many,
+)
+from controller_manager.devcluster.validation.ip_addresses import (
+    is_in_family,
+    validate_endpoint_address,
+)
+from controller_manager.devcluster.validation.text import table
+
+from .built_in import kind_of
+from .columns import columns
+
+_MOST_ENDPOINTS: Final = 1000
+_MOST_PORTS: Final = 20000
+_MOST_HINTS: Final = 8
+_SHOWN: Final = 3
+
+
+def _few_endpoints(obj: JSON, _: JSON) -> bool:
+    return len(obj["endpoints"] or ()) <= _MOST_ENDPOINTS
+
+
+def _addresses(endpoint: JSON, path: str, around: JSON) -> Iterator[Cause]:
+    """Check the addresses by the type of the slice."""
+    kind = around.get("addressType")
+    check = _name if kind == "FQDN" else _address
+    for number, address in enumerate(endpoint.get("addresses") or ()):
+        if kind in ("FQDN", "IPv4", "IPv6"):
+            yield from check(address, f"{path}addresses[{number}]", kind)
+
+
+def _address(address: str, field: str, family: str) -> Iterator[Cause]:
+    if is_in_family(address, "IPv6" if family == "IPv4" else "IPv4"):
+        yield invalid(field, shown(address), f"must be an {family} address")
+    yield from validate_endpoint_address(address, field)
+
+
+def _name(name: str, field: str, _: str) -> Iterator[Cause]:
+    causes = validate_subdomain(name.removesuffix("."), field)
+    yield from causes
+    if not causes and "." not in name:
+        detail = "should be a domain with at least two segments separated by dots"
+        yield invalid(field, shown(name), detail)
+
+
+def _hints(hints: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    for group in ("forZones", "forNodes"):
+        found = [each.get("name", "") for each in hints.get(group, [])]
+        where = f"{path}{group}"
+        if len(found) > _MOST_HINTS:
+            yield too_many(where, len(found), _MOST_HINTS)
+            continue
+        for number, name in enumerate(found):
+            at = f"{where}[{number}].name"
+            if name in found[:number]:
+                yield duplicate(at, shown(name))
+            yield from validate_labels({"name": name}, at)
+
+
+def _few_ports(obj: JSON, _: JSON) -> bool:
+    return len(obj["ports"] or ()) <= _MOST_PORTS
+
+
+def _the_name(port: JSON) -> str:
+    return str(port["name"])
+
+
+class _SliceStrategy(Strategy):
+    """Labels count as content."""
+
+    def changes_generation(self, old: JSON, new: JSON) -> bool:
+        """Tell whether an update makes a new generation."""
+        labels = [each["metadata"].get("labels", {}) for each in (old, new)]
+        return labels[0] != labels[1] or super().changes_generation(old, new)
+
+
+def _ports(obj: JSON) -> str:
+    return _first(
+        [
+            str(each.get("port") or each.get("name") or "*")
+            for each in obj["ports"] or ()
+        ]
+    )
+
+
+def _endpoints(obj: JSON) -> str:
+    return _first(
+        [address for each in obj["endpoints"] or () for address in each["addresses"]]
+    )
+
+
+def _first(texts: list[str]) -> str:
+    """Return the first few texts, and how many there are besides."""
+    listed = ",".join(texts[:_SHOWN])
+    more = len(texts) - _SHOWN
+    return f"{listed} + {more} more..." if more > 0 else listed or "<unset>"
+
+
+SLICES: Final = kind_of(
+    "discovery.k8s.io/v1",
+    "endpointslices",
+    _SliceStrategy(
+        counts_generations=True,
+        defaults={"ports[]": {"name": "", "protocol": "TCP"}},
+        rules=table(
+            """
+            addressType: required
+            addressType: enum FQDN IPv4 IPv6 filled
+            endpoints: most 1000
+            when few_endpoints:
+              endpoints[]:
+                addresses: required "must contain at least 1 address"
+                addresses: most 100
+                hook addresses
+                nodeName: subdomain pointer
+                deprecatedTopology: labels
+                hostname: label pointer
+                hints:
+                  hook hints
+            ports: most 20000
+            when few_ports:
+              ports[]:
+                name: label
+                name: unique by the_name
+                protocol: enum SCTP TCP UDP default null
+                appProtocol: qualified pointer
+            """,
+            _few_endpoints,
+            _addresses,
+            _hints,
+            _few_ports,
+            _the_name,
+        ),
+        update_rules=table("addressType: immutable default empty"),
+        printer=columns(
+            "Name; AddressType: .addressType; Ports: ports; Endpoints: endpoints; Age",
+            _ports,
+            _endpoints,
+        ),
+    ),
+)

@@ -1,4 +1,0 @@
-"""The kinds of the group events.k8s.io, one file each.
-
-Kinds: ``event``.
-"""

@@ -1,4 +1,0 @@
-"""The kinds of the group policy, one file each.
-
-Kinds: ``poddisruptionbudget``. Shared: ``disruptions`` (evictions of pods).
-"""
