@@ -69,10 +69,12 @@ from controller_manager.devcluster.registry.discovery import SLICES
 from controller_manager.devcluster.registry.networking.addresses import (
     add_default_cidr,
 )
-from controller_manager.devcluster.registry.rbac import reconciliation
 from controller_manager.devcluster.registry.rbac.authorizer import RBACAuthorizer
-from controller_manager.devcluster.registry.rbac.kinds import EscalationCheck
-from controller_manager.devcluster.registry.rbac.reconciliation import reconcile
+from controller_manager.devcluster.registry.rbac.kinds import (
+    AUTO_UPDATE,
+    EscalationCheck,
+    reconcile,
+)
 from controller_manager.devcluster.registry.scheduling import (
     add_system_classes,
 )
@@ -183,7 +185,7 @@ def bootstrap_objects(
 
     `features` are the gates of the API server; by default each has its default.
     """
-    manifest = bootstrap_manifest(reconciliation.__package__, "bootstrap-roles.yaml")
+    manifest = bootstrap_manifest("bootstrap-roles.yaml")
     return [
         *map(_marked, manifest),
         _metrics_reader(),
@@ -197,7 +199,7 @@ def _marked(obj: JSON) -> JSON:
         "kubernetes.io/bootstrapping": "rbac-defaults",
         **(metadata.get("labels") or {}),
     }
-    marks = {"labels": labels, "annotations": {reconciliation.AUTO_UPDATE: "true"}}
+    marks = {"labels": labels, "annotations": {AUTO_UPDATE: "true"}}
     return {**obj, "metadata": {**metadata, **marks}}
 
 

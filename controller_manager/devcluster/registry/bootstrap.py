@@ -13,9 +13,9 @@ _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @cache
-def bootstrap_manifest(package: str, name: str) -> tuple[JSON, ...]:
-    """Return the objects in a file of a package; callers do not change them."""
-    text = (resources.files(package) / name).read_text(encoding="utf-8")
+def bootstrap_manifest(name: str) -> tuple[JSON, ...]:
+    """Return the objects in a file of this package; callers do not change them."""
+    text = (resources.files(__package__) / name).read_text(encoding="utf-8")
     return tuple(yaml.load_all(text, _LOADER))
 
 

@@ -26,7 +26,7 @@ _MANDATORY: Final = ("exempt", "catch-all")
 
 def _specs(kind: str) -> Mapping[str, JSON]:
     """Return the specs of a kind in the manifest, by name."""
-    objects = bootstrap_manifest(__package__, "bootstrap-flows.yaml")
+    objects = bootstrap_manifest("bootstrap-flows.yaml")
     return {
         each["metadata"]["name"]: each["spec"]
         for each in objects

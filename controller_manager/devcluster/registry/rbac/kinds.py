@@ -3,12 +3,13 @@
 Upstream: pkg/registry/rbac, pkg/apis/rbac/validation.
 """
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.admission import Operation, Plugin, Write
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.security import (
     EVERYTHING,
     MASTERS,
@@ -16,16 +17,9 @@ from controller_manager.devcluster.apiserver.security import (
     Authorizer,
     User,
 )
-from controller_manager.devcluster.apiserver.strategy import (
-    AGE,
-    NAME,
-    Cells,
-    Column,
-    Strategy,
-    age,
-)
+from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
 from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import name_of
+from controller_manager.devcluster.registry.columns import columns
 from controller_manager.devcluster.scheme.names import validate_path_segment
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -48,10 +42,6 @@ from .authorizer import (
     quoted,
 )
 
-# The rules for roles and bindings (pkg/apis/rbac/validation/validation.go).
-
-RBAC: Final = "rbac.authorization.k8s.io"
-
 # Roles
 
 _RULE: Final = table(
@@ -64,29 +54,43 @@ _RULE: Final = table(
       resources: required "resource rules must supply at least one resource"
     """
 )
-ROLE: Final = table(
-    """
-    rules[]:
-      verbs: required "verbs must contain at least one value"
-      nonResourceURLs: refused
-        "namespaced rules cannot apply to non-resource URLs"
-      include RULE
-    """,
-    RULE=_RULE,
+ROLES: Final = kind_of(
+    "rbac.authorization.k8s.io/v1",
+    "roles",
+    Strategy(
+        check_name=validate_path_segment,
+        rules=table(
+            """
+            rules[]:
+              verbs: required "verbs must contain at least one value"
+              nonResourceURLs: refused
+                "namespaced rules cannot apply to non-resource URLs"
+              include RULE
+            """,
+            RULE=_RULE,
+        ),
+    ),
 )
-CLUSTER_ROLE: Final = table(
-    """
-    rules[]:
-      verbs: required "verbs must contain at least one value"
-      include RULE
-    aggregationRule:
-      clusterRoleSelectors: required
-        "at least one clusterRoleSelector required if aggregationRule is non-nil"
-      clusterRoleSelectors[]: selector
-    """,
-    RULE=_RULE,
+CLUSTER_ROLES: Final = kind_of(
+    "rbac.authorization.k8s.io/v1",
+    "clusterroles",
+    Strategy(
+        check_name=validate_path_segment,
+        rules=table(
+            """
+            rules[]:
+              verbs: required "verbs must contain at least one value"
+              include RULE
+            aggregationRule:
+              clusterRoleSelectors: required
+                "at least one clusterRoleSelector required if aggregationRule is"
+                "non-nil"
+              clusterRoleSelectors[]: selector
+            """,
+            RULE=_RULE,
+        ),
+    ),
 )
-
 
 # Bindings
 
@@ -109,6 +113,44 @@ def _same_role(binding: JSON, path: str, old: JSON) -> Iterator[Cause]:
         yield invalid(f"{path}roleRef", shown(value), "cannot change roleRef")
 
 
+class _BindingStrategy(Strategy):
+    """Fills in the API groups of the role and of the subjects."""
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in the API groups, also those that are empty."""
+        reference = obj.setdefault("roleRef", {})
+        reference["apiGroup"] = reference.get("apiGroup") or GROUP
+        for subject in obj.get("subjects") or ():
+            if subject.get("kind") in ("User", "Group"):
+                subject["apiGroup"] = subject.get("apiGroup") or GROUP
+
+
+def _subjects_of(obj: JSON, kind: str) -> str:
+    """Return the names of one kind of subjects; accounts with their namespace."""
+    return ", ".join(
+        f"{each['namespace']}/{each['name']}" if each.get("namespace") else each["name"]
+        for each in obj.get("subjects", ())
+        if each.get("kind") == kind
+    )
+
+
+def _role(binding: JSON) -> str:
+    role = binding.get("roleRef", {})
+    return f"{role.get('kind', '')}/{role.get('name', '')}"
+
+
+def _users(binding: JSON) -> str:
+    return _subjects_of(binding, "User")
+
+
+def _groups(binding: JSON) -> str:
+    return _subjects_of(binding, "Group")
+
+
+def _accounts(binding: JSON) -> str:
+    return _subjects_of(binding, "ServiceAccount")
+
+
 _REFERENCE: Final = table(
     """
     name: required
@@ -127,33 +169,56 @@ _SUBJECT: Final = table(
     """,
     _no_group,
 )
-ROLE_BINDING: Final = table(
-    """
-    roleRef always:
-      apiGroup: enum rbac.authorization.k8s.io default empty
-      kind: enum Role ClusterRole default empty
-      include REFERENCE
-    subjects[]:
-      include SUBJECT
-    """,
-    REFERENCE=_REFERENCE,
-    SUBJECT=_SUBJECT,
+_BINDING: Final = _BindingStrategy(
+    check_name=validate_path_segment,
+    rules=table(
+        """
+        roleRef always:
+          apiGroup: enum rbac.authorization.k8s.io default empty
+          kind: enum Role ClusterRole default empty
+          include REFERENCE
+        subjects[]:
+          include SUBJECT
+        """,
+        REFERENCE=_REFERENCE,
+        SUBJECT=_SUBJECT,
+    ),
+    update_rules=table("hook same_role", _same_role),
+    printer=columns(
+        """
+        Name
+        Role: role
+        Age
+        Users wide: users
+        Groups wide: groups
+        ServiceAccounts wide: accounts
+        """,
+        _role,
+        _users,
+        _groups,
+        _accounts,
+    ),
 )
-CLUSTER_ROLE_BINDING: Final = table(
-    """
-    roleRef always:
-      apiGroup: enum rbac.authorization.k8s.io default empty
-      kind: enum ClusterRole default empty
-      include REFERENCE
-    subjects[]:
-      include SUBJECT
-      namespace: required if kind is ServiceAccount
-    """,
-    REFERENCE=_REFERENCE,
-    SUBJECT=_SUBJECT,
+ROLE_BINDINGS: Final = kind_of("rbac.authorization.k8s.io/v1", "rolebindings", _BINDING)
+CLUSTER_ROLE_BINDINGS: Final = kind_of(
+    "rbac.authorization.k8s.io/v1",
+    "clusterrolebindings",
+    _BINDING.with_facts(
+        rules=table(
+            """
+            roleRef always:
+              apiGroup: enum rbac.authorization.k8s.io default empty
+              kind: enum ClusterRole default empty
+              include REFERENCE
+            subjects[]:
+              include SUBJECT
+              namespace: required if kind is ServiceAccount
+            """,
+            REFERENCE=_REFERENCE,
+            SUBJECT=_SUBJECT,
+        )
+    ),
 )
-BINDING_UPDATE: Final = table("hook same_role", _same_role)
-
 
 # Users cannot grant rights that they do not have (registry/rbac/*/policybased).
 
@@ -269,110 +334,88 @@ def _without_collected(obj: JSON) -> JSON:
     return {**rest, "metadata": metadata}
 
 
-# Bindings of roles: columns, messages and validation that both kinds share.
+# Roles and bindings that must exist (pkg/registry/rbac/reconciliation)
 
-_SUBJECTS: Final = ("User", "Group", "ServiceAccount")
+AUTO_UPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
+"""An annotation; the server does not reconcile objects with the value "false"."""
 
-
-class BindingStrategy(Strategy):
-    """The name may be any segment of a path."""
-
-    update_rules: ClassVar = BINDING_UPDATE
-    columns: ClassVar = (
-        NAME,
-        Column("Role"),
-        AGE,
-        Column("Users", priority=1),
-        Column("Groups", priority=1),
-        Column("ServiceAccounts", priority=1),
-    )
-
-    def validate_name(self, name: str) -> list[Cause]:
-        """Check the name of a new binding."""
-        return validate_path_segment(name, "metadata.name")
-
-    def apply_defaults(self, obj: JSON) -> None:
-        """Fill in the API groups of the role and of the subjects."""
-        reference = obj.setdefault("roleRef", {})
-        if not reference.get("apiGroup"):
-            reference["apiGroup"] = RBAC
-        for subject in obj.get("subjects") or ():
-            if subject.get("kind") in ("User", "Group") and not subject.get("apiGroup"):
-                subject["apiGroup"] = RBAC
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        role = obj.get("roleRef", {})
-        return [
-            name_of(obj),
-            f"{role.get('kind', '')}/{role.get('name', '')}",
-            age(obj, now),
-            *(_subjects(obj, kind) for kind in _SUBJECTS),
-        ]
+_AGGREGATION: Final = "aggregationRule"
+_SUBJECT_FIELDS: Final = ("kind", "apiGroup", "name", "namespace")
 
 
-def _subjects(obj: JSON, kind: str) -> str:
-    """Return the names of one kind of subjects; accounts with their namespace."""
-    return ", ".join(
-        f"{each['namespace']}/{each['name']}" if each.get("namespace") else each["name"]
-        for each in obj.get("subjects", ())
-        if each.get("kind") == kind
-    )
+def reconcile(
+    objects: Objects,
+    find: Callable[[str, str], Kind | None],
+    wanted: Iterable[JSON],
+) -> None:
+    """Create absent roles and bindings, and complete the stored ones.
+
+    Rules, subjects, labels and annotations that users have added stay. An object with
+    the annotation `AUTO_UPDATE` "false" is not changed. `find` returns the kind of an
+    apiVersion and a name.
+    """
+    for obj in wanted:
+        kind = find(obj["apiVersion"], obj["kind"])
+        assert kind is not None  # noqa: S101 - a kind that this server has
+        _reconcile_one(objects, kind, obj)
 
 
-# Role: permissions in a namespace.
+def _reconcile_one(objects: Objects, kind: Kind, wanted: JSON) -> None:
+    metadata = wanted["metadata"]
+    namespace, name = metadata.get("namespace", ""), metadata["name"]
+    if not objects.has(kind, namespace, name):
+        objects.create(kind, namespace, wanted)
+        return
+    stored = objects.find(kind, namespace, name).obj
+    annotations = stored["metadata"].get("annotations") or {}
+    if annotations.get(AUTO_UPDATE) == "false":
+        return
+    if "roleRef" in wanted and wanted["roleRef"] != stored["roleRef"]:
+        # The role of a binding is immutable: delete the binding, and create it again.
+        objects.delete(kind, namespace, name, Deletion())
+        objects.create(kind, namespace, wanted)
+        return
+    changed = {
+        **stored,
+        "metadata": _merged(stored["metadata"], metadata),
+        **(
+            _subjects(stored, wanted) if "roleRef" in wanted else _rules(stored, wanted)
+        ),
+    }
+    if changed != stored:
+        objects.update(kind, namespace, name, changed)
 
 
-class RoleStrategy(Strategy):
-    """The name may be any segment of a path."""
-
-    rules: ClassVar = ROLE
-
-    def validate_name(self, name: str) -> list[Cause]:
-        """Check the name of a new role."""
-        return validate_path_segment(name, "metadata.name")
-
-
-ROLES: Final = kind_of("rbac.authorization.k8s.io/v1", "roles", RoleStrategy())
+def _merged(stored: JSON, wanted: JSON) -> JSON:
+    """Return metadata with the labels and annotations that it lacks."""
+    added = {
+        field: {**wanted[field], **(stored.get(field) or {})}
+        for field in ("labels", "annotations")
+        if wanted.get(field)
+    }
+    return {**stored, **added}
 
 
-# ClusterRole: permissions in all namespaces.
+def _rules(stored: JSON, wanted: JSON) -> JSON:
+    """Return the rules of a role, or its aggregation rule."""
+    if rule := wanted.get(_AGGREGATION):
+        held = (stored.get(_AGGREGATION) or {}).get("clusterRoleSelectors") or []
+        lacking = [each for each in rule["clusterRoleSelectors"] if each not in held]
+        return {_AGGREGATION: {"clusterRoleSelectors": [*held, *lacking]}}
+    if stored.get(_AGGREGATION):
+        return {}
+    held_rules = stored.get("rules") or []
+    lacking_rules = missing(held_rules, wanted["rules"])
+    return {"rules": [*held_rules, *lacking_rules]} if lacking_rules else {}
 
 
-class ClusterRoleStrategy(RoleStrategy):
-    """Rules may be for paths, and may be aggregated from other cluster roles."""
-
-    rules: ClassVar = CLUSTER_ROLE
-
-
-CLUSTER_ROLES: Final = kind_of(
-    "rbac.authorization.k8s.io/v1", "clusterroles", ClusterRoleStrategy()
-)
+def _subjects(stored: JSON, wanted: JSON) -> JSON:
+    """Return the subjects of a binding with those that it lacks."""
+    held = stored.get("subjects") or []
+    known = [_identity(each) for each in held]
+    lacking = [each for each in wanted["subjects"] if _identity(each) not in known]
+    return {"subjects": [*held, *lacking]} if lacking else {}
 
 
-# RoleBinding: grants a role in one namespace.
-
-
-class RoleBindingStrategy(BindingStrategy):
-    """It grants roles of the namespace, and cluster roles in it."""
-
-    rules: ClassVar = ROLE_BINDING
-
-
-ROLE_BINDINGS: Final = kind_of(
-    "rbac.authorization.k8s.io/v1", "rolebindings", RoleBindingStrategy()
-)
-
-
-# ClusterRoleBinding: grants a role in all namespaces.
-
-
-class ClusterRoleBindingStrategy(BindingStrategy):
-    """It grants cluster roles only."""
-
-    rules: ClassVar = CLUSTER_ROLE_BINDING
-
-
-CLUSTER_ROLE_BINDINGS: Final = kind_of(
-    "rbac.authorization.k8s.io/v1", "clusterrolebindings", ClusterRoleBindingStrategy()
-)
+def _identity(subject: JSON) -> tuple[str, ...]:
+    return tuple(subject.get(each, "") for each in _SUBJECT_FIELDS)
