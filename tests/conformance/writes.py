@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.registry.batch.jobs import KIND as JOB
+from controller_manager.devcluster.registry.batch.jobs import JOBS
 from controller_manager.devcluster.registry.core.volumes import default_claim
 from controller_manager.devcluster.registry.scheduling import POD_GROUPS
 from controller_manager.devcluster.scheme.models import zeros_of
@@ -98,7 +98,7 @@ def field_managers(writes: Iterable[Write]) -> set[str]:
 
 def _complete_job(job: JSON) -> None:
     """Fill in the defaults of a new job; its labels are those of its pods."""
-    JOB.strategy.apply_defaults(job)
+    JOBS.strategy.apply_defaults(job)
     labels = job["spec"]["template"].get("metadata", {}).get("labels")
     if labels:
         job["metadata"].setdefault("labels", labels)

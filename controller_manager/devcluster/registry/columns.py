@@ -12,7 +12,8 @@ A kind's columns are a text, with one column in a line, or before a ``;``::
 
 A title may be followed by the type ``integer`` or ``boolean``, and by ``wide``. Then
 comes the cell: a path, a text with paths in braces, or a word and a path. `WORDS` has
-the words; a word without a path is a function that the table is given. ``or`` is
+the words; a word without a path is a function that the table is given. ``until``
+is followed by the path of the time at which ``since`` ends, if there is one. ``or`` is
 followed by the text or number for an absent value; without it that is 0, false or
 empty.
 Upstream: pkg/printers, and additionalPrinterColumns.
@@ -80,8 +81,10 @@ def _since(value: Any, now: datetime) -> str:
 
 
 WORDS: Final[dict[str, Callable[[Any, datetime], Any]]] = {
+    "containers": lambda template, _: container_cells(template)[0],
     "count": lambda value, _: len(value),
     "duration": lambda value, _: human_duration(value),
+    "images": lambda template, _: container_cells(template)[1],
     "join": lambda value, _: ",".join(each or "" for each in value),
     "selector": lambda value, _: selector_text(value),
     "since": _since,
@@ -152,17 +155,21 @@ class TextColumns:
     def _cell(self, text: str, absent: Any) -> _Cell | None:
         if "{" in text:
             return _templated(text, absent)
+        text, _, end = text.partition(" until ")
         word, _, path = text.rpartition(" ")
         if function := self._functions.get(text):
             return lambda obj, _: function(obj)
         if not path.startswith(".") or (word and word not in WORDS):
             return None
         steps, show = path[1:].split("."), WORDS.get(word)
+        end_steps = end[1:].split(".") if end else ()
 
         def cell(obj: JSON, now: datetime) -> Any:
             value = _find(obj, steps)
             if value is None:
                 return absent
+            if end_steps and (ended := _find(obj, end_steps)):
+                now = parse_time(ended)
             return show(value, now) if show else value
 
         return cell

@@ -4,7 +4,7 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.kind import Kind
-from controller_manager.devcluster.registry.batch.jobs import KIND as JOB
+from controller_manager.devcluster.registry.batch.jobs import JOBS
 from controller_manager.devcluster.registry.certificates import SIGNING_REQUESTS
 from controller_manager.devcluster.registry.core.configuration import (
     CONFIG_MAPS as CONFIG_MAP,
@@ -305,7 +305,7 @@ async def test_a_connection_to_a_pod_is_reviewed(
 
 
 @pytest.mark.parametrize(
-    "kind", [SERVICE, POD, JOB, SIGNING_REQUESTS], ids=lambda kind: kind.plural
+    "kind", [SERVICE, POD, JOBS, SIGNING_REQUESTS], ids=lambda kind: kind.plural
 )
 async def test_what_the_server_fills_in_is_that_of_the_review(
     cluster: Cluster, hook: WebhookServer, kind: Kind

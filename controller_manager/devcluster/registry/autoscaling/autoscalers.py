@@ -1,23 +1,18 @@
-"""The column Targets of autoscalers (formatHPAMetrics in pkg/printers)."""
+"""HorizontalPodAutoscaler: scales a workload by metrics (pkg/apis/autoscaling)."""
 
 from collections.abc import Iterator
-from datetime import datetime
-from typing import ClassVar, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import ZERO, parse_quantity
 from controller_manager.devcluster.apiserver.strategy import (
-    AGE,
-    NAME,
     NONE,
     UNKNOWN,
-    Cells,
-    Column,
+    Facts,
     Strategy,
-    age,
 )
 from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import name_of
+from controller_manager.devcluster.registry.columns import columns
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.statuses import Cause, shown
 from controller_manager.devcluster.validation.rules import Rule
@@ -32,17 +27,6 @@ _RESOURCES: Final = {
     "ContainerResource": "containerResource",
 }
 _OTHERS: Final = {"External": "external", "Object": "object"}
-
-
-def targets_text(metrics: list[JSON], current: list[JSON]) -> str:
-    """Return the present values and the targets of an autoscaler's metrics."""
-    if not metrics:
-        return NONE
-    padded = [*current, *({} for _ in metrics)]
-    texts = [_text(spec, padded[number]) for number, spec in enumerate(metrics)]
-    listed = ", ".join(texts[:_SHOWN])
-    more = len(texts) - _SHOWN
-    return f"{listed} + {more} more..." if more > 0 else listed
 
 
 def _text(spec: JSON, status: JSON) -> str:
@@ -305,20 +289,11 @@ def _autoscaler(least: int) -> Rule:
     )
 
 
-AUTOSCALER: Final = _autoscaler(1)
-SCALING_TO_ZERO: Final = _autoscaler(0)
-AUTOSCALER_STATUS: Final = table(
-    """
-    status:
-      currentReplicas, desiredReplicas: not-negative
-    """
-)
+# Kinds
 
-
-# HorizontalPodAutoscaler: scales a workload by metrics.
-
+_RULES: Final = _autoscaler(1)
+_TO_ZERO: Final = _autoscaler(0)
 _SCALE_TO_ZERO: Final = Gate("HPAScaleToZero", default=False)
-_DEFAULT_UTILIZATION: Final = 80
 _PERIOD: Final = 15
 _MOST_POLICY: Final = {"type": "Percent", "value": 100, "periodSeconds": _PERIOD}
 _UP: Final[JSON] = {
@@ -329,28 +304,15 @@ _UP: Final[JSON] = {
 _DOWN: Final[JSON] = {"selectPolicy": "Max", "policies": [_MOST_POLICY]}
 
 
-class HorizontalPodAutoscalerStrategy(Strategy):
+class AutoscalerStrategy(Strategy):
     """Fills in the default metric, and the missing rules of a behavior."""
-
-    new_rules: ClassVar = AUTOSCALER
-    update_rules: ClassVar = AUTOSCALER
-    status_rules: ClassVar = AUTOSCALER_STATUS
-    columns: ClassVar = (
-        NAME,
-        Column("Reference"),
-        Column("Targets"),
-        Column("MinPods"),
-        Column("MaxPods"),
-        Column("Replicas"),
-        AGE,
-    )
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in the minimum, the metric and the behavior."""
         spec = obj.setdefault("spec", {})
         spec.setdefault("minReplicas", 1)
         if not spec.get("metrics"):
-            target = {"type": "Utilization", "averageUtilization": _DEFAULT_UTILIZATION}
+            target = {"type": "Utilization", "averageUtilization": 80}
             resource = {"name": "cpu", "target": target}
             spec["metrics"] = [{"type": "Resource", "resource": resource}]
         if "behavior" in spec:
@@ -360,31 +322,57 @@ class HorizontalPodAutoscalerStrategy(Strategy):
                 "scaleDown": {**_DOWN, **given.get("scaleDown", {})},
             }
 
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        spec, status = obj["spec"], obj["status"]
-        target = spec["scaleTargetRef"]
-        return [
-            name_of(obj),
-            f"{target['kind']}/{target['name']}",
-            targets_text(spec.get("metrics", []), status.get("currentMetrics") or []),
-            str(spec.get("minReplicas", "<unset>")),
-            str(spec["maxReplicas"]),
-            status.get("currentReplicas", 0),
-            age(obj, now),
-        ]
+
+def _targets(autoscaler: JSON) -> str:
+    """Return the present values and the targets of the metrics."""
+    metrics = autoscaler["spec"].get("metrics", [])
+    current = autoscaler["status"].get("currentMetrics") or []
+    if not metrics:
+        return NONE
+    padded = [*current, *({} for _ in metrics)]
+    texts = [_text(spec, padded[number]) for number, spec in enumerate(metrics)]
+    listed = ", ".join(texts[:_SHOWN])
+    more = len(texts) - _SHOWN
+    return f"{listed} + {more} more..." if more > 0 else listed
 
 
-class _ScalingToZero(HorizontalPodAutoscalerStrategy):
-    """Autoscalers may scale to zero."""
-
-    new_rules: ClassVar = SCALING_TO_ZERO
-    update_rules: ClassVar = SCALING_TO_ZERO
+def _replicas(autoscaler: JSON) -> int:
+    count: int = autoscaler["status"].get("currentReplicas", 0)
+    return count
 
 
-KIND: Final = kind_of(
+FACTS: Final = Facts(
+    new_rules=_RULES,
+    update_rules=_RULES,
+    status_rules=table(
+        """
+        status:
+          currentReplicas, desiredReplicas: not-negative
+        """
+    ),
+    printer=columns(
+        """
+        Name
+        Reference: {.spec.scaleTargetRef.kind}/{.spec.scaleTargetRef.name}
+        Targets: targets
+        MinPods: {.spec.minReplicas} or <unset>
+        MaxPods: {.spec.maxReplicas}
+        Replicas: replicas
+        Age
+        """,
+        _targets,
+        _replicas,
+    ),
+)
+_STRATEGY: Final = AutoscalerStrategy(**FACTS)
+AUTOSCALERS: Final = kind_of(
     "autoscaling/v2",
     "horizontalpodautoscalers",
-    HorizontalPodAutoscalerStrategy(),
-    gated=((_SCALE_TO_ZERO, _ScalingToZero()),),
+    _STRATEGY,
+    gated=(
+        (
+            _SCALE_TO_ZERO,
+            _STRATEGY.with_facts(new_rules=_TO_ZERO, update_rules=_TO_ZERO),
+        ),
+    ),
 )

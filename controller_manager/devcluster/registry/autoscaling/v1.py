@@ -17,8 +17,7 @@ from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.scheme.decoding import Decoder
 from controller_manager.devcluster.scheme.readers import TypeMismatch
 
-from .autoscalers import KIND as STORED
-from .autoscalers import HorizontalPodAutoscalerStrategy
+from .autoscalers import AUTOSCALERS, FACTS, AutoscalerStrategy
 
 # Metrics of autoscalers in the JSON that version v1 keeps in annotations.
 
@@ -337,7 +336,7 @@ def _decoded(text: str) -> list[JSON] | None:
 # HorizontalPodAutoscaler in version v1, which knows CPU only.
 
 
-class OldAutoscalerStrategy(HorizontalPodAutoscalerStrategy):
+class _OldAutoscalerStrategy(AutoscalerStrategy):
     """Shows the same row as the version that is stored."""
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
@@ -345,9 +344,9 @@ class OldAutoscalerStrategy(HorizontalPodAutoscalerStrategy):
         return super().cells(from_v1(obj), now)
 
 
-KIND: Final = kind_of(
+OLD_AUTOSCALERS: Final = kind_of(
     "autoscaling/v1",
     "horizontalpodautoscalers",
-    OldAutoscalerStrategy(),
-    conversion=Conversion(STORED, to_stored=from_v1, from_stored=to_v1),
+    _OldAutoscalerStrategy(**FACTS),
+    conversion=Conversion(AUTOSCALERS, to_stored=from_v1, from_stored=to_v1),
 )

@@ -1,4 +1,1 @@
-"""The kinds of the group batch: ``cronjob`` and ``job``.
-
-``cronjob_validation`` checks the specs of cron jobs.
-"""
+"""The kinds of the group batch, and the rules for jobs."""

@@ -1,62 +1,39 @@
-"""The defaults that a job's spec shares with the job template of a cron job."""
+"""Jobs, and the cron jobs that create them (pkg/apis/batch, registry/batch)."""
 
+import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime
-from typing import ClassVar, Final
+from typing import Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.scalars import parse_time
-from controller_manager.devcluster.apiserver.strategy import (
-    AGE,
-    NAME,
-    Cells,
-    Column,
-    Deletion,
-    Strategy,
-    age,
-    human_duration,
-)
+from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
 from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import (
-    CONTAINERS,
-    SELECTOR,
-    container_cells,
-    name_of,
-    selector_text,
-)
+from controller_manager.devcluster.registry.columns import columns
 from controller_manager.devcluster.registry.core.templates import (
     default_template,
     template_labels,
 )
-from controller_manager.devcluster.registry.scheduling_group import (
-    GENERIC_WORKLOAD,
-    OF_TEMPLATE,
-    drop_scheduling_group,
-)
-from controller_manager.devcluster.scheme.names import is_label
+from controller_manager.devcluster.registry.scheduling_group import GENERIC_WORKLOAD
+from controller_manager.devcluster.scheme.names import is_label, validate_subdomain
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     invalid,
+    not_supported,
     required,
     shown,
 )
 from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.label_selectors import selects
 from controller_manager.devcluster.validation.text import table
+from controller_manager.schedules.fields import ScheduleError
+from controller_manager.schedules.parsing import names_a_zone, parse_schedule
+from controller_manager.schedules.zones import ZoneError, load_zone
 
 from .job_validation import JOB_SPEC, JOB_STATUS_UPDATE, JOB_UPDATE
 
-# The defaults that a job's spec shares with the job template of a cron job.
+_FAILURE_POLICY: Final = {"rules[]": {"onPodConditions[]": {"status": "True"}}}
+"""The defaults of a pod failure policy."""
 
-
-def default_failure_policy(spec: JSON) -> None:
-    """Fill in the status of the conditions in a pod failure policy."""
-    for rule in spec.get("podFailurePolicy", {}).get("rules", ()):
-        for pattern in rule.get("onPodConditions", ()):
-            pattern.setdefault("status", "True")
-
-
-# The labels by which a job selects its own pods, and their validation.
+# The labels by which a job selects its own pods
 
 _CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 
@@ -72,7 +49,7 @@ def _own_labels(job: JSON) -> dict[str, str]:
     }
 
 
-def select_own_pods(job: JSON) -> None:
+def _select_own_pods(job: JSON) -> None:
     """Add labels to the template, and select by one; keep existing labels."""
     own = _own_labels(job)
     template = job["spec"]["template"]["metadata"]
@@ -116,24 +93,7 @@ def _host_names(job: JSON, _: str, __: JSON) -> Iterator[Cause]:
         yield invalid("metadata.name", shown(name), detail)
 
 
-JOB: Final = table(
-    """
-    hook generated
-    spec:
-      include JOB_SPEC
-      selector: required
-      selector: selector
-      hook template_labels
-    hook host_names
-    """,
-    _generated,
-    template_labels,
-    _host_names,
-    JOB_SPEC=JOB_SPEC,
-)
-
-
-# Job: pods that run to completion.
+# Jobs
 
 _NO_LIMIT: Final = 2**31 - 1
 _PODS_STAY: Final = (
@@ -143,28 +103,8 @@ _PODS_STAY: Final = (
 )
 
 
-class JobStrategy(Strategy):
+class _JobStrategy(Strategy):
     """A job selects its own pods by default."""
-
-    counts_generations: ClassVar = True
-    orphans_dependents: ClassVar = True
-    selectable_fields: ClassVar = {"status.successful": ("status", "succeeded")}
-    absent_fields: ClassVar = {"status.successful": "0"}
-    rules: ClassVar = JOB
-    update_rules: ClassVar = JOB_UPDATE
-    status_update_rules: ClassVar = JOB_STATUS_UPDATE
-    columns: ClassVar = (
-        NAME,
-        Column("Status"),
-        Column("Completions"),
-        Column("Duration"),
-        AGE,
-        *CONTAINERS,
-        SELECTOR,
-    )
-
-    def __init__(self, *, keeps_scheduling_group: bool = False) -> None:
-        self._keeps_scheduling_group = keeps_scheduling_group
 
     def apply_defaults(self, obj: JSON) -> None:
         """Fill in template, counts and policies."""
@@ -174,52 +114,26 @@ class JobStrategy(Strategy):
         spec.setdefault("parallelism", 1)
         limit = _NO_LIMIT if "backoffLimitPerIndex" in spec else 6
         spec.setdefault("backoffLimit", limit)
-        spec.setdefault("completionMode", "NonIndexed")
-        spec.setdefault("suspend", False)
+        super().apply_defaults(obj)
         policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
         spec.setdefault("podReplacementPolicy", policy)
         spec.setdefault("manualSelector", False)
-        default_failure_policy(spec)
         default_template(spec)
 
     def prepare_for_create(self, obj: JSON, storage: Storage) -> None:
         """Make the job select its own pods, unless manualSelector is set.
 
-        A job without labels gets those of its template. The field of a feature that is
-        off is dropped.
+        A job without labels gets those of its template.
         """
-        del storage
-        if not self._keeps_scheduling_group:
-            drop_scheduling_group(obj, OF_TEMPLATE)
+        super().prepare_for_create(obj, storage)
         if not obj["spec"]["manualSelector"]:
-            select_own_pods(obj)
+            _select_own_pods(obj)
         if labels := obj["spec"]["template"]["metadata"].get("labels"):
             obj["metadata"].setdefault("labels", dict(labels))
-
-    def prepare_for_update(self, old: JSON, new: JSON) -> None:
-        """Drop the field of a feature that is off, unless it was there before."""
-        if not self._keeps_scheduling_group:
-            drop_scheduling_group(new, OF_TEMPLATE, old)
 
     def deletion_warnings(self, options: Deletion) -> Sequence[str]:
         """Warn about a delete request without a propagation policy."""
         return () if options.policy else (_PODS_STAY,)
-
-    def cells(self, obj: JSON, now: datetime) -> Cells:
-        """Return the row of the table."""
-        spec, status = obj["spec"], obj.get("status", {})
-        began, ended = status.get("startTime"), status.get("completionTime")
-        until = parse_time(ended) if ended else now
-        seconds = (until - parse_time(began)).total_seconds() if began else None
-        return [
-            name_of(obj),
-            _status(obj),
-            _completions(obj),
-            human_duration(seconds) if seconds is not None else "",
-            age(obj, now),
-            *container_cells(spec["template"]),
-            selector_text(spec.get("selector")),
-        ]
 
 
 def _status(obj: JSON) -> str:
@@ -249,9 +163,193 @@ def _completions(obj: JSON) -> str:
     return f"{succeeded}/1 of {parallel}" if parallel > 1 else f"{succeeded}/1"
 
 
-KIND: Final = kind_of(
+_JOB: Final = _JobStrategy(
+    counts_generations=True,
+    orphans_dependents=True,
+    selectable_fields={"status.successful": ("status", "succeeded")},
+    absent_fields={"status.successful": "0"},
+    dropped=("spec.template.spec.schedulingGroup",),
+    defaults={
+        "spec": {
+            "completionMode": "NonIndexed",
+            "suspend": False,
+            "podFailurePolicy": _FAILURE_POLICY,
+        }
+    },
+    rules=table(
+        """
+        hook generated
+        spec:
+          include JOB_SPEC
+          selector: required
+          selector: selector
+          hook template_labels
+        hook host_names
+        """,
+        _generated,
+        template_labels,
+        _host_names,
+        JOB_SPEC=JOB_SPEC,
+    ),
+    update_rules=JOB_UPDATE,
+    status_update_rules=JOB_STATUS_UPDATE,
+    printer=columns(
+        """
+        Name
+        Status: status
+        Completions: completions
+        Duration: since .status.startTime until .status.completionTime
+        Age
+        Containers wide: containers .spec.template
+        Images wide: images .spec.template
+        Selector wide: selector .spec.selector or <none>
+        """,
+        _status,
+        _completions,
+    ),
+)
+JOBS: Final = kind_of(
+    "batch/v1", "jobs", _JOB, gated=((GENERIC_WORKLOAD, _JOB.with_facts(dropped=())),)
+)
+
+# Cron jobs
+
+_ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
+_LONGEST_NAME: Final = 52
+"""The name of a job is that of its cron job and eleven more characters."""
+
+
+def _schedule(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
+    """Check the schedule; one with a time zone may stay, but not be set."""
+    field, text = f"{path}schedule", spec.get("schedule", "")
+    if not text:
+        yield required(field)
+        return
+    try:
+        parse_schedule(text)
+    except ScheduleError as error:
+        yield invalid(field, shown(text), str(error))
+    if names_a_zone(text) and not names_a_zone(old.get("schedule", "")):
+        why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        yield invalid(field, shown(text), why)
+    elif names_a_zone(text) and "timeZone" in spec:
+        why = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+        yield invalid(field, shown(text), why)
+
+
+def _new_zone(spec: JSON, old: JSON) -> bool:
+    return bool(spec.get("timeZone") != old.get("timeZone"))
+
+
+def _zone(zone: str, field: str) -> list[Cause]:
+    if not zone:
+        detail = "timeZone must be nil or non-empty string"
+        return [invalid(field, shown(zone), detail)]
+    if not all(_is_zone_part(part) for part in zone.split("/")):
+        return [invalid(field, shown(zone), f"unknown time zone {zone}")]
+    causes = []
+    if zone.lower() == "local":
+        detail = (
+            "timeZone must be an explicit time zone as defined in "
+            "https://www.iana.org/time-zones"
+        )
+        causes.append(invalid(field, shown(zone), detail))
+    try:
+        load_zone(zone)
+    except ZoneError as error:
+        causes.append(invalid(field, shown(zone), str(error)))
+    return causes
+
+
+def _is_zone_part(part: str) -> bool:
+    return (
+        part not in (".", "..")
+        and not part.startswith("-")
+        and _ZONE_PART.fullmatch(part) is not None
+    )
+
+
+def _manual_selector(value: bool, field: str) -> Iterator[Cause]:  # noqa: FBT001 - a check
+    if value:
+        yield not_supported(field, "true", ("nil", "false"))
+
+
+def _name(name: str, field: str) -> Iterator[Cause]:
+    """Check that the name leaves room for that of a job."""
+    yield from validate_subdomain(name, field)
+    if len(name) > _LONGEST_NAME:
+        detail = f"must be no more than {_LONGEST_NAME} characters"
+        yield invalid(field, shown(name), detail)
+
+
+class _CronJobStrategy(Strategy):
+    """Fills in the template, which has no selector: every job selects its own pods."""
+
+    def apply_defaults(self, obj: JSON) -> None:
+        """Fill in template, policy and limits."""
+        super().apply_defaults(obj)
+        default_template(
+            obj["spec"].setdefault("jobTemplate", {}).setdefault("spec", {})
+        )
+
+
+def _suspend(obj: JSON) -> str:
+    return str(obj["spec"].get("suspend", False))
+
+
+_CRON_JOB: Final = table(
+    """
+    spec change:
+      hook schedule
+      startingDeadlineSeconds: not-negative
+      timeZone: zone pointer if new_zone
+      concurrencyPolicy: required
+      concurrencyPolicy: enum Allow Forbid Replace filled
+      jobTemplate:
+        spec:
+          include JOB_SPEC
+          selector: refused "`selector` will be auto-generated"
+          manualSelector: manual_selector
+      successfulJobsHistoryLimit, failedJobsHistoryLimit: not-negative
+    """,
+    _schedule,
+    _zone,
+    _new_zone,
+    _manual_selector,
+    JOB_SPEC=JOB_SPEC,
+)
+"""The rules for new cron jobs and for updates, in which some old values may stay."""
+CRON_JOBS: Final = kind_of(
     "batch/v1",
-    "jobs",
-    JobStrategy(),
-    gated=((GENERIC_WORKLOAD, JobStrategy(keeps_scheduling_group=True)),),
+    "cronjobs",
+    _CronJobStrategy(
+        check_name=_name,
+        counts_generations=True,
+        defaults={
+            "spec": {
+                "concurrencyPolicy": "Allow",
+                "suspend": False,
+                "successfulJobsHistoryLimit": 3,
+                "failedJobsHistoryLimit": 1,
+                "jobTemplate": {"spec": {"podFailurePolicy": _FAILURE_POLICY}},
+            }
+        },
+        new_rules=_CRON_JOB,
+        update_rules=_CRON_JOB,
+        printer=columns(
+            """
+            Name
+            Schedule: .spec.schedule
+            Timezone: .spec.timeZone or <none>
+            Suspend boolean: suspend
+            Active integer: count .status.active
+            Last Schedule: since .status.lastScheduleTime or <none>
+            Age
+            Containers wide: containers .spec.jobTemplate.spec.template
+            Images wide: images .spec.jobTemplate.spec.template
+            Selector wide: selector .spec.jobTemplate.spec.selector or <none>
+            """,
+            _suspend,
+        ),
+    ),
 )
