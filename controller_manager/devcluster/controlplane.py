@@ -78,7 +78,7 @@ from controller_manager.devcluster.registry.rbac.kinds import (
 from controller_manager.devcluster.registry.scheduling import (
     add_system_classes,
 )
-from controller_manager.devcluster.validation.ip_addresses import (
+from controller_manager.devcluster.validation.values import (
     family_of,
     parse_address,
 )

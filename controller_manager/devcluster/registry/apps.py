@@ -13,10 +13,10 @@ from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_label
 from controller_manager.devcluster.scheme.statuses import Cause, shown
 from controller_manager.devcluster.storage import Storage
-from controller_manager.devcluster.validation.field_values import percent
 from controller_manager.devcluster.validation.pods import POD_TEMPLATE, always_restarts
 from controller_manager.devcluster.validation.rules import Rule, nested
 from controller_manager.devcluster.validation.text import table
+from controller_manager.devcluster.validation.values import percent
 from controller_manager.options.gates import Gate
 
 from .built_in import kind_of

@@ -16,11 +16,11 @@ from controller_manager.devcluster.scheme.statuses import (
     shown,
     too_many,
 )
-from controller_manager.devcluster.validation.ip_addresses import (
+from controller_manager.devcluster.validation.text import table
+from controller_manager.devcluster.validation.values import (
     is_in_family,
     validate_endpoint_address,
 )
-from controller_manager.devcluster.validation.text import table
 
 from .built_in import kind_of
 from .columns import columns

@@ -6,9 +6,9 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.scheme.statuses import Cause
-from controller_manager.devcluster.validation.affinity import TOLERATION
-from controller_manager.devcluster.validation.field_values import validate_quantity
+from controller_manager.devcluster.validation.pods import TOLERATION
 from controller_manager.devcluster.validation.text import table
+from controller_manager.devcluster.validation.values import validate_quantity
 
 from .built_in import kind_of
 from .columns import columns

@@ -18,12 +18,12 @@ from controller_manager.devcluster.scheme.statuses import (
     shown,
 )
 from controller_manager.devcluster.storage import Storage
-from controller_manager.devcluster.validation.field_values import (
+from controller_manager.devcluster.validation.text import table
+from controller_manager.devcluster.validation.values import (
     percent,
+    selects,
     validate_int_or_percent,
 )
-from controller_manager.devcluster.validation.label_selectors import selects
-from controller_manager.devcluster.validation.text import table
 
 from .built_in import kind_of
 from .columns import columns

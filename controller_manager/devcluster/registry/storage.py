@@ -19,8 +19,8 @@ from controller_manager.devcluster.scheme.statuses import (
     too_long,
 )
 from controller_manager.devcluster.storage import Storage
-from controller_manager.devcluster.validation.field_values import IMMUTABLE
 from controller_manager.devcluster.validation.text import table
+from controller_manager.devcluster.validation.values import IMMUTABLE
 
 from .built_in import kind_of
 from .columns import columns, name_of

@@ -58,30 +58,30 @@ from typing import Any, Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme import names
 
-from . import domain_paths, field_values, ip_addresses, label_selectors, ports, rules
+from . import rules, values
 from .rules import Condition, Errors, Rule
 
 CHECKS: Final[dict[str, rules.Check]] = {
-    "address": ip_addresses.validate_address,
+    "address": values.validate_address,
     "annotations": names.validate_annotations,
     "config-key": names.validate_config_key,
-    "descending-path": field_values.validate_descending_path,
-    "domain-path": domain_paths.validate_domain_prefixed_path,
-    "driver": field_values.validate_driver,
-    "endpoint-address": ip_addresses.validate_endpoint_address,
+    "descending-path": values.validate_descending_path,
+    "domain-path": values.validate_domain_prefixed_path,
+    "driver": values.validate_driver,
+    "endpoint-address": values.validate_endpoint_address,
     "host": names.validate_host,
-    "int-or-percent": field_values.validate_int_or_percent,
+    "int-or-percent": values.validate_int_or_percent,
     "label": names.validate_label,
-    "label-value": field_values.validate_label_value,
+    "label-value": values.validate_label_value,
     "labels": names.validate_labels,
     "path-segment": names.validate_path_segment,
-    "port": ports.validate_port_number,
-    "port-name": ports.validate_port_name,
-    "port-or-name": ports.validate_port,
-    "positive-quantity": field_values.validate_positive_quantity,
+    "port": values.validate_port_number,
+    "port-name": values.validate_port_name,
+    "port-or-name": values.validate_port,
+    "positive-quantity": values.validate_positive_quantity,
     "qualified": names.validate_qualified_name,
-    "quantity": field_values.validate_quantity,
-    "selector": label_selectors.validate_selector,
+    "quantity": values.validate_quantity,
+    "selector": values.validate_selector,
     "service-name": names.validate_service_name,
     "subdomain": names.validate_subdomain,
 }
@@ -391,12 +391,12 @@ _PLAIN: Final[dict[str, Callable[..., list[Rule]]]] = {
     "range": _number(None, None, "must be between {low} and {high}, inclusive"),
     "at-least": _number(None, _INFINITY, "must be greater than or equal to {low}"),
     "at-most": _number(-_INFINITY, None, "must be less than or equal to {high}"),
-    "not-negative": _number(0, _INFINITY, field_values.NOT_NEGATIVE),
+    "not-negative": _number(0, _INFINITY, values.NOT_NEGATIVE),
     "not-above": lambda name, args, detail: [rules.not_above(name, args[0], detail)],
     "longest": _counted(rules.longest),
     "most": _counted(rules.most),
     "immutable": lambda name, _, detail, **flags: [
-        rules.unchanged(name, detail or field_values.IMMUTABLE, **flags)
+        rules.unchanged(name, detail or values.IMMUTABLE, **flags)
     ],
     "kept": lambda name, _, detail: [rules.kept(name, detail)],
 }

@@ -7,8 +7,8 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.statuses import Cause, required
-from controller_manager.devcluster.validation.ports import NOT_A_PORT
 from controller_manager.devcluster.validation.text import RuleError, table
+from controller_manager.devcluster.validation.values import NOT_A_PORT
 
 
 def _several(_: JSON, outer: JSON) -> bool:

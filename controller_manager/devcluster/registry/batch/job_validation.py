@@ -8,9 +8,9 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
 from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.statuses import Cause, shown
-from controller_manager.devcluster.validation.field_values import NOT_NEGATIVE
 from controller_manager.devcluster.validation.pods import POD_TEMPLATE
 from controller_manager.devcluster.validation.text import table
+from controller_manager.devcluster.validation.values import NOT_NEGATIVE
 
 # Sets of indexes as texts such as ``0-2,5`` (batch/validation).
 

@@ -9,10 +9,10 @@ from controller_manager.devcluster.apiserver.strategy import Deletion, Strategy
 from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.registry.columns import columns
 from controller_manager.devcluster.registry.core.templates import (
+    GENERIC_WORKLOAD,
     default_template,
     template_labels,
 )
-from controller_manager.devcluster.registry.scheduling_group import GENERIC_WORKLOAD
 from controller_manager.devcluster.scheme.names import is_label, validate_subdomain
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -22,8 +22,8 @@ from controller_manager.devcluster.scheme.statuses import (
     shown,
 )
 from controller_manager.devcluster.storage import Storage
-from controller_manager.devcluster.validation.label_selectors import selects
 from controller_manager.devcluster.validation.text import table
+from controller_manager.devcluster.validation.values import selects
 from controller_manager.schedules.fields import ScheduleError
 from controller_manager.schedules.parsing import names_a_zone, parse_schedule
 from controller_manager.schedules.zones import ZoneError, load_zone

@@ -18,12 +18,12 @@ from controller_manager.devcluster.scheme.statuses import (
     invalid,
     shown,
 )
-from controller_manager.devcluster.validation.affinity import TAINT
-from controller_manager.devcluster.validation.ip_addresses import (
+from controller_manager.devcluster.validation.pods import TAINT
+from controller_manager.devcluster.validation.text import table
+from controller_manager.devcluster.validation.values import (
     NOT_A_RANGE,
     range_version,
 )
-from controller_manager.devcluster.validation.text import table
 
 # The ranges of addresses that a node has for its pods (ValidateNode)
 

@@ -17,10 +17,10 @@ from controller_manager.devcluster.apiserver.strategy import (
     fields_by_path,
 )
 from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.policy import find_budgets, take_disruption
-from controller_manager.devcluster.registry.scheduling_group import (
+from controller_manager.devcluster.registry.core.templates import (
     GENERIC_WORKLOAD,
 )
+from controller_manager.devcluster.registry.policy import find_budgets, take_disruption
 from controller_manager.devcluster.scheme.statuses import (
     Refusal,
     bad_request,

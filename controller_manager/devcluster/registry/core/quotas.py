@@ -24,12 +24,12 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.validation.field_values import (
+from controller_manager.devcluster.validation.text import table
+from controller_manager.devcluster.validation.values import (
     IMMUTABLE,
     is_whole,
     validate_quantity,
 )
-from controller_manager.devcluster.validation.text import table
 
 # ResourceQuota: how much the pods of a namespace may use (ValidateResourceQuota)
 

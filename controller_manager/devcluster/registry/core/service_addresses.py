@@ -22,7 +22,7 @@ from controller_manager.devcluster.scheme.statuses import (
     shown,
 )
 from controller_manager.devcluster.storage import Storage
-from controller_manager.devcluster.validation.ip_addresses import (
+from controller_manager.devcluster.validation.values import (
     Address,
     family_of,
     parse_address,

@@ -6,7 +6,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme import names, statuses
 from controller_manager.devcluster.scheme.statuses import Cause, shown
-from controller_manager.devcluster.validation import ip_addresses
+from controller_manager.devcluster.validation import values
 from controller_manager.devcluster.validation.text import table
 
 # The fields that a service needs, by its type (pkg/api/service).
@@ -83,14 +83,14 @@ def _cluster_ips(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
             if len(addresses) > 1:
                 detail = "'None' must be the first and only value"
                 yield statuses.invalid(at, shown(address), detail)
-        elif wrong := ip_addresses.validate_address(address, at):
+        elif wrong := values.validate_address(address, at):
             yield from wrong
         elif number < len(families):
             yield from _family(address, families[number], at, number)
 
 
 def _family(address: str, family: str, field: str, number: int) -> Iterator[Cause]:
-    if not ip_addresses.is_in_family(address, family):
+    if not values.is_in_family(address, family):
         which = f"`ipFamilies[{number}]`"
         detail = f"expected an {family} value as indicated by {which}"
         yield statuses.invalid(field, shown(address), detail)

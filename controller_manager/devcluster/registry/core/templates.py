@@ -6,12 +6,19 @@ from controller_manager.api.core.pod_templates import default_pod_spec
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.strategy import Strategy, fields_by_path
 from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import columns, selector_text
+from controller_manager.devcluster.registry.columns import (
+    columns,
+    selector_text,
+)
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
-from controller_manager.devcluster.validation.label_selectors import selects
 from controller_manager.devcluster.validation.pods import POD_TEMPLATE, always_restarts
 from controller_manager.devcluster.validation.rules import Rule
 from controller_manager.devcluster.validation.text import table
+from controller_manager.devcluster.validation.values import selects
+from controller_manager.options.gates import Gate
+
+GENERIC_WORKLOAD: Final = Gate("GenericWorkload", "ALPHA", default=False)
+"""Pods may name the group with which they are scheduled."""
 
 # What the owners of pod templates share, also those of other groups
 

@@ -20,13 +20,13 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.validation.field_values import IMMUTABLE
-from controller_manager.devcluster.validation.ip_addresses import (
+from controller_manager.devcluster.validation.text import table
+from controller_manager.devcluster.validation.values import (
+    IMMUTABLE,
     NOT_A_RANGE,
     parse_address,
     range_version,
 )
-from controller_manager.devcluster.validation.text import table
 
 # Ranges
 

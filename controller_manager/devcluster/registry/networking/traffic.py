@@ -18,12 +18,13 @@ from controller_manager.devcluster.scheme.statuses import (
     required,
     shown,
 )
-from controller_manager.devcluster.validation import ports
-from controller_manager.devcluster.validation.ip_addresses import (
+from controller_manager.devcluster.validation.text import table
+from controller_manager.devcluster.validation.values import (
     NOT_A_RANGE,
     parse_address,
+    validate_port_name,
+    validate_port_number,
 )
-from controller_manager.devcluster.validation.text import table
 
 # Ingress classes
 
@@ -127,9 +128,9 @@ def _service_port(service: JSON, path: str, _: JSON) -> Iterator[Cause]:
     if name and number:
         yield invalid(backend, '""', "cannot set both port name & port number")
     elif name:
-        yield from ports.validate_port_name(name, f"{path}port.name")
+        yield from validate_port_name(name, f"{path}port.name")
     elif number:
-        yield from ports.validate_port_number(number, f"{path}port.number")
+        yield from validate_port_number(number, f"{path}port.number")
     else:
         yield required(backend, "port name or number is required")
 
@@ -293,7 +294,7 @@ def _last_port(port: JSON, path: str, _: JSON) -> Iterator[Cause]:
         if last < first:
             why = "must be greater than or equal to `port`"
             yield invalid(where, shown(last), why)
-        yield from ports.validate_port_number(last, where)
+        yield from validate_port_number(last, where)
 
 
 def _block(block: JSON, path: str, old: JSON) -> Iterator[Cause]:

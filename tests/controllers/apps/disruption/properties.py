@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_time
-from controller_manager.devcluster.validation.label_selectors import selects
+from controller_manager.devcluster.validation.values import selects
 from tests.clusters import EPOCH
 from tests.controllers.apps.disruption.workload import BudgetUsers
 from tests.simulation.changes import Path, only
