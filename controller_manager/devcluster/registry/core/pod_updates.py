@@ -164,19 +164,19 @@ def _spec(spec: JSON, path: str, old: JSON) -> Iterator[Cause]:
     if old.get("schedulingGates"):
         yield from validate_narrowing(old, spec)
         before, after = without_node_choice(before), without_node_choice(after)
-    if before == after:
-        return
-    changed = [
-        name
+    if before != after:
+        yield forbidden_field(path[:-1], f"{_FORBIDDEN}{_differences(before, after)}")
+
+
+def _differences(before: JSON, after: JSON) -> str:
+    """Return the fields that differ, a line for each value."""
+    lines = (
+        f"\n-  {shown(name)}: {shown(before.get(name))},"
+        f"\n+  {shown(name)}: {shown(after.get(name))},"
         for name in sorted(before.keys() | after.keys())
         if before.get(name) != after.get(name)
-    ]
-    lines = "".join(
-        f'\n-  "{name}": {shown(before.get(name))},\n+  "{name}": '
-        f"{shown(after.get(name))},"
-        for name in changed
     )
-    yield forbidden_field(path[:-1], f"{_FORBIDDEN}{lines}\n")
+    return "".join(lines) + "\n"
 
 
 def _drops_toleration(spec: JSON, old: JSON) -> bool:
@@ -341,13 +341,7 @@ def _changed(old: Sequence[JSON], new: Sequence[JSON]) -> Iterator[Cause]:
         if found is None:
             yield forbidden_field(f"spec.{_FIELD}", f"{which} may not be removed\n")
         elif found != container:
-            lines = "".join(
-                f"\n-  {shown(name)}: {shown(container.get(name))},"
-                f"\n+  {shown(name)}: {shown(found.get(name))},"
-                for name in sorted(container.keys() | found.keys())
-                if container.get(name) != found.get(name)
-            )
-            detail = f"{which} may not be changed{lines}\n"
+            detail = f"{which} may not be changed{_differences(container, found)}"
             yield forbidden_field(f"spec.{_FIELD}", detail)
 
 

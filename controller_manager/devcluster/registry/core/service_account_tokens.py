@@ -6,10 +6,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 import jwt
-import msgspec
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from jwt.types import Options
-from msgspec import Struct, field
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time, parse_time
@@ -250,55 +248,22 @@ _LONGEST: Final = 2**32
 _BINDABLE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
-class _Reference(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The object that the token is bound to."""
-
-    kind: str = ""
-    api_version: str = ""
-    name: str = ""
-    uid: str = ""
-
-
-class _Spec(Struct, frozen=True, rename="camel"):
-    """The spec of a TokenRequest."""
-
-    audiences: list[str] | None = None
-    expiration_seconds: int | None = None
-    bound_object_ref: _Reference | None = None
-
-
-class _Metadata(Struct, frozen=True):
-    """The metadata of a TokenRequest, which may name the account."""
-
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-
-
-class _Request(Struct, frozen=True):
-    """A TokenRequest as a client sends it."""
-
-    metadata: _Metadata | None = field(default_factory=_Metadata)
-    spec: _Spec | None = field(default_factory=_Spec)
-
-
 def token_request(call: Call, body: JSON) -> JSON:
     """Issue a token for a service account; return the TokenRequest.
 
-    Raises Refusal.
+    The server has checked the types in the body. Raises Refusal.
     """
-    request = _read(body)
-    spec = request.spec or _Spec()
+    spec = body.get("spec") or {}
     metadata = call.objects.find(call.kind, call.namespace, call.name).obj["metadata"]
-    _check_account(call, request.metadata or _Metadata(), metadata["uid"])
-    lifetime = spec.expiration_seconds
+    _check_account(call, body.get("metadata") or {}, metadata["uid"])
+    lifetime = spec.get("expirationSeconds")
     if lifetime is None:
         lifetime = _DEFAULT_LIFETIME
     if causes := list(_validate(lifetime)):
         raise invalid_object(_GROUP, "TokenRequest", call.name, causes)
-    audiences = spec.audiences or [AUDIENCE]
-    reference = spec.bound_object_ref
-    bound = _bound_object(call, reference) if reference else None
+    audiences = spec.get("audiences") or [AUDIENCE]
+    reference = spec.get("boundObjectRef")
+    bound = None if reference is None else _bound_object(call, reference)
     now = call.objects.clock.now()
     ends_at = now + timedelta(seconds=lifetime)
     token = call.tokens.issue_as(
@@ -318,57 +283,49 @@ def token_request(call: Call, body: JSON) -> JSON:
         "spec": {
             "audiences": audiences,
             "expirationSeconds": lifetime,
-            "boundObjectRef": msgspec.to_builtins(reference),
+            "boundObjectRef": reference
+            and {name: each for name, each in reference.items() if each},
         },
         "status": {"token": token, "expirationTimestamp": format_time(ends_at)},
     }
 
 
-def _read(body: JSON) -> _Request:
-    """Return the metadata and the spec of a body; raises Refusal for wrong types."""
-    try:
-        return msgspec.convert(body, _Request)
-    except msgspec.ValidationError as error:
-        message = (
-            'TokenRequest in version "v1" cannot be handled as a TokenRequest: '
-            f"json: {error}"
-        )
-        raise bad_request(message) from None
-
-
-def _check_account(call: Call, given: _Metadata, uid: str) -> None:
+def _check_account(call: Call, given: JSON, uid: str) -> None:
     """Raise Refusal if the metadata is about another account than the path."""
-    if given.name not in ("", call.name):
+    name = given.get("name", "")
+    if name not in ("", call.name):
         detail = "must match the service account name if specified"
-        cause = invalid("metadata.name", shown(given.name), detail)
+        cause = invalid("metadata.name", shown(name), detail)
         raise invalid_object(_GROUP, "TokenRequest", call.name, [cause])
-    if given.namespace not in ("", call.namespace):
+    if given.get("namespace", "") not in ("", call.namespace):
         message = (
             "the namespace of the provided object does not match the namespace sent "
             "on the request"
         )
         raise bad_request(message)
-    if given.uid not in ("", uid):
+    if given.get("uid", "") not in ("", uid):
         why = (
-            f"the UID in the token request ({given.uid}) does not match the UID of "
+            f"the UID in the token request ({given['uid']}) does not match the UID of "
             f"the service account ({uid})"
         )
         raise conflict(_GROUP, "TokenRequest", call.name, why)
 
 
 def _validate(lifetime: int) -> Iterator[Cause]:
-    field_name = "spec.expirationSeconds"
+    field = "spec.expirationSeconds"
     if lifetime < _SHORTEST:
         detail = "may not specify a duration less than 10 minutes"
-        yield invalid(field_name, shown(lifetime), detail)
+        yield invalid(field, shown(lifetime), detail)
     if lifetime > _LONGEST:
         detail = "may not specify a duration larger than 2^32 seconds"
-        yield invalid(field_name, shown(lifetime), detail)
+        yield invalid(field, shown(lifetime), detail)
 
 
-def _bound_object(call: Call, reference: _Reference) -> BoundObject:
+def _bound_object(call: Call, reference: JSON) -> BoundObject:
     """Return the object that the token is bound to; raises Refusal."""
-    kind, version, name = reference.kind, reference.api_version, reference.name
+    kind, version, name, given = (
+        reference.get(each, "") for each in ("kind", "apiVersion", "name", "uid")
+    )
     if kind not in _BINDABLE or "/" in version:
         group_version = version if "/" in version else f"/{version}"
         message = f"cannot bind token to object of type {group_version}, Kind={kind}"
@@ -386,9 +343,9 @@ def _bound_object(call: Call, reference: _Reference) -> BoundObject:
         )
         raise bad_request(message)
     uid = str(stored.obj["metadata"]["uid"])
-    if reference.uid not in ("", uid):
+    if given not in ("", uid):
         why = (
-            f"the UID in the bound object reference ({reference.uid}) does not match "
+            f"the UID in the bound object reference ({given}) does not match "
             "the UID in record. The object might have been deleted and then recreated"
         )
         raise conflict("", kind, name, why)
