@@ -2,22 +2,21 @@
 
 import json
 
+import msgspec
 import pytest
 
+from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
+from controller_manager.client.rest.errors import Forbidden
+from controller_manager.devcluster.registry.core.quotas import QUOTAS
 from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster
+from tests.controllers.builders import template
 from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-
-_ONLY_EXISTS = (
-    "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "
-    "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
-    "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
-)
 
 
 def selector(scope: str, operator: str, *values: str) -> JSON:
@@ -25,41 +24,6 @@ def selector(scope: str, operator: str, *values: str) -> JSON:
     if values:
         requirement["values"] = list(values)
     return {"scopeSelector": {"matchExpressions": [requirement]}}
-
-
-@pytest.mark.parametrize(
-    ("hard", "spec", "problem"),
-    [
-        ({"foo": "1"}, {}, '[foo]: Invalid value: "foo": must be a standard resource'),
-        ({"pods": "-1"}, {}, "must be greater than or equal to 0"),
-        ({"pods": "500m"}, {}, 'Invalid value: "500m": must be an integer'),
-        ({"cpu": "x"}, {}, "quantities must match the regular expression"),
-        ({"cpu": "1"}, {"scopes": ["BestEffort"]}, "unsupported scope applied to"),
-        ({"pods": "1"}, {"scopes": ["Nonsense"]}, "unsupported scope"),
-        (
-            {"pods": "1"},
-            {"scopes": ["Terminating", "NotTerminating"]},
-            "conflicting scopes",
-        ),
-        ({"pods": "1"}, selector("BestEffort", "DoesNotExist"), _ONLY_EXISTS),
-        ({"pods": "1"}, selector("PriorityClass", "In"), "must be at least one value"),
-        (
-            {"pods": "1"},
-            selector("PriorityClass", "Exists", "high"),
-            "must be no value when",
-        ),
-        ({"pods": "1"}, selector("PriorityClass", "Near"), "not a valid selector"),
-        ({"pods": "1"}, selector("Nonsense", "Exists"), "unsupported scope"),
-        ({"pods": "1"}, selector("VolumeAttributesClass", "Exists"), "applied to"),
-    ],
-)
-async def test_an_invalid_quota_is_refused(
-    cluster: Cluster, hard: JSON, spec: JSON, problem: str
-) -> None:
-    """With upstream's words."""
-    with pytest.raises(Refusal) as refused:
-        cluster.add("ResourceQuota", "q", spec={"hard": hard, **spec})
-    assert problem in refused.value.message
 
 
 @pytest.mark.parametrize(
@@ -163,12 +127,25 @@ async def test_the_devices_of_a_claim_never_change(cluster: Cluster) -> None:
         cluster.server.objects.update(kind, "default", "c", {**obj, "spec": {}})
 
 
-async def test_an_ingress_shows_its_hosts(cluster: Cluster) -> None:
-    """And the port of TLS."""
-    spec = {"rules": [{"host": "a.example.com"}], "tls": [{"secretName": "s"}]}
-    cluster.add("Ingress", "i", "networking.k8s.io/v1", spec=spec)
-    path = "/apis/networking.k8s.io/v1/namespaces/default/ingresses"
-    table = json.loads((await call(cluster, "GET", path, accept=TABLE)).body)
-    assert [each["cells"][:5] for each in table["rows"]] == [
-        ["i", "<none>", "a.example.com", "", "80, 443"]
-    ]
+async def test_a_quota_limits_cpu_as_well_as_pods(cluster: Cluster) -> None:
+    """And admission updates its status, which a manager has counted before."""
+    hard = {"pods": "5", "requests.cpu": "250m"}
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": hard}}
+    stored = cluster.server.objects.create(QUOTAS, "default", quota).obj
+    counted = {"hard": hard, "used": dict.fromkeys(hard, "0")}
+    cluster.server.objects.update(
+        QUOTAS, "default", "q", {**stored, "status": counted}, "status"
+    )
+    pod = {"metadata": {"generateName": "p-"}, "spec": template()["spec"]}
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    body = msgspec.json.encode(pod)
+    for _ in range(2):
+        await cluster.client.create_json(PODS, "default", body)
+    with pytest.raises(Forbidden) as caught:
+        await cluster.client.create_json(PODS, "default", body)
+    assert str(caught.value).endswith(
+        "is forbidden: exceeded quota: q, requested: requests.cpu=100m, "
+        "used: requests.cpu=200m, limited: requests.cpu=250m"
+    )
+    stored = cluster.server.objects.find(QUOTAS, "default", "q").obj
+    assert stored["status"]["used"] == {"pods": "2", "requests.cpu": "200m"}

@@ -120,6 +120,8 @@ async def test_admission_protects_new_objects(
     given = {"metadata": {"finalizers": ["example.com/a"]}}
     created = create(cluster, kind, given)
     assert created["metadata"]["finalizers"] == ["example.com/a", finalizer]
+    again = {"metadata": {"name": "again", "finalizers": [finalizer]}}
+    assert create(cluster, kind, again)["metadata"]["finalizers"] == [finalizer]
     free = update(cluster, created, {"metadata": {"finalizers": None}})
     assert "finalizers" not in free["metadata"]
 
