@@ -6,7 +6,7 @@ from controller_manager.devcluster.apiserver.objects import CUSTOM_RESOURCES
 from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry import find_kinds, find_storages
 from controller_manager.devcluster.registry.apiextensions import (
-    custom_resource_strategy,
+    custom_resources,
 )
 
 
@@ -17,7 +17,7 @@ def test_every_hook_of_a_strategy_is_overridden_or_declared_by_a_kind() -> None:
         for kind in find_kinds()
         for strategy in (kind.strategy, *(each for _, each in kind.gated))
     ]
-    strategies = {custom_resource_strategy.CustomResourceStrategy, *map(type, built_in)}
+    strategies = {custom_resources.CustomResourceStrategy, *map(type, built_in)}
     used = {name for strategy in strategies for name in _overridden(strategy)}
     used |= {fact for strategy in built_in for fact in vars(strategy)}
     used |= {"validate", "validate_status", "with_facts"}  # they read facts

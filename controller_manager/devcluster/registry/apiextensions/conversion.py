@@ -21,7 +21,7 @@ from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.devcluster.storage import Storage, Stored
 from controller_manager.devcluster.webhook import Failure, endpoint_of, posted
 
-from .custom_resource_strategy import CustomResourceStrategy
+from .custom_resources import CustomResourceStrategy
 
 # ConversionReview: the request to a webhook, and its answer.
 

@@ -4,21 +4,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.registry.apiextensions.schemas.defaulting import (
-    validate_defaults,
-)
-from controller_manager.devcluster.registry.apiextensions.schemas.definition import (
-    validate_schema,
-)
-from controller_manager.devcluster.registry.apiextensions.schemas.keywords import (
-    properties_of,
-)
-from controller_manager.devcluster.registry.apiextensions.schemas.rule_costs import (
-    validate_costs,
-)
-from controller_manager.devcluster.registry.apiextensions.schemas.structure import (
-    validate_structure,
-)
 from controller_manager.devcluster.scheme.names import (
     service_name_problems,
     subdomain_problems,
@@ -39,6 +24,19 @@ from .definition_status import (
     validate_approval,
     validate_bundle,
     validate_conversion,
+)
+from .schemas.definition import (
+    validate_schema,
+    validate_structure,
+)
+from .schemas.keywords import (
+    properties_of,
+)
+from .schemas.objects import (
+    validate_defaults,
+)
+from .schemas.rules import (
+    validate_costs,
 )
 
 # The rules for a version: schema, subresources, columns, selectable fields.

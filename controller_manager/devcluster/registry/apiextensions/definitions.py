@@ -29,7 +29,7 @@ from controller_manager.devcluster.registry.built_in import kind_of
 from controller_manager.devcluster.storage import Storage
 
 from .conversion import ConversionWebhook, Versions, WebhookConverter
-from .custom_resource_strategy import CustomResourceStrategy, Origin, Served
+from .custom_resources import CustomResourceStrategy, Origin, Served
 from .definition_status import is_established, is_settled, new_status, taken_names
 from .definition_validation import NEW_RULES, RULES, UPDATE_RULES
 

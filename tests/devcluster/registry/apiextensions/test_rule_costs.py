@@ -10,12 +10,10 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.cel.estimates import estimated_cost
 from controller_manager.devcluster.cel.program import Program
-from controller_manager.devcluster.registry.apiextensions.schemas.rule_costs import (
-    bounds_of,
-    validate_costs,
-)
 from controller_manager.devcluster.registry.apiextensions.schemas.rules import (
+    bounds_of,
     declared_type,
+    validate_costs,
 )
 from tests.devcluster.registry.apiextensions.test_definitions import (
     SCHEMA,

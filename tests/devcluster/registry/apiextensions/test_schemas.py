@@ -5,14 +5,12 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.registry.apiextensions.schemas.defaulting import (
-    defaulted,
-    pruned,
-)
 from controller_manager.devcluster.registry.apiextensions.schemas.keywords import (
     go_number,
 )
-from controller_manager.devcluster.registry.apiextensions.schemas.structure import (
+from controller_manager.devcluster.registry.apiextensions.schemas.objects import (
+    defaulted,
+    pruned,
     validate_embedded,
     validate_lists,
 )
