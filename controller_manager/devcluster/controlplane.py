@@ -40,7 +40,7 @@ from controller_manager.devcluster.registry.authentication import (
     impersonated,
     impersonates,
 )
-from controller_manager.devcluster.registry.bootstrap import (
+from controller_manager.devcluster.registry.built_in import (
     bootstrap_manifest,
 )
 from controller_manager.devcluster.registry.core.configuration import (

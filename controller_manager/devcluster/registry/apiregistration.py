@@ -19,8 +19,7 @@ from controller_manager.devcluster.scheme.names import validate_path_segment
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.validation.text import table
 
-from .bootstrap import fixed_uid
-from .built_in import kind_of
+from .built_in import fixed_uid, kind_of
 from .columns import columns, name_of
 
 _LOCAL: Final = ("True", "Local", "Local APIServices are always available")

@@ -16,8 +16,7 @@ from controller_manager.devcluster.scheme.statuses import Cause, shown
 from controller_manager.devcluster.storage import Stored
 from controller_manager.devcluster.validation.text import table
 
-from .bootstrap import bootstrap_manifest, fixed_uid
-from .built_in import kind_of
+from .built_in import bootstrap_manifest, fixed_uid, kind_of
 from .columns import columns, name_of
 
 _MANDATORY: Final = ("exempt", "catch-all")

@@ -20,8 +20,7 @@ from controller_manager.devcluster.storage import Storage
 from controller_manager.devcluster.validation.conditions import CONDITIONS
 from controller_manager.devcluster.validation.text import table
 
-from .bootstrap import fixed_uid
-from .built_in import kind_of
+from .built_in import fixed_uid, kind_of
 from .columns import columns
 
 # Priority classes

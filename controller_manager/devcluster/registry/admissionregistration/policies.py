@@ -24,8 +24,7 @@ from controller_manager.devcluster.scheme.statuses import (
 from controller_manager.devcluster.validation import rules
 from controller_manager.devcluster.validation.text import table
 
-from .compilation import declared, problem_of, type_of
-from .webhooks import MATCH_CONDITIONS, RULE
+from .webhooks import MATCH_CONDITIONS, RULE, declared, problem_of, type_of
 
 # The resources that a policy matches
 

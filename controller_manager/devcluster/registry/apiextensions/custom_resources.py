@@ -21,6 +21,7 @@ from controller_manager.devcluster.apiserver.strategy import (
     Strategy,
     human_duration,
 )
+from controller_manager.devcluster.cel.values import is_number
 from controller_manager.devcluster.scheme.readers import duplicates, plain
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, shown
 from controller_manager.devcluster.storage import Stored
@@ -269,9 +270,9 @@ def _cell(shown: _Shown, obj: JSON, now: datetime) -> Any:
     match shown.column.type:
         case "string":
             return _text(value)
-        case "integer" if _is_number(value):
+        case "integer" if is_number(value):
             return int(value)
-        case "number" if _is_number(value):
+        case "number" if is_number(value):
             return value
         case "boolean" if isinstance(value, bool):
             return value
@@ -293,10 +294,6 @@ def _since(text: str, now: datetime) -> str:
         return human_duration((now - then).total_seconds())
     except (TypeError, ValueError):
         return "<invalid>"
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 # The strategy

@@ -1,9 +1,14 @@
-"""The rules for a version: schema, subresources, columns, selectable fields."""
+"""The rules for definitions: approval, conversion, versions, names (apiextensions)."""
 
 from collections.abc import Iterator
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.registry.admissionregistration.webhooks import (
+    CLIENT,
+    validate_review_versions,
+)
 from controller_manager.devcluster.scheme.names import (
     service_name_problems,
     subdomain_problems,
@@ -18,13 +23,8 @@ from controller_manager.devcluster.scheme.statuses import (
     too_many,
 )
 from controller_manager.devcluster.validation.text import table
+from controller_manager.devcluster.webhook import NO_AUTHORITY, authority_of
 
-from .definition_status import (
-    is_established,
-    validate_approval,
-    validate_bundle,
-    validate_conversion,
-)
 from .schemas.definition import (
     validate_schema,
     validate_structure,
@@ -39,7 +39,131 @@ from .schemas.rules import (
     validate_costs,
 )
 
-# The rules for a version: schema, subresources, columns, selectable fields.
+# Approval of definitions in groups of the Kubernetes project (pkg/apihelpers).
+
+ANNOTATION: Final = "api-approved.kubernetes.io"
+_PROTECTED: Final = ("k8s.io", "kubernetes.io")
+_SEE: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
+
+
+def approval_condition(definition: JSON) -> tuple[str, str, str] | None:
+    """Return status, reason and message of the condition, `None` for other groups."""
+    if not _is_protected(definition):
+        return None
+    value = _annotation(definition)
+    if value.startswith("unapproved"):
+        return "False", "UnapprovedAnnotation", f'not approved: "{value}"'
+    return "True", "ApprovedAnnotation", f"approved in {value}"
+
+
+def validate_approval(definition: JSON, _: str, old: JSON) -> list[Cause]:
+    """Check that a definition in a protected group says whether it is approved.
+
+    An update may keep the annotation of the `old` definition, which is else empty.
+    """
+    value = _annotation(definition)
+    if not _is_protected(definition) or _is_approved(value):
+        return []
+    if old and _annotation(old) == value:
+        return []
+    field, needs = f"metadata.annotations[{ANNOTATION}]", "protected groups must have"
+    if not value:
+        return [required(field, f'{needs} approval annotation "{ANNOTATION}", {_SEE}')]
+    detail = (
+        f'{needs} approval annotation "{ANNOTATION}" with either a URL or a reason '
+        f'starting with "unapproved", {_SEE}'
+    )
+    return [invalid(field, shown(value), detail)]
+
+
+def _annotation(definition: JSON) -> str:
+    annotations: JSON = definition["metadata"].get("annotations", {})
+    return str(annotations.get(ANNOTATION, ""))
+
+
+def _is_protected(definition: JSON) -> bool:
+    group = definition["spec"].get("group", "")
+    return any(group == each or group.endswith(f".{each}") for each in _PROTECTED)
+
+
+def _is_approved(value: str) -> bool:
+    if value.startswith("unapproved"):
+        return True
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        return False
+    return bool(parts.scheme and parts.netloc)
+
+
+# Validation of the field ``conversion`` in the spec of a definition.
+
+_CLIENT: Final = "spec.conversion.webhookClientConfig"
+_INTERNAL: Final = table(
+    """
+    strategy: enum None Webhook default empty
+    when strategy is Webhook:
+      webhookClientConfig: required pointer "required when strategy is set to Webhook"
+      webhookClientConfig:
+        include CLIENT
+      conversionReviewVersions: required
+      conversionReviewVersions: review_versions
+    else:
+      webhookClientConfig: forbidden
+        "should not be set when strategy is not set to Webhook"
+      conversionReviewVersions: forbidden filled
+        "should not be set when strategy is not set to Webhook"
+    """,
+    validate_review_versions,
+    CLIENT=CLIENT,
+)
+
+
+def validate_conversion(conversion: JSON) -> list[Cause]:
+    """Return the errors in a ``conversion``; they name fields of upstream's form."""
+    webhook = conversion.get("webhook") or {}
+    internal = {"strategy": conversion.get("strategy", "")}
+    if (config := webhook.get("clientConfig")) is not None:
+        internal["webhookClientConfig"] = config
+    if reviews := webhook.get("conversionReviewVersions"):
+        internal["conversionReviewVersions"] = reviews
+    return _INTERNAL.errors(internal, path="spec.conversion.")
+
+
+def has_valid_bundle(definition: JSON) -> bool:
+    """Tell whether the ``caBundle`` of a definition, if it has one, can be read."""
+    return authority_of(_client(definition)) is not None
+
+
+def validate_bundle(new: JSON, _: str, old: JSON) -> Iterator[Cause]:
+    """Yield the error in a changed ``caBundle`` of a definition that is served.
+
+    One that is not served yet may have a wrong one: it waits for a right one.
+    """
+    if has_valid_bundle(old) and not has_valid_bundle(new):
+        bundle = shown(_client(new)["caBundle"])
+        yield invalid(f"{_CLIENT}.caBundle", bundle, NO_AUTHORITY)
+
+
+def _client(definition: JSON) -> JSON:
+    """Return the ``clientConfig`` of a definition, empty without one."""
+    webhook = (definition["spec"].get("conversion") or {}).get("webhook") or {}
+    config: JSON = webhook.get("clientConfig") or {}
+    return config
+
+
+def is_established(definition: JSON) -> bool:
+    """Tell whether the kinds of a definition are served."""
+    conditions = definition.get("status", {}).get("conditions") or []
+    return is_true(conditions, "Established")
+
+
+def is_true(conditions: list[JSON], type_: str) -> bool:
+    """Tell whether a condition is true."""
+    return any(
+        each["type"] == type_ and each["status"] == "True" for each in conditions
+    )
+
 
 # Columns and subresources
 

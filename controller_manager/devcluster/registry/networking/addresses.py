@@ -10,8 +10,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver.objects import Objects, RESTStorage
 from controller_manager.devcluster.apiserver.strategy import Strategy
-from controller_manager.devcluster.registry.bootstrap import fixed_uid
-from controller_manager.devcluster.registry.built_in import kind_of
+from controller_manager.devcluster.registry.built_in import fixed_uid, kind_of
 from controller_manager.devcluster.registry.columns import columns
 from controller_manager.devcluster.scheme.statuses import (
     Cause,

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import parse_day
+from controller_manager.devcluster.cel.values import is_number
 from controller_manager.devcluster.scheme.names import compiled
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
@@ -238,7 +239,7 @@ class _Validator:
             yield Result(*self._text(value, schema, path))
             if is_known(format_ := schema.get("format", "")):
                 yield Result(*self._format(value, format_, path))
-        elif _is_number(value):
+        elif is_number(value):
             yield Result(*self._number(value, schema, path))
         elif isinstance(value, list):
             yield self._list(value, schema, path, old)
@@ -424,13 +425,9 @@ def _wanted_types(schema: JSON) -> tuple[str, ...]:
 def _type_of(value: Any) -> str:
     if value is None:
         return "null"
-    if _is_number(value):
+    if is_number(value):
         return "integer" if isinstance(value, int) else "number"
     return _TYPES.get(type(value), "")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _is_whole(value: Any, wanted: tuple[str, ...]) -> bool:

@@ -1,4 +1,7 @@
-"""The kind of the group storagemigration.k8s.io: rewrites all objects of a resource."""
+"""The versions in which objects are stored, and the migration to the newest one.
+
+The groups internal.apiserver.k8s.io and storagemigration.k8s.io.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,6 +14,81 @@ from controller_manager.devcluster.validation.text import table
 
 from .built_in import kind_of
 from .columns import columns
+
+# Stored versions
+
+_SHOWN: Final = 3
+"""The number of API servers that the table names at most."""
+
+
+def _server(entry: JSON) -> str:
+    return str(entry.get("apiServerID", ""))
+
+
+def _decodable(entry: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    version, decodable = (
+        entry.get("encodingVersion", ""),
+        entry.get("decodableVersions", ()),
+    )
+    if version not in decodable:
+        why = f"decodableVersions must include encodingVersion {version}"
+        yield invalid(f"{path}decodableVersions", shown(decodable), why)
+
+
+def _one_version(status: JSON, path: str, _: JSON) -> Iterator[Cause]:
+    """Check that the common version is the one of all API servers."""
+    servers = status.get("storageVersions", ())
+    versions = {each.get("encodingVersion", "") for each in servers}
+    common = status.get("commonEncodingVersion")
+    wanted = next(iter(versions)) if len(versions) == 1 else None
+    if common != wanted:
+        why = (
+            f"the common encoding version is {wanted}"
+            if wanted
+            else "there is no common encoding version, it must be unset"
+        )
+        yield invalid(f"{path}commonEncodingVersion", shown(common), why)
+
+
+def _listed(obj: JSON) -> str:
+    listed = [
+        f"{each['apiServerID']}={each['encodingVersion']}"
+        for each in obj["status"].get("storageVersions", ())
+    ]
+    more = len(listed) - _SHOWN
+    return ",".join(listed[:_SHOWN]) + (f" + {more} more..." if more > 0 else "")
+
+
+STORAGE_VERSIONS: Final = kind_of(
+    "internal.apiserver.k8s.io/v1alpha1",
+    "storageversions",
+    Strategy(
+        status_rules=table(
+            """
+            status:
+              storageVersions[]:
+                apiServerID: required
+                apiServerID: unique by server
+                hook decodable
+              hook one_version
+            """,
+            _server,
+            _decodable,
+            _one_version,
+        ),
+        printer=columns(
+            """
+            Name
+            CommonEncodingVersion: .status.commonEncodingVersion or <unset>
+            StorageVersions: listed
+            Age
+            """,
+            _listed,
+        ),
+    ),
+)
+
+# Migrations
 
 _ENDS: Final = ("Succeeded", "Failed")
 
