@@ -1,11 +1,21 @@
-"""Defaults as a mapping: what is filled in, and what stays absent."""
+"""Defaults as a mapping, and those of the kinds.
 
-from typing import Any
+``devcluster/defaults.yaml`` has new objects as a real API server stores them.
+"""
+
+from pathlib import Path
+from typing import Any, Final
 
 import pytest
+import yaml
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.strategy import fill
+from tests.clusters import Cluster
+from tests.devcluster.registry.requests import create
+
+FILE: Final = Path(__file__).parents[2] / "data" / "devcluster" / "defaults.yaml"
+STORED: Final = yaml.load(FILE.read_text(), yaml.CSafeLoader)
 
 
 @pytest.mark.parametrize(
@@ -36,3 +46,14 @@ def test_two_objects_share_no_default() -> None:
         fill(each, {"a": {}, "b": [1]})
     assert first["a"] is not second["a"]
     assert first["b"] is not second["b"]
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("case", STORED, ids=lambda each: str(each["kind"]))
+async def test_a_new_object_has_the_defaults_of_its_kind(
+    cluster: Cluster, case: JSON
+) -> None:
+    """All its fields; lists that Go shows as null, and canonical quantities."""
+    created = create(cluster, case["kind"], case.get("given"))
+    head = ("kind", "apiVersion", "metadata")
+    assert {k: v for k, v in created.items() if k not in head} == case["stored"]

@@ -83,21 +83,9 @@ async def test_a_schema_says_whether_its_level_exists(cluster: Cluster) -> None:
     assert dangling(cluster, "mine") == missing
 
 
-async def test_defaults_are_those_of_upstream(cluster: Cluster) -> None:
-    """Of schemas, of limited levels and of their queues."""
-    schema = create(cluster, "FlowSchema")
-    assert schema["spec"]["matchingPrecedence"] == 1000
-    response = {"type": "Queue", "queuing": {}}
-    change = {"spec": {"limited": {"limitResponse": response}}}
-    level = create(cluster, "PriorityLevelConfiguration", change)
-    queuing = {"queues": 64, "handSize": 8, "queueLengthLimit": 50}
-    assert level["spec"]["limited"] == {
-        "limitResponse": {"type": "Queue", "queuing": queuing},
-        "nominalConcurrencyShares": 30,
-        "lendablePercent": 0,
-    }
+async def test_the_exempt_level_may_lend_shares(cluster: Cluster) -> None:
+    """That is a new generation; its other fields are fixed."""
     exempt = stored(cluster, "prioritylevelconfigurations", "exempt")
-    lent = {"spec": {"exempt": {"lendablePercent": 50}}}
-    changed = update(cluster, exempt, lent)
+    changed = update(cluster, exempt, {"spec": {"exempt": {"lendablePercent": 50}}})
     assert changed["spec"]["exempt"]["lendablePercent"] == 50
     assert changed["metadata"]["generation"] == 2

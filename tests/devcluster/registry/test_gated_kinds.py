@@ -16,7 +16,6 @@ ONLY_ONE_POLICY = "must specify exactly one of: `basic`, `gang`"
 FIRST = "spec.podGroupTemplates[0].schedulingPolicy"
 BASIC: JSON = {"schedulingPolicy": {"basic": {}}}
 GROUPS_OF_PODS = FeatureGates({"GenericWorkload": True})
-COMMON = "status.commonEncodingVersion: Invalid value:"
 
 
 def condition(name: str, status: str = "True") -> JSON:

@@ -1,20 +1,16 @@
 """Attachments, drivers, capacities, classes of attributes, and volumes."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.registry import find_kinds
 from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster
 from tests.devcluster.registry.requests import causes, create, update
 
 pytestmark = pytest.mark.looptime
 
-ONE_SOURCE = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
-IMMUTABLE = "field is immutable"
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 NOT_RESIZABLE = (
     "only dynamically provisioned pvc can be resized and the storageclass that "
@@ -24,85 +20,8 @@ DRIVER = {"name": "csi.example.com", "nodeID": "n"}
 SOURCE = {"kind": "PersistentVolumeClaim", "name": "a"}
 
 
-def row(obj: JSON, cluster: Cluster) -> list[Any]:
-    """Return the cells that kubectl shows of an object."""
-    kinds = {(each.api_version, each.kind): each for each in find_kinds()}
-    strategy = kinds[obj["apiVersion"], obj["kind"]].strategy
-    return strategy.cells(obj, cluster.clock.now())
-
-
 def expansion(size: str) -> JSON:
     return {"spec": {"resources": {"requests": {"storage": size}}}}
-
-
-@pytest.mark.parametrize(
-    ("kind", "given", "expected"),
-    [
-        (
-            "VolumeAttachment",
-            {},
-            ["a", "csi.example.com", "a", "node-0", False, "0s"],
-        ),
-        (
-            "CSIDriver",
-            {},
-            ["a", True, False, False, "<unset>", False, "Persistent", "0s"],
-        ),
-        (
-            "CSIDriver",
-            {
-                "spec": {
-                    "attachRequired": False,
-                    "tokenRequests": [{"audience": "x"}, {"audience": ""}],
-                    "volumeLifecycleModes": ["Persistent", "Ephemeral"],
-                }
-            },
-            ["a", False, False, False, "x,", False, "Persistent,Ephemeral", "0s"],
-        ),
-        ("CSINode", {"spec": {"drivers": [DRIVER]}}, ["a", 1, "0s"]),
-        ("CSIStorageCapacity", {}, ["a", "fast", "<unset>"]),
-        ("CSIStorageCapacity", {"capacity": "1Gi"}, ["a", "fast", "1Gi"]),
-        ("VolumeAttributesClass", {}, ["a", "csi.example.com", "0s"]),
-        ("ResourceClaimTemplate", {}, ["a", "0s"]),
-    ],
-)
-async def test_a_kind_of_storage_has_its_table(
-    cluster: Cluster, kind: str, given: JSON, expected: list[Any]
-) -> None:
-    """With the cells of upstream's printers."""
-    assert row(create(cluster, kind, given), cluster) == expected
-
-
-async def test_capacities_are_stored_in_canonical_form(cluster: Cluster) -> None:
-    """As all quantities are."""
-    given = {"capacity": "1024Mi", "maximumVolumeSize": "2048Mi"}
-    stored = create(cluster, "CSIStorageCapacity", given)
-    assert (stored["capacity"], stored["maximumVolumeSize"]) == ("1Gi", "2Gi")
-
-
-async def test_a_driver_gets_its_defaults(cluster: Cluster) -> None:
-    """Its volumes are attached, and persistent."""
-    assert create(cluster, "CSIDriver")["spec"] == {
-        "attachRequired": True,
-        "fsGroupPolicy": "ReadWriteOnceWithFSType",
-        "podInfoOnMount": False,
-        "requiresRepublish": False,
-        "seLinuxMount": False,
-        "storageCapacity": False,
-        "volumeLifecycleModes": ["Persistent"],
-    }
-
-
-async def test_a_template_of_claims_to_devices_gets_their_defaults(
-    cluster: Cluster,
-) -> None:
-    """So that claims made from it need none."""
-    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
-    given = {"spec": {"spec": {"devices": {"requests": [request]}}}}
-    template = create(cluster, "ResourceClaimTemplate", given)
-    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
-    devices = {"requests": [{"name": "r", "exactly": exactly}]}
-    assert template["spec"] == {"metadata": {}, "spec": {"devices": devices}}
 
 
 @pytest.mark.parametrize(
@@ -124,162 +43,6 @@ async def test_admission_protects_new_objects(
     assert create(cluster, kind, again)["metadata"]["finalizers"] == [finalizer]
     free = update(cluster, created, {"metadata": {"finalizers": None}})
     assert "finalizers" not in free["metadata"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "given", "expected"),
-    [
-        (
-            "VolumeAttachment",
-            {"spec": {"attacher": "", "source": None}},
-            [
-                "spec.attacher: Required value",
-                f"spec.source: Required value: {ONE_SOURCE}",
-            ],
-        ),
-        (
-            "VolumeAttachment",
-            {"spec": {"source": {"inlineVolumeSpec": {}}}},
-            [f"spec.source: Forbidden: {ONE_SOURCE}"],
-        ),
-        (
-            "CSIDriver",
-            {
-                "spec": {
-                    "fsGroupPolicy": "Never",
-                    "nodeAllocatableUpdatePeriodSeconds": 9,
-                    "tokenRequests": [{"audience": "x"}, {"audience": "x"}],
-                    "volumeLifecycleModes": ["Short"],
-                }
-            },
-            [
-                (
-                    'spec.fsGroupPolicy: Unsupported value: "Never": supported values: '
-                    '"File", "None", "ReadWriteOnceWithFSType"'
-                ),
-                'spec.tokenRequests[1].audience: Duplicate value: "x"',
-                (
-                    'spec.volumeLifecycleModes: Unsupported value: "Short": supported '
-                    'values: "Persistent", "Ephemeral"'
-                ),
-                (
-                    "spec.nodeAllocatableUpdatePeriodSeconds: Invalid value: 9: "
-                    "must be greater than or equal to 10 seconds"
-                ),
-            ],
-        ),
-        (
-            "CSINode",
-            {
-                "spec": {
-                    "drivers": [
-                        {**DRIVER, "allocatable": {"count": -1}},
-                        {**DRIVER, "nodeID": "", "topologyKeys": ["zone", "zone"]},
-                    ]
-                }
-            },
-            [
-                (
-                    "spec.drivers[0].allocatable.count: Invalid value: -1: must be "
-                    "greater than or equal to 0"
-                ),
-                "spec.drivers[1].nodeID: Required value",
-                'spec.drivers[1].name: Duplicate value: "csi.example.com"',
-                'spec.drivers[1]: Duplicate value: "zone"',
-            ],
-        ),
-        (
-            "VolumeAttributesClass",
-            {"driverName": "", "parameters": None},
-            [
-                "driverName: Required value",
-                "parameters: Required value: must contain at least one key/value pair",
-            ],
-        ),
-        (
-            "PersistentVolume",
-            {"spec": {"volumeAttributesClassName": "gold"}},
-            [
-                (
-                    "spec.csi: Required value: has to be specified when using "
-                    "volumeAttributesClassName"
-                )
-            ],
-        ),
-    ],
-)
-async def test_an_invalid_object_of_storage_is_refused(
-    cluster: Cluster, kind: str, given: JSON, expected: list[str]
-) -> None:
-    """With upstream's causes."""
-    with pytest.raises(Refusal) as caught:
-        create(cluster, kind, given)
-    assert causes(caught.value) == expected
-
-
-@pytest.mark.parametrize(
-    ("kind", "given", "change", "expected"),
-    [
-        (
-            "VolumeAttachment",
-            {},
-            {"spec": {"nodeName": "node-1"}},
-            [f"spec: {IMMUTABLE}"],
-        ),
-        (
-            "CSIDriver",
-            {},
-            {"spec": {"attachRequired": False, "podInfoOnMount": True}},
-            [f"spec.attachedRequired: Invalid value: false: {IMMUTABLE}"],
-        ),
-        (
-            "CSINode",
-            {"spec": {"drivers": [DRIVER]}},
-            {"spec": {"drivers": [{**DRIVER, "nodeID": "other"}]}},
-            [f"spec.drivers: {IMMUTABLE}"],
-        ),
-        (
-            "CSIStorageCapacity",
-            {},
-            {"storageClassName": "slow", "capacity": "1Gi"},
-            [f'storageClassName: Invalid value: "slow": {IMMUTABLE}'],
-        ),
-        (
-            "VolumeAttributesClass",
-            {},
-            {"driverName": "x", "parameters": {"iops": "1"}},
-            [
-                "driverName: Forbidden: updates to driverName are forbidden.",
-                "parameters: Forbidden: updates to parameters are forbidden.",
-            ],
-        ),
-        (
-            "ResourceClaimTemplate",
-            {},
-            {"spec": {"metadata": {"labels": {"a": "b"}}}},
-            [f"spec: {IMMUTABLE}"],
-        ),
-        (
-            "PersistentVolumeClaim",
-            {"spec": {"volumeAttributesClassName": "gold"}},
-            {"spec": {"volumeAttributesClassName": None}},
-            [
-                (
-                    "spec.volumeAttributesClassName: Forbidden: update from non-nil "
-                    "value to nil is forbidden"
-                )
-            ],
-        ),
-    ],
-)
-async def test_immutable_fields_do_not_change(
-    cluster: Cluster, kind: str, given: JSON, change: JSON, expected: list[str]
-) -> None:
-    """With upstream's causes."""
-    created = create(cluster, kind, given)
-    with pytest.raises(Refusal) as caught:
-        update(cluster, created, change)
-    assert causes(caught.value) == expected
 
 
 async def test_the_capacity_of_a_driver_on_a_node_may_change(cluster: Cluster) -> None:
