@@ -9,15 +9,11 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.registry.apiextensions.schemas.keywords import ABSENT
 from controller_manager.devcluster.registry.apiextensions.schemas.rules import Rules
 from controller_manager.devcluster.scheme.statuses import Cause, invalid, required
-from tests.cel.test_parser import OPERANDS
 from tests.clusters import Cluster
 from tests.devcluster.registry.apiextensions.test_definitions import (
-    SCHEMA,
     define,
-    problems,
     spec,
     version,
-    with_field,
 )
 from tests.devcluster.requests import call
 
@@ -230,92 +226,6 @@ def test_rules_that_take_too_long_together_end() -> None:
 
 
 # Definitions
-
-
-@pytest.mark.parametrize(
-    ("schema", "path", "problem"),
-    [
-        (ruled(TEXT, " "), "rule", "Required value: rule is not specified"),
-        (
-            ruled(TEXT, "self.size() >"),
-            "rule",
-            (
-                "compilation failed: ERROR: <input>:1:14: Syntax error: mismatched "
-                f"input '<EOF>' {OPERANDS}\n | self.size() >\n | .............^"
-            ),
-        ),
-        (
-            ruled(an_object(y=TEXT), "self.z == 'a'"),
-            "rule",
-            (
-                "compilation failed: ERROR: <input>:1:5: undefined field 'z'\n"
-                " | self.z == 'a'\n"
-                " | ....^"
-            ),
-        ),
-        (
-            ruled(INTEGER, "frob(self)"),
-            "rule",
-            (
-                "compilation failed: ERROR: <input>:1:5: undeclared reference to "
-                "'frob' (in container '')\n"
-                " | frob(self)\n"
-                " | ....^"
-            ),
-        ),
-        (
-            ruled(INTEGER, "self == 'a'"),
-            "rule",
-            (
-                "compilation failed: ERROR: <input>:1:6: found no matching overload "
-                "for '_==_' applied to '(int, string)'\n"
-                " | self == 'a'\n"
-                " | .....^"
-            ),
-        ),
-        (ruled(INTEGER, "self + 1"), "rule", "must evaluate to a bool"),
-        (
-            ruled(INTEGER, {"rule": "true", "messageExpression": "self"}),
-            "messageExpression",
-            "must evaluate to a string",
-        ),
-        (
-            ruled(INTEGER, "self >\n1"),
-            "message",
-            "Required value: message must be specified if rule contains line breaks",
-        ),
-        (
-            ruled(INTEGER, {"rule": "true", "reason": "Odd"}),
-            "reason",
-            "Unsupported value",
-        ),
-        (
-            ruled(an_object(y=TEXT), {"rule": "true", "fieldPath": ".z"}),
-            "fieldPath",
-            "fieldPath must be a valid path",
-        ),
-        (
-            ruled(INTEGER, {"rule": "true", "optionalOldSelf": True}),
-            "optionalOldSelf",
-            "may not be set if oldSelf is not used in rule",
-        ),
-    ],
-)
-def test_a_wrong_rule_is_refused(schema: JSON, path: str, problem: str) -> None:
-    """When the definition is created."""
-    (text,) = problems(with_field(schema))
-    assert text.startswith(f"{SCHEMA}.properties[x].{RULES}[0].{path}: ")
-    assert problem in text
-
-
-def test_a_transition_rule_without_an_old_value_is_refused() -> None:
-    """Items without keys have no past."""
-    items = ruled(INTEGER, "self == oldSelf")
-    (text,) = problems(with_field({"type": "array", "items": items}))
-    assert text.endswith(
-        "oldSelf cannot be used on the uncorrelatable portion of the schema within "
-        f"{SCHEMA}.properties[x]"
-    )
 
 
 @pytest.mark.looptime
