@@ -56,33 +56,6 @@ async def test_the_server_sets_the_user_of_a_request(cluster: Cluster) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"request": "YQ=="}, "PEM block type must be CERTIFICATE REQUEST"),
-        ({"usages": []}, "spec.usages: Required value"),
-        ({"usages": ["fishing"]}, 'spec.usages[0]: Unsupported value: "fishing"'),
-        ({"usages": ["any", "any"]}, 'spec.usages[1]: Duplicate value: "any"'),
-        ({"signerName": ""}, "spec.signerName: Required value"),
-        ({"signerName": "signer"}, "must be a fully qualified domain and path"),
-        (
-            {"signerName": "kubernetes.io/legacy-unknown"},
-            "the legacy signerName is not allowed via this API version",
-        ),
-        ({"expirationSeconds": 599}, "may not specify a duration less than 600"),
-    ],
-)
-async def test_a_wrong_request_is_refused(
-    cluster: Cluster, change: JSON, message: str
-) -> None:
-    """With the messages of a real API server."""
-    request = signing_request()
-    request["spec"].update(change)
-    code, status = await _send(cluster, "POST", PATH, request)
-    assert code == 422
-    assert message in status["message"]
-
-
 async def test_a_request_for_an_administrator_is_refused(cluster: Cluster) -> None:
     """The admission plugin CertificateSubjectRestriction refuses it."""
     code, status = await _create(
