@@ -101,19 +101,6 @@ async def test_an_event_is_changed_in_either_group(cluster: Cluster) -> None:
             ),
         ),
         (
-            NEW,
-            {"series": {"count": 1}, "action": ""},
-            (
-                "[action: Required value, series.count: Invalid value: "
-                '"": should be at least 2, series.lastObservedTime: Required value]'
-            ),
-        ),
-        (
-            NEW,
-            {"regarding": {}, "note": "n" * 1025},
-            'message: Invalid value: "": can have at most 1024 characters',
-        ),
-        (
             CORE,
             {"involvedObject": {"namespace": "kube-system"}, "eventTime": None},
             (
