@@ -1,12 +1,12 @@
 """The kinds of Kubernetes that the development cluster serves.
 
 A kind is a constant of a module: `find_kinds` searches the modules for them, so a new
-kind takes a few lines in one file. Its facts are data: rules, columns, defaults and so
-on; a strategy of its own overrides the behaviour that differs. Its names, scope, verbs
-and subresources are those in discovery of a Kubernetes 1.36 server, where ``built_in``
-finds them. Beside it, a module may have a ``RESTStorage``: the handlers that use other
-stored objects. The package `server` does not import this package; its caller passes
-both.
+kind takes a few lines in the module of its group. Its facts are data: rules, columns,
+defaults and so on; a strategy of its own overrides the behaviour that differs. Its
+names, scope, verbs and subresources are those in discovery of a Kubernetes 1.36 server,
+where ``built_in`` finds them. Beside it, a module may have a ``RESTStorage``: the
+handlers that use other stored objects. The package ``apiserver`` does not import this
+package; its caller passes both.
 """
 
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
 """The kinds of the group admissionregistration.k8s.io.
 
-``webhooks`` has the webhook configurations, ``policies`` the policies and their
-bindings, and ``compilation`` the types of their expressions.
+``webhooks`` has the webhook configurations, and the compilation of expressions;
+``policies`` has the policies and their bindings.
 """

@@ -5,7 +5,7 @@ and pkg/registry/rbac/validation/policy_compact.go.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from typing import Any, ClassVar, Final
 
 from controller_manager.api.json_objects import JSON
@@ -332,13 +332,7 @@ class RBACAuthorizer(Authorizer):
         if MASTERS in user.groups:
             return Decision(is_allowed=True)
         errors: list[str] = []
-        for binding in self._bindings(user, attributes.namespace):
-            namespace = binding["metadata"].get("namespace", "")
-            try:
-                rules = self.rules_of(binding.get("roleRef") or {}, namespace)
-            except RoleNotFoundError as error:
-                errors.append(error.message(plural=False))
-                continue
+        for binding, rules in self._bound(user, attributes.namespace, errors):
             if any(permits(rule, attributes) for rule in rules):
                 return Decision(is_allowed=True, reason=_reason(binding, user))
         reason = f"RBAC: {aggregate(errors)}" if errors else ""
@@ -348,12 +342,8 @@ class RBACAuthorizer(Authorizer):
         """Return the rules of all roles that `user` is bound to."""
         rules: list[JSON] = []
         errors: list[str] = []
-        for binding in self._bindings(user, namespace):
-            place = binding["metadata"].get("namespace", "")
-            try:
-                rules += self.rules_of(binding.get("roleRef") or {}, place)
-            except RoleNotFoundError as error:
-                errors.append(error.message(plural=False))
+        for _, found in self._bound(user, namespace, errors):
+            rules += found
         return Rules(rules, errors)
 
     def rules_of(self, reference: JSON, namespace: str) -> Sequence[JSON]:
@@ -371,10 +361,21 @@ class RBACAuthorizer(Authorizer):
             raise RoleNotFoundError(kind, name)
         return stored.obj.get("rules") or ()
 
-    def _bindings(self, user: User, namespace: str) -> Iterator[JSON]:
-        yield from self._cluster.of(user, "")
+    def _bound(
+        self, user: User, namespace: str, errors: list[str]
+    ) -> Iterator[tuple[JSON, Sequence[JSON]]]:
+        """Yield the bindings of a user with their rules; add errors of the others."""
+        bindings = self._cluster.of(user, "")
         if namespace:
-            yield from self._namespaced.of(user, namespace)
+            bindings = chain(bindings, self._namespaced.of(user, namespace))
+        for binding in bindings:
+            place = binding["metadata"].get("namespace", "")
+            try:
+                rules = self.rules_of(binding.get("roleRef") or {}, place)
+            except RoleNotFoundError as error:
+                errors.append(error.message(plural=False))
+                continue
+            yield binding, rules
 
 
 def _reason(binding: JSON, user: User) -> str:
