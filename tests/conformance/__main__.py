@@ -13,7 +13,7 @@ from tests.conformance.aliases import Aliases
 from tests.conformance.managers import SwitchedManager
 from tests.conformance.recordings import ALL_RECORDINGS, Recording
 from tests.conformance.whole import WholeForm
-from tests.simulation.runner import run
+from tests.world.runner import run
 
 
 @click.command()

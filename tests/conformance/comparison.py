@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from tests.simulation.changes import differences
+from tests.world.objects import differences
 
 _CHANGES: Final = ("update", "patch")
 _NAMING: Final = ("verb", "resource", "name", "code")

@@ -21,7 +21,7 @@ from tests.controllers.apps.daemonset.fixtures import Operator, running
 from tests.controllers.apps.replicaset.test_surplus import Lossy, creates_pod
 from tests.controllers.builders import template
 from tests.controllers.user import settle
-from tests.simulation.ending import remembered
+from tests.world.memory import remembered
 
 pytestmark = pytest.mark.looptime
 

@@ -13,7 +13,7 @@ from controller_manager.runtime.worker import Workers
 from tests.clusters import Cluster, make_config, run_manager
 from tests.controllers.builders import replica_set_json, template
 from tests.controllers.user import User, settle
-from tests.simulation.ending import remembered
+from tests.world.memory import remembered
 
 pytestmark = pytest.mark.looptime
 

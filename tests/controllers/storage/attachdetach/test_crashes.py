@@ -29,7 +29,7 @@ from tests.controllers.storage.attachdetach.cluster import (
     Storage,
     config,
 )
-from tests.simulation.runner import run
+from tests.world.runner import run
 
 pytestmark = pytest.mark.slow
 
