@@ -14,11 +14,6 @@ from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.storage.attributesclassprotection import controller
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
-from tests.controllers.storage.attributesclassprotection.workload import (
-    claim_json,
-    class_json,
-    volume_json,
-)
 from tests.controllers.storage.failing_updates import FailingUpdates
 
 pytestmark = pytest.mark.looptime
@@ -30,6 +25,21 @@ API = "storage.k8s.io/v1"
 HOLD = "example.com/hold"
 
 
+SIZE = {"storage": "1Gi"}
+
+
+def claim_json(name: str, attributes_class: str) -> JSON:
+    """Return a claim that wants a class."""
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": SIZE},
+            "volumeAttributesClassName": attributes_class,
+        },
+    }
+
+
 def create(cluster: Cluster, kind_name: str, obj: JSON, api: str = "v1") -> None:
     """Create an object."""
     kind = cluster.server.catalogue.of(api, kind_name)
@@ -39,8 +49,11 @@ def create(cluster: Cluster, kind_name: str, obj: JSON, api: str = "v1") -> None
 
 def add_class(cluster: Cluster, name: str, *finalizers: str) -> None:
     """Create a class; the API server adds the finalizer of protection."""
-    obj = class_json(name)
-    obj["metadata"]["finalizers"] = list(finalizers)
+    obj: JSON = {
+        "metadata": {"name": name, "finalizers": list(finalizers)},
+        "driverName": "csi.example.com",
+        "parameters": {"iops": "100"},
+    }
     create(cluster, "VolumeAttributesClass", obj, API)
 
 
@@ -51,7 +64,13 @@ def add_claim(cluster: Cluster, name: str, attributes_class: str) -> None:
 
 def add_volume(cluster: Cluster, name: str, attributes_class: str) -> None:
     """Create a volume that has a class."""
-    create(cluster, "PersistentVolume", volume_json(name, attributes_class))
+    spec: JSON = {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": SIZE,
+        "csi": {"driver": "csi.example.com", "volumeHandle": name},
+        "volumeAttributesClassName": attributes_class,
+    }
+    create(cluster, "PersistentVolume", {"metadata": {"name": name}, "spec": spec})
 
 
 async def delete_class(cluster: Cluster, name: str) -> None:

@@ -21,7 +21,6 @@ from controller_manager.controllers.storage.ephemeralvolume.controller import (
 )
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
-from tests.controllers.storage.ephemeralvolume.workload import pod_json
 
 pytestmark = pytest.mark.looptime
 
@@ -30,6 +29,23 @@ CONFINED = make_config(
     controllers=("ephemeral-volume",), use_service_account_credentials=True
 )
 POST = "/api/v1/namespaces/default/persistentvolumeclaims"
+
+
+def pod_json(name: str, *volumes: str) -> JSON:
+    """Return a pod with these ephemeral volumes."""
+    resources = {"requests": {"storage": "1Gi"}}
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": resources}
+    template = {"metadata": {"labels": {"of": name}}, "spec": spec}
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "containers": [{"name": "c", "image": "app:v1"}],
+            "volumes": [
+                {"name": each, "ephemeral": {"volumeClaimTemplate": template}}
+                for each in volumes
+            ],
+        },
+    }
 
 
 def create(cluster: Cluster, kind_name: str, obj: JSON) -> JSON:

@@ -22,7 +22,6 @@ from controller_manager.controllers.storage.volumebinder.options import (
 )
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
-from tests.controllers.storage.volumebinder.properties import double_bindings
 
 pytestmark = [pytest.mark.looptime, pytest.mark.slow]
 
@@ -263,6 +262,51 @@ def outcome(cluster: Cluster) -> dict[str, JSON]:
             },
         }
     return seen
+
+
+def double_bindings(volumes: list[JSON], claims: list[JSON]) -> list[str]:
+    """Return the volumes that two claims have, and the claims with two volumes.
+
+    A claim has a volume if it is Bound, or has been, and names it, and the volume
+    refers to its uid.
+    """
+    uids = {each["metadata"]["uid"]: each for each in claims}
+    holders = Counter(
+        _named(each)
+        for each in claims
+        if _phase(each) == "Bound" and _refers_back(each, volumes)
+    )
+    found = [f"{name} is bound to {n} claims" for name, n in holders.items() if n > 1]
+    bound = Counter(
+        _uid(each)
+        for each in volumes
+        if _phase(each) == "Bound"
+        and (claim := uids.get(_uid(each))) is not None
+        and _named(claim) == each["metadata"]["name"]
+    )
+    return found + [f"{uid} has {n} volumes" for uid, n in bound.items() if n > 1]
+
+
+def _refers_back(claim: JSON, volumes: list[JSON]) -> bool:
+    name, uid = _named(claim), claim["metadata"]["uid"]
+    return any(
+        each["metadata"]["name"] == name and _uid(each) in ("", uid) for each in volumes
+    )
+
+
+def _uid(volume: JSON) -> str:
+    uid: str = volume["spec"].get("claimRef", {}).get("uid", "")
+    return uid
+
+
+def _named(claim: JSON) -> str:
+    name: str = claim["spec"].get("volumeName", "")
+    return name
+
+
+def _phase(obj: JSON) -> str:
+    phase: str = obj.get("status", {}).get("phase", "")
+    return phase
 
 
 CONFIG: Final = make_config(controllers=("persistentvolume-binder",))

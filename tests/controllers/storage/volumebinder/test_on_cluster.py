@@ -20,7 +20,6 @@ from controller_manager.controllers.storage.volumebinder.options import (
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
-from tests.controllers.storage.volumebinder.workload import claim_json, volume_json
 from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime
@@ -30,16 +29,33 @@ PERIOD = VolumeBinderOptions().sync_period
 
 
 def add_volume(cluster: Cluster, name: str, size: str = "1Gi", **spec: Any) -> None:
-    """Create a volume."""
-    cluster.add("PersistentVolume", name, **parts(volume_json(name, size, **spec)))
+    """Create a volume that is kept when its claim is gone.
+
+    There is no storage class of that name, so none is provisioned.
+    """
+    fields = {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": size},
+        "persistentVolumeReclaimPolicy": "Retain",
+        "storageClassName": "by-hand",
+        "csi": {"driver": "csi.example.com", "volumeHandle": name},
+    }
+    cluster.add("PersistentVolume", name, spec={**fields, **spec})
 
 
 def add_claim(
     cluster: Cluster, name: str = "data", metadata: JSON | None = None, **spec: Any
 ) -> None:
-    """Create a claim."""
-    body = {"metadata": metadata or {"name": name}, **parts(claim_json(name, **spec))}
-    cluster.add("PersistentVolumeClaim", name, **body)
+    """Create a claim for such a volume; `None` leaves a field out."""
+    fields = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "by-hand",
+        **spec,
+    }
+    given = {key: value for key, value in fields.items() if value is not None}
+    metadata = metadata or {"name": name}
+    cluster.add("PersistentVolumeClaim", name, metadata=metadata, spec=given)
 
 
 async def reference_to_claim(cluster: Cluster) -> JSON:
@@ -57,10 +73,6 @@ def add_class(cluster: Cluster, name: str = "by-hand", **fields: Any) -> None:
     """Create a storage class with an external provisioner."""
     body = {"provisioner": "csi.example.com", "volumeBindingMode": "Immediate"}
     cluster.add("StorageClass", name, "storage.k8s.io/v1", **{**body, **fields})
-
-
-def parts(obj: JSON) -> JSON:
-    return {key: value for key, value in obj.items() if key != "metadata"}
 
 
 async def bindings(cluster: Cluster) -> dict[str, tuple[str, str]]:

@@ -17,12 +17,6 @@ from controller_manager.control.volumes import StorageOperationMetrics
 from controller_manager.controllers.storage.volumeexpander import controller
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
-from tests.controllers.storage.volumeexpander.workload import (
-    GROWING,
-    claim_json,
-    class_json,
-    volume_json,
-)
 
 pytestmark = pytest.mark.looptime
 
@@ -37,17 +31,30 @@ WAITING = (
 )
 
 
+SOURCES: JSON = {
+    "flex": {"flexVolume": {"driver": "example.com/flex"}},
+    "ebs": {"awsElasticBlockStore": {"volumeID": "vol-1"}},
+    "csi": {"csi": {"driver": "csi.example.com", "volumeHandle": "1"}},
+}
+
+
 async def add_claim(cluster: Cluster, source: str, mode: str = "Filesystem") -> None:
     """Create the claim "disk", bound to a volume of the same name, both of 1 GiB."""
-    storage_class = class_json()
-    del storage_class["metadata"]
-    cluster.add("StorageClass", GROWING, api="storage.k8s.io/v1", **storage_class)
-    spec = {**claim_json("disk")["spec"], "volumeMode": mode}
+    storage_class = {"provisioner": "example.com/nobody", "allowVolumeExpansion": True}
+    cluster.add("StorageClass", "growing", api="storage.k8s.io/v1", **storage_class)
+    both = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "growing",
+        "volumeMode": mode,
+    }
+    size = {"storage": "1Gi"}
+    spec: JSON = {**both, "resources": {"requests": size}, "volumeName": "disk"}
     status = {"phase": "Bound", "capacity": {"storage": "1Gi"}}
     cluster.add("PersistentVolumeClaim", "disk", spec=spec, status=status)
     claim = await cluster.client.get(CLAIMS, "default", "disk")
-    spec = {**volume_json("disk", source, "default")["spec"], "volumeMode": mode}
-    spec["claimRef"]["uid"] = claim.metadata.uid
+    reference = {"namespace": "default", "name": "disk", "uid": claim.metadata.uid}
+    spec = {**both, "capacity": size, "claimRef": reference, **SOURCES[source]}
+    spec["persistentVolumeReclaimPolicy"] = "Retain"
     cluster.add("PersistentVolume", "disk", spec=spec, status={"phase": "Bound"})
 
 

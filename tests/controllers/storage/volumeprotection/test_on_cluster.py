@@ -12,7 +12,6 @@ from controller_manager.controllers.storage.volumeprotection.controller import F
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
 from tests.controllers.storage.failing_updates import FailingUpdates
-from tests.controllers.storage.volumeprotection.workload import volume_json
 
 pytestmark = pytest.mark.looptime
 
@@ -25,7 +24,12 @@ HOLD = "example.com/hold"
 
 def add_volume(cluster: Cluster, name: str, phase: str, *finalizers: str) -> None:
     """Create a volume in a phase, with these finalizers."""
-    spec = volume_json(name)["spec"]
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"},
+        "csi": {"driver": "csi.example.com", "volumeHandle": name},
+        "persistentVolumeReclaimPolicy": "Retain",
+    }
     cluster.add("PersistentVolume", name, spec=spec, status={"phase": phase})
     strip(cluster, name, *finalizers)
 
