@@ -1,12 +1,14 @@
 """Every update ends, and keeps its bounds in each step."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller_manager.api.apps.v1 import DaemonSet
 from controller_manager.api.core.v1 import Pod
+from controller_manager.api.scalars import scaled_value
 from controller_manager.controllers.apps.daemonset.backoff import NO_DELAYS
 from controller_manager.controllers.apps.daemonset.nodes import Fit, target_of
 from controller_manager.controllers.apps.daemonset.pods import (
@@ -22,7 +24,6 @@ from tests.controllers.apps.daemonset.cases import (
     placed_of,
     pod,
 )
-from tests.controllers.apps.daemonset.properties import plan_problems
 
 _NODES = tuple(f"n{number}" for number in range(1, 7))
 _STEPS = 60
@@ -102,6 +103,42 @@ class Model:
 
 def _hash(each: Pod) -> str:
     return (each.metadata.labels or {})["controller-revision-hash"]
+
+
+def plan_problems(placed: DaemonPods, plan: Plan, now: datetime) -> Iterator[str]:
+    """Yield how a plan of an update breaks the bounds, by the manager's caches."""
+    strategy = placed.daemon_set.spec.update_strategy
+    rolling = strategy.rolling_update
+    if rolling is None:
+        if not plan.is_empty:
+            yield f"{placed.daemon_set.metadata.name}: OnDelete, but there is a plan"
+        return
+    wanted = [node for node, fit in placed.fits.items() if fit is Fit.RUN]
+    surge, unavailable = (
+        scaled_value(each or 0, len(wanted), round_up=True)
+        for each in (rolling.max_surge, rolling.max_unavailable)
+    )
+    most = unavailable or (0 if surge else 1)
+    gone = {each.pod.metadata.uid for each in plan.deletions}
+    had, left = (
+        sum(
+            any(
+                placed.is_available(pod, now) and pod.metadata.uid not in without
+                for pod in placed.staying(node)
+            )
+            for node in wanted
+        )
+        for without in (set[str](), gone)
+    )
+    name = placed.daemon_set.metadata.name
+    if left < min(had, len(wanted) - (0 if surge else most)):
+        yield f"{name}: {left} of {had} nodes keep an available pod, {most} may not"
+    serving = sum(
+        any(placed.is_available(pod, now) for pod in placed.staying(node))
+        for node in plan.nodes
+    )
+    if serving > surge:
+        yield f"{name}: {serving} second pods beside available ones, surge is {surge}"
 
 
 def _sync(model: Model, *, slowly: bool) -> bool:
