@@ -91,9 +91,11 @@ async def shadowed(
 
 
 @asynccontextmanager
-async def shadow(cluster: Cluster, config: Config) -> AsyncGenerator[Shadow, None]:
+async def shadow(
+    cluster: Cluster, config: Config, transport: Transport | None = None
+) -> AsyncGenerator[Shadow, None]:
     """Run only a preview while entered."""
-    witness = Witness(cluster.transport)
+    witness = Witness(transport or cluster.transport)
     log = io.StringIO()
     registry = CollectorRegistry()
     async with run_manager(
