@@ -111,10 +111,11 @@ def differences(
 ) -> Iterator[tuple[FieldPath, Any, Any]]:
     """Yield each path at which two values differ, with both values.
 
-    Lists are compared item by item only if they are of one length.
+    Lists are compared item by item only if they are of one length. The server's record
+    of who has which field is left aside: it changes with each write.
     """
     if isinstance(before, dict) and isinstance(after, dict):
-        for key in sorted({*before, *after}):
+        for key in sorted({*before, *after} - {"managedFields"}):
             yield from differences(before.get(key), after.get(key), (*path, key))
     elif (
         isinstance(before, list)

@@ -1,12 +1,19 @@
 """A state that never becomes final is reported with the fields that return."""
 
+import asyncio
 import json
+
+import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
-from tests.simulation.fights import Fights
-from tests.simulation.objects import target_of
-from tests.simulation.properties import Write
+
+from . import runner
+from .fights import Fights
+from .objects import Write, target_of
+from .runner import play
+from .users import User, Users
+from .world import World
 
 APPS = "/apis/apps/v1/namespaces/default"
 PODS = "/api/v1/namespaces/default/pods"
@@ -68,7 +75,7 @@ def test_a_kubelet_is_named_as_the_object_names_it() -> None:
     kubelet = {"manager": "kubelet", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
     fights = Fights()
     for _ in range(2):
-        patch(fights, "grower", replica_set(1, kubelet), replica_set(2))
+        patch(fights, "grower", replica_set(1, kubelet), replica_set(2, kubelet))
     assert list(fights.report()) == [
         (
             "replicasets default/web: spec.replicas returned 2 times: "
@@ -99,4 +106,43 @@ def test_slow_progress_is_told_by_its_last_writes() -> None:
     write = f"PATCH {APPS}/replicasets/web by grower"
     assert list(fights.report()) == [
         f"no field returned; the last writes: {'; '.join([write] * 4)}"
+    ]
+
+
+@pytest.mark.slow
+def test_a_fight_that_never_ends_is_a_violation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A user scales replica sets, and their deployments scale them back."""
+
+    async def scale_for_ever(world: World) -> None:
+        while True:
+            for each in world.stored("replicasets", "default"):
+                world.change(
+                    "replicasets", each, lambda obj: obj["spec"].update(replicas=9)
+                )
+            await asyncio.sleep(60)
+
+    async def finish(users: Users) -> None:
+        users.world._start_task(scale_for_ever(users.world))
+
+    async def rest(_: User, __: int) -> None:
+        """Change nothing."""
+
+    monkeypatch.setattr(runner, "PATIENCE", 300.0)
+    monkeypatch.setattr(Users, "finish", finish)
+    monkeypatch.setattr(User, "act", rest)
+    found = play(3, frozenset(), ("deployments",)).violations
+    pods = (
+        "existence returned 10 times: "
+        "created by replicaset-controller, deleted by replicaset-controller"
+    )
+    scaled = "spec.replicas returned 10 times: 9 by another client"
+    back = "by deployment-controller"
+    assert [each[14:] for each in found] == [
+        "the end: still writing after 300 s",
+        f"the end: pods default/api-7749756756-*: {pods}",
+        f"the end: pods default/web-6bdf798dd6-*: {pods}",
+        f"the end: replicasets default/api-7749756756: {scaled}, 3 {back}",
+        f"the end: replicasets default/web-6bdf798dd6: {scaled}, 1 {back}",
     ]
