@@ -49,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--seed",
         type=int,
-        help="try other random examples and other seeds of the simulation",
+        help="try other random examples and other seeds of the world",
     )
     parser.addoption(
         "--record-durations",

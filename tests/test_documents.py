@@ -62,7 +62,7 @@ def test_everything_that_a_page_names_exists_and_works(path: Path) -> None:
         ("```sh\ncontroller-manager --kube-api-qps=many\n```", command_problems),
         ("```sh\ncontroller-manager --controllers=nothing\n```", command_problems),
         ("```sh\necho a && controller-manager demo -x\n```", command_problems),
-        ("```sh\nsh -c 'python -m tests.simulation --sed 1'\n```", command_problems),
+        ("```sh\nsh -c 'python -m tests.world --sed 1'\n```", command_problems),
         ("Run `pytest tests/nothing`.", command_problems),
         (
             "```yaml\nkind: KubeControllerManagerConfiguration\na: b\n```",

@@ -113,20 +113,3 @@ def test_an_installed_example_runs_on_the_development_cluster(
         'shared_config_writes_total{verb="update"} 0.0',
         f'workqueue_depth{{name="{name}"}} 0.0',
     } <= set(metrics)
-
-
-@pytest.mark.nightly
-def test_the_simulation_finds_nothing_wrong_with_the_installed_example(
-    installed: Path,
-) -> None:
-    """One seed, with the properties of the example."""
-    properties = ("--properties", "shared_config_properties")
-    result = subprocess.run(
-        [sys.executable, "-m", "tests.simulation", "--seed=1", *properties],
-        env=environment(installed, EXAMPLE / "tests"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert ", 0 seeds failed" in result.stdout

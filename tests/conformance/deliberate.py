@@ -29,7 +29,7 @@ AMENDMENTS: Final[Mapping[str, Amendment]] = {
     "job-backoff-delay": Amendment(
         "During a backoff the status says that no pod is active",
         (
-            # The backoff may be over when a sieve lets the manager see the failure.
+            # The backoff may be over when a late manager sees the failure.
             {"op": "remove", "path": "/steps/3/wait/until/status.active"},
             {
                 "op": "add",

@@ -18,11 +18,9 @@ from tests.benchmarks.sizing.__main__ import main as sizing
 from tests.conformance.__main__ import main as conformance
 from tests.documents.facts import FLAG, ROOT, flags
 from tests.documents.markdown import Command, Page, commands
-from tests.simulation.__main__ import main as simulation
 from tests.world.__main__ import main as world
 
 TOOLS = {
-    "tests.simulation": simulation,
     "tests.world": world,
     "tests.benchmarks": benchmarks,
     "tests.benchmarks.devcluster": devcluster_benchmarks,

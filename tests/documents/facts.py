@@ -15,7 +15,6 @@ from tests.benchmarks.__main__ import main as benchmarks
 from tests.benchmarks.devcluster.__main__ import main as devcluster_benchmarks
 from tests.benchmarks.sizing.__main__ import main as sizing
 from tests.conformance.__main__ import main as conformance
-from tests.simulation.__main__ import main as simulation
 from tests.world.__main__ import main as world
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +49,6 @@ def flags() -> frozenset[str]:
     texts += [
         CliRunner().invoke(each, ["--help"]).output
         for each in (
-            simulation,
             world,
             benchmarks,
             devcluster_benchmarks,

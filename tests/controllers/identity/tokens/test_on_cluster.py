@@ -145,7 +145,7 @@ async def test_a_late_watch_of_accounts_costs_no_new_account_its_secret(
     """The cache has the old account; the new secret gets the uid of the new one.
 
     Upstream takes the cached account for a secret without a uid, and deletes the secret
-    when it sees the new account (found with seed 9101 of the simulation).
+    when it sees the new account.
     """
     free = hold(cluster, "serviceaccounts")
     _add_account(cluster)

@@ -210,8 +210,8 @@ async def test_a_lease_that_is_renewed_while_it_is_read_is_fresh(
 ) -> None:
     """The watch was faster than the read: the cache has the renewal already.
 
-    A seed of the simulation had a slow read and a watch that had just lagged: the node
-    was declared dead eight seconds after it had renewed its lease.
+    With a slow read and a watch that had just lagged, the node was once declared dead
+    eight seconds after it had renewed its lease.
     """
     add_node(cluster, "ok")
     add_node(cluster, "a")

@@ -588,7 +588,7 @@ async def test_no_volume_is_listed_whose_attachment_is_gone_unseen() -> None:
 
 
 async def test_volumes_are_detached_in_the_order_of_the_list() -> None:
-    """So a seed of the simulation has the same trace in each process."""
+    """So a seed of the world has the same trace in each process."""
     cluster = Storage(rbac=True)
     cluster.node("n")
     names = [f"v{number}" for number in range(9)]
