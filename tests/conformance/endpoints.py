@@ -94,27 +94,6 @@ def packed(lists: Mapping[str, list[JSON]]) -> dict[str, list[JSON]]:
     }
 
 
-def merged(lists: Mapping[str, list[JSON]]) -> dict[str, list[JSON]]:
-    """Return the lists of objects without what a fault may change for good.
-
-    After a crash a slice may have been written twice, and slices are never merged. So
-    slices that differ only in their endpoints are shown as one. The time at which a
-    change was triggered is left out: a manager that starts again does not know it.
-    """
-    groups: dict[str, JSON] = {}
-    for each in map(_without_trigger_time, lists.get("EndpointSlice", [])):
-        group = {**each, "endpoints": []}
-        every = groups.setdefault(_text(group), group)["endpoints"]
-        every += each.get("endpoints") or []
-    slices = [
-        {**each, "endpoints": _sorted(each["endpoints"], _addresses)}
-        for _, each in sorted(groups.items())
-    ]
-    endpoints = [_without_trigger_time(each) for each in lists.get("Endpoints", [])]
-    shown = {"EndpointSlice": slices, "Endpoints": endpoints}
-    return {kind: shown.get(kind, found) for kind, found in lists.items()}
-
-
 def _without_trigger_time(obj: JSON) -> JSON:
     """Return Endpoints or a slice without the time of the change that it shows."""
     metadata = {**obj["metadata"]}

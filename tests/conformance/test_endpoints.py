@@ -3,7 +3,7 @@
 from typing import Any
 
 from controller_manager.api.json_objects import JSON
-from tests.conformance.endpoints import in_order, merged, packed
+from tests.conformance.endpoints import in_order, packed
 from tests.conformance.whole import WholeForm
 
 TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"
@@ -94,29 +94,3 @@ def test_of_a_crowd_only_the_number_is_shown() -> None:
     assert found["EndpointSlice"][1]["endpoints"] == [
         {"addresses": ["51 of them"], "conditions": {"ready": True}}
     ]
-
-
-def test_slices_that_differ_only_in_their_endpoints_are_merged() -> None:
-    """A sieve compares what stands after a fault; times of changes are left out."""
-
-    def endpoint_slice(address: str, port: int, trigger: str) -> JSON:
-        metadata = {"name": "web-*", "annotations": {TRIGGER: trigger}}
-        endpoints = [{"addresses": [address]}]
-        return {"metadata": metadata, "ports": [{"port": port}], "endpoints": endpoints}
-
-    lists = {
-        "EndpointSlice": [
-            endpoint_slice("10.0.0.2", 80, "TIME"),
-            endpoint_slice("10.0.0.3", 90, "TIME"),
-            endpoint_slice("10.0.0.1", 80, "LATER"),
-        ],
-        "Pod": [],
-    }
-    one, two = merged(lists)["EndpointSlice"]
-    assert [each["addresses"] for each in one["endpoints"]] == [
-        ["10.0.0.1"],
-        ["10.0.0.2"],
-    ]
-    assert [each["addresses"] for each in two["endpoints"]] == [["10.0.0.3"]]
-    assert one["metadata"] == two["metadata"] == {"name": "web-*"}
-    assert merged({"Pod": []}) == {"Pod": []}
