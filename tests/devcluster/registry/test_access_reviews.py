@@ -1,6 +1,9 @@
 """Reviews tell what users may do."""
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from controller_manager.api.json_objects import JSON
 from tests.clusters import TOKEN, Cluster
@@ -8,6 +11,8 @@ from tests.devcluster.registry.rbac.requests import allow, ask, log_in, rule, us
 
 pytestmark = pytest.mark.looptime
 
+FILE = Path(__file__).parents[2] / "data" / "devcluster" / "access.yaml"
+CASES = yaml.load(FILE.read_text(), yaml.CSafeLoader)
 REVIEWS = "/apis/authorization.k8s.io/v1"
 LOCAL = f"{REVIEWS}/namespaces/default/localsubjectaccessreviews"
 GET_PODS = {"verb": "get", "resource": "pods", "namespace": "default"}
@@ -22,76 +27,8 @@ def cluster_with_jane() -> Cluster:
     return cluster
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        (
-            {"user": "jane", "resourceAttributes": GET_PODS},
-            {
-                "allowed": True,
-                "reason": (
-                    'RBAC: allowed by RoleBinding "reader/default" of Role "reader" to '
-                    'User "jane"'
-                ),
-            },
-        ),
-        (
-            {"user": "jane", "resourceAttributes": {**GET_PODS, "namespace": "x"}},
-            {"allowed": False},
-        ),
-        (
-            {"user": "x", "groups": ["system:masters"], "resourceAttributes": GET_PODS},
-            {"allowed": True},
-        ),
-        (
-            {
-                "groups": ["system:authenticated"],
-                "nonResourceAttributes": {"path": "/version", "verb": "get"},
-            },
-            {
-                "allowed": True,
-                "reason": (
-                    'RBAC: allowed by ClusterRoleBinding "system:discovery" of '
-                    'ClusterRole "system:discovery" to Group "system:authenticated"'
-                ),
-            },
-        ),
-        (
-            {"user": "lost", "resourceAttributes": GET_PODS},
-            {
-                "allowed": False,
-                "reason": (
-                    'RBAC: clusterrole.rbac.authorization.k8s.io "not-there" not found'
-                ),
-            },
-        ),
-        (
-            {
-                "user": "jane",
-                "resourceAttributes": {
-                    **GET_PODS,
-                    "verb": "delete",
-                    "fieldSelector": {
-                        "requirements": [
-                            {"key": "spec.nodeName", "operator": "In", "values": ["n"]},
-                            {"key": "spec.nodeName", "operator": "Like"},
-                        ]
-                    },
-                    "labelSelector": {"rawSelector": "a in (b"},
-                },
-            },
-            {
-                "allowed": False,
-                "evaluationError": (
-                    "spec.resourceAttributes.fieldSelector partially ignored due to "
-                    "parse error; spec.resourceAttributes.labelSelector ignored due to "
-                    "parse error"
-                ),
-            },
-        ),
-    ],
-)
-async def test_a_review_tells_the_rights_of_a_user(spec: JSON, expected: JSON) -> None:
+@pytest.mark.parametrize("case", CASES["answered"])
+async def test_a_review_tells_the_rights_of_a_user(case: JSON) -> None:
     """And the binding that allows it, or the error of a binding."""
     cluster = cluster_with_jane()
     binding = {
@@ -102,68 +39,19 @@ async def test_a_review_tells_the_rights_of_a_user(spec: JSON, expected: JSON) -
     roles = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
     await ask(cluster, TOKEN, "POST", roles, binding)
     path = f"{REVIEWS}/subjectaccessreviews"
-    status, answer = await ask(cluster, TOKEN, "POST", path, {"spec": spec})
+    spec = {"spec": case["spec"]}
+    status, answer = await ask(cluster, TOKEN, "POST", path, spec)
     assert status == 201, answer
-    assert answer["status"] == expected
-    assert answer["spec"] == spec
+    assert answer["status"] == case["status"]
+    assert answer["spec"] == case["spec"]
 
 
-@pytest.mark.parametrize(
-    ("plural", "body", "expected"),
-    [
-        (
-            "selfsubjectaccessreviews",
-            {"spec": {}},
-            (
-                'SelfSubjectAccessReview.authorization.k8s.io "" is invalid: '
-                'spec.resourceAttributes: Invalid value: "null": exactly one of '
-                "nonResourceAttributes or resourceAttributes must be specified"
-            ),
-        ),
-        (
-            "subjectaccessreviews",
-            {
-                "metadata": {"name": "a"},
-                "spec": {
-                    "resourceAttributes": {"labelSelector": {}},
-                    "nonResourceAttributes": {"path": "/a", "verb": "get"},
-                },
-            },
-            (
-                'SubjectAccessReview.authorization.k8s.io "" is invalid: '
-                '[spec.nonResourceAttributes: Invalid value: {"Path":"/a",'
-                '"Verb":"get"}: cannot be specified in combination with '
-                'resourceAttributes, spec.user: Invalid value: "": at least one of '
-                "user or group must be specified, "
-                "spec.resourceAttributes.labelSelector.requirements: Required value: "
-                "when spec.resourceAttributes.labelSelector is specified, requirements "
-                'or rawSelector is required, metadata: Invalid value: {"name":"a"}: '
-                "must be empty]"
-            ),
-        ),
-        (
-            "namespaces/default/localsubjectaccessreviews",
-            {
-                "spec": {
-                    "user": "a",
-                    "resourceAttributes": {**GET_PODS, "namespace": "other"},
-                }
-            },
-            (
-                'LocalSubjectAccessReview.authorization.k8s.io "" is invalid: '
-                'spec.resourceAttributes.namespace: Invalid value: "other": must match '
-                "metadata.namespace"
-            ),
-        ),
-        ("selfsubjectrulesreviews", {"spec": {}}, "no namespace on request"),
-    ],
-)
-async def test_a_wrong_review_is_refused(
-    cluster: Cluster, plural: str, body: JSON, expected: str
-) -> None:
+@pytest.mark.parametrize("case", CASES["refused"])
+async def test_a_wrong_review_is_refused(cluster: Cluster, case: JSON) -> None:
     """With the messages of a real API server."""
-    _, answer = await ask(cluster, TOKEN, "POST", f"{REVIEWS}/{plural}", body)
-    assert answer["message"] == expected
+    path = f"{REVIEWS}/{case['path']}"
+    _, answer = await ask(cluster, TOKEN, "POST", path, case["review"])
+    assert answer["message"] == case["says"]
 
 
 async def test_an_administrator_of_a_namespace_asks_about_its_users() -> None:
