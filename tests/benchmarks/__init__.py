@@ -2,8 +2,6 @@
 
 - `server`: a development cluster in a process of its own.
 - `machine`: CPU and memory of processes.
-- `answers`: how late an endpoint answers.
-- `metrics`: the metrics of a manager.
 - `contenders`: starts managers.
 - `driver`: the user, who creates work for them.
 - `workloads`: the benchmarks.

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from controller_manager.api.json_objects import JSON
 from tests.benchmarks.driver import Driver, DriverError, driver_for
-from tests.benchmarks.server import APPS
 
 
 @dataclass
@@ -33,22 +32,10 @@ class BenchCluster:
             raise DriverError(msg)
         return await self._order({"do": "storm", "rate": rate, "seconds": seconds})
 
-    async def add_attached(self, volumes: int) -> None:
-        """Add volumes that are attached to nodes, and in use there."""
-        await self._order({"do": "add attached", "volumes": volumes})
-
     async def copy_workload(self, name: str, count: int, nodes: int) -> None:
         """Copy a settled workload so often; spread the pods over so many nodes."""
         order = {"do": "copy workload", "name": name, "count": count, "nodes": nodes}
         await self._order(order)
-
-    async def add_renewing(self, nodes: int) -> None:
-        """Add nodes that renew themselves when `renew` is called."""
-        await self._order({"do": "add renewing", "nodes": nodes})
-
-    async def renew(self, seconds: float) -> JSON:
-        """Let these nodes renew themselves for a while; return how often they did."""
-        return await self._order({"do": "renew", "seconds": seconds})
 
     async def _order(self, order: JSON) -> JSON:
         server = self.server
@@ -63,22 +50,15 @@ class BenchCluster:
 
 @asynccontextmanager
 async def cluster_for(
-    kubeconfig: Path | None,
-    idle_pods: int,
-    replica_sets: int = 0,
-    nodes: int = 3,
-    apps: int = APPS,
+    kubeconfig: Path | None, idle_pods: int, nodes: int = 3
 ) -> AsyncGenerator[BenchCluster, None]:
     """Yield the cluster of `kubeconfig`, or one of our own, with idle pods in it.
 
-    Their label ``app`` has `apps` different values.
-
-    Our own also has `nodes` nodes, and begins with settled replica sets, if the
-    benchmark needs them.
+    Our own also has `nodes` nodes.
     """
     if kubeconfig is not None:
         async with driver_for(kubeconfig) as driver:
-            await driver.fill(idle_pods, apps)
+            await driver.fill(idle_pods)
             playing = None
             if not await driver.has_nodes():
                 playing = asyncio.create_task(driver.simulate_nodes())
@@ -97,8 +77,6 @@ async def cluster_for(
             sys.executable,
             *words,
             f"--idle-pods={idle_pods}",
-            f"--idle-apps={apps}",
-            f"--replica-sets={replica_sets}",
             f"--nodes={nodes}",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

@@ -19,9 +19,7 @@ from controller_manager.clock import SystemClock
 from tests.benchmarks.kinds import Work
 from tests.benchmarks.server import DRIVER, NAMESPACE, idle_pod
 
-CONFIG_MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-NODES = "/api/v1/nodes"
 _STREAMS = 16
 _MERGE = "application/merge-patch+json"
 _PATIENCE = 900.0
@@ -86,39 +84,6 @@ class Driver:
         finally:
             await stream.close()
 
-    # Owners and dependents
-
-    async def create_owner(self, count: int) -> str:
-        """Create an object that owns this many others; return its name."""
-        name = "owner"
-        owner = await self.call("POST", CONFIG_MAPS, {"metadata": {"name": name}})
-        reference = {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "name": name,
-            "uid": owner["metadata"]["uid"],
-        }
-        bodies: list[JSON] = [
-            {
-                "metadata": {
-                    "name": f"dependent-{number:06}",
-                    "labels": {"app": "dependent"},
-                    "ownerReferences": [reference],
-                }
-            }
-            for number in range(count)
-        ]
-        await asyncio.gather(*(self.call("POST", CONFIG_MAPS, body) for body in bodies))
-        return name
-
-    async def until_collected(self) -> None:
-        """Wait until no dependent is left."""
-        path = f"{CONFIG_MAPS}?labelSelector=app=dependent&limit=1"
-        while True:
-            if not (await self.call("GET", path))["items"]:
-                return
-            await asyncio.sleep(0.1)
-
     # Workloads
 
     async def create(self, work: Work, name: str, size: int) -> None:
@@ -128,11 +93,6 @@ class Driver:
     async def edit(self, work: Work, name: str, spec: JSON) -> None:
         """Change an object's spec."""
         await self.call("PATCH", f"{work.path}/{name}", {"spec": spec})
-
-    async def set_image(self, work: Work, name: str, image: str) -> None:
-        """Roll a workload to another image."""
-        containers = [{"name": "app", "image": image}]
-        await self.edit(work, name, {"template": {"spec": {"containers": containers}}})
 
     async def until_complete(
         self, work: Work, names: set[str], check: Callable[[], None]
@@ -159,28 +119,6 @@ class Driver:
                         break
         return time.monotonic()
 
-    # Nodes
-
-    async def add_nodes(self, count: int) -> list[str]:
-        """Create nodes until there are `count`; return the names of all."""
-        listed = await self.call("GET", NODES)
-        names = [each["metadata"]["name"] for each in listed["items"]]
-        added = [f"bench-{number:04}" for number in range(count - len(names))]
-        bodies = [{"metadata": {"name": name}} for name in added]
-        await asyncio.gather(*(self.call("POST", NODES, body) for body in bodies))
-        # A new node is tainted as not ready until a node lifecycle controller sees it.
-        free = {"spec": {"taints": None}}
-        paths = [f"{NODES}/{name}" for name in added]
-        await asyncio.gather(*(self.call("PATCH", each, free) for each in paths))
-        return names + added
-
-    async def heartbeat(self, node: str) -> None:
-        """Renew the status of a node, as its kubelet does every ten seconds."""
-        now = format_time(SystemClock().now())
-        ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now}
-        status = {"status": {"conditions": [ready]}}
-        await self.call("PATCH", f"{NODES}/{node}/status", status)
-
     # Clusters without nodes
 
     async def has_nodes(self) -> bool:
@@ -188,7 +126,7 @@ class Driver:
         return bool((await self.call("GET", "/api/v1/nodes?limit=1"))["items"])
 
     async def simulate_nodes(self) -> None:
-        """Run every new pod, until cancelled: it is ready, or has succeeded.
+        """Make every new pod ready, until cancelled.
 
         A server ends a watch that falls behind, so the pods are listed again then.
         """
@@ -215,23 +153,19 @@ class Driver:
         now = format_time(SystemClock().now())
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": now}
         status: JSON = {"status": {"phase": "Running", "conditions": [ready]}}
-        if pod["spec"]["restartPolicy"] == "Never":
-            status = {"status": {"phase": "Succeeded"}}
         path = f"{PODS}/{pod['metadata']['name']}/status"
         await self.call("PATCH", path, status, missing=True)
 
-    async def fill(self, pods: int, apps: int) -> None:
+    async def fill(self, pods: int) -> None:
         """Create the namespace and idle pods through the API."""
         namespace = {"metadata": {"name": NAMESPACE}}
         await self.call("POST", "/api/v1/namespaces", namespace, missing=True)
         for start in range(0, pods, 1000):
             numbers = range(start, min(pods, start + 1000))
-            await asyncio.gather(
-                *(self._create_idle(number, apps) for number in numbers)
-            )
+            await asyncio.gather(*map(self._create_idle, numbers))
 
-    async def _create_idle(self, number: int, apps: int) -> None:
-        pod = idle_pod(number, apps)
+    async def _create_idle(self, number: int) -> None:
+        pod = idle_pod(number)
         metadata = {
             key: pod["metadata"][key] for key in ("name", "labels", "annotations")
         }

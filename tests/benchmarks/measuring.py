@@ -12,7 +12,7 @@ import aiohttp
 
 from tests.benchmarks.clusters import BenchCluster, cluster_for
 from tests.benchmarks.contenders import Contender, Running
-from tests.benchmarks.kinds import DAEMON_SETS, DEPLOYMENTS, Work
+from tests.benchmarks.kinds import DEPLOYMENTS, Work
 
 Figures = dict[str, float]
 
@@ -32,15 +32,6 @@ class Options:
     deployments: int = 20
     replicas: int = 50
     idle_pods: int | None = None
-    replica_sets: int = 4000
-    stateful_sets: int = 50
-    nodes: int = 300
-    jobs: int = 200
-    services: int = 1000
-    autoscalers: int = 500
-    claims: int = 5000
-    renewing_nodes: int = 5000
-    attachments: int = 20_000
     kubeconfig: Path | None = None
     logs: Path = Path()
 
@@ -52,23 +43,17 @@ class Options:
 
 @asynccontextmanager
 async def manager_at_work(
-    contender: Contender,
-    options: Options,
-    work: Work = DEPLOYMENTS,
-    *,
-    probes: bool = True,
+    contender: Contender, options: Options, *, probes: bool = True
 ) -> AsyncGenerator[tuple[BenchCluster, Running], None]:
-    """Yield a cluster, and a manager that has completed one object on it.
+    """Yield a cluster, and a manager that has completed one deployment on it.
 
-    The manager runs the controllers of that kind of work. Without `probes`, nothing
+    The manager runs the controllers of deployments. Without `probes`, nothing
     connects to it during its start, so that a server costs nothing yet.
     """
+    work = DEPLOYMENTS
     contender = contender.running_only(work.controllers)
     idle_pods = options.idle_pods or 0
-    nodes = options.nodes if work is DAEMON_SETS else 3
-    async with cluster_for(options.kubeconfig, idle_pods, nodes=nodes) as cluster:
-        if work is DAEMON_SETS:
-            await cluster.driver.add_nodes(nodes)
+    async with cluster_for(options.kubeconfig, idle_pods) as cluster:
         await cluster.driver.create(work, "first", 1)
         log = options.logs / f"{contender.name}.log"
         with contender.running(cluster.kubeconfig, log) as running:
@@ -110,16 +95,6 @@ async def measure_steps(
             figures[f"{step}: {verb}"] = count
         figures[f"{step}: resident, MB"] = running.usage().resident
     return figures
-
-
-def per_request(
-    step: str, counts: Mapping[str, int], times: float, each: str = "change"
-) -> Figures:
-    """Return requests and bytes, divided by how often something happened."""
-    return {
-        f"{step}: {what} a {each}": count / times
-        for what, count in sorted(counts.items())
-    }
 
 
 @asynccontextmanager

@@ -1,6 +1,6 @@
 """``python -m tests.benchmarks.server``: a development cluster to measure against.
 
-It begins with the requested number of idle pods and settled replica sets. It counts
+It begins with the requested number of idle pods. It counts
 the requests of all clients except the benchmarks' driver. It reads orders from
 standard input, one line of JSON each, and answers each with one line.
 """
@@ -11,7 +11,6 @@ import json
 import sys
 import uuid
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -24,28 +23,16 @@ from controller_manager.clock import SystemClock
 from controller_manager.devcluster.apiserver.security import User
 from controller_manager.devcluster.cluster import ClusterOptions, DevCluster
 from controller_manager.devcluster.inmemory import StreamingResponse
-from tests.benchmarks.attached import Attached
-from tests.benchmarks.renewals import Renewals
 from tests.benchmarks.sizing.copies import Copies
-from tests.robustness.settled_cluster import fill as fill_with_settled
 
 DRIVER: Final = "controller-manager-benchmarks"
 NAMESPACE: Final = "bench"
-APPS: Final = 100
+_APPS: Final = 100
 _TURN: Final = 0.01
 """Seconds between two bursts of a storm."""
 _CALM_TURNS: Final = 20
 _LATE: Final = 0.2
 """Seconds; a turn that comes so late says that the event loop is busy."""
-
-
-@dataclass(frozen=True, slots=True)
-class Idle:
-    """Pods without an owner, which a cluster begins with."""
-
-    pods: int = 0
-    apps: int = APPS
-    """The number of values that their label ``app`` has."""
 
 
 class BenchServer:
@@ -55,8 +42,6 @@ class BenchServer:
         self._cluster = cluster
         self._counts: Counter[str] = Counter()
         self._pods = cluster.server.storage.collection("pods")
-        self._renewals = Renewals(cluster.server.storage, SystemClock())
-        self._attached = Attached(cluster.server.storage)
         self._copies = Copies(cluster.server.storage)
         handle_as = cluster.server.handle_as
 
@@ -71,14 +56,14 @@ class BenchServer:
 
         cluster.server.handle_as = counted  # type: ignore[method-assign]
 
-    def fill(self, pods: int, apps: int) -> None:
+    def fill(self, pods: int) -> None:
         """Store idle pods, which have no owner, without admission."""
         kind = self._cluster.server.catalogue.find("", "v1", "namespaces")
         assert kind is not None
         namespace = {"metadata": {"name": NAMESPACE}}
         self._cluster.server.objects.create(kind, "", namespace)
         for number in range(pods):
-            self._pods.put((NAMESPACE, f"idle-{number:06}"), idle_pod(number, apps))
+            self._pods.put((NAMESPACE, f"idle-{number:06}"), idle_pod(number))
 
     async def run(self) -> None:
         """Carry out the orders on standard input, until it ends."""
@@ -99,15 +84,9 @@ class BenchServer:
                 return dict(counts)
             case "storm":
                 return await self._storm(order["rate"], order["seconds"])
-            case "add attached":
-                self._attached.add(order["volumes"])
-            case "add renewing":
-                self._renewals.add(order["nodes"])
             case "copy workload":
                 self._copies.add(order["name"], order["count"], order["nodes"])
                 await _catch_up()
-            case "renew":
-                return await self._renewals.run(order["seconds"])
         return {}
 
     async def _storm(self, rate: int, seconds: float) -> JSON:
@@ -209,11 +188,8 @@ _STATUS: Final = {
 }
 
 
-def idle_pod(number: int, apps: int = APPS) -> JSON:
-    """Return a pod without an owner, of the usual size, 3.5 kB.
-
-    The label ``app`` is one of so many names.
-    """
+def idle_pod(number: int) -> JSON:
+    """Return a pod without an owner, of the usual size, 3.5 kB."""
     address = f"10.{64 + number // 65536}.{number // 256 % 256}.{number % 256}"
     return {
         "kind": "Pod",
@@ -223,7 +199,7 @@ def idle_pod(number: int, apps: int = APPS) -> JSON:
             "namespace": NAMESPACE,
             "uid": str(uuid.UUID(int=number)),
             "creationTimestamp": "2026-01-01T00:00:00Z",
-            "labels": {"app": f"idle-{number % apps}", "tier": "backend"},
+            "labels": {"app": f"idle-{number % _APPS}", "tier": "backend"},
             "annotations": {"example.com/config-hash": f"{number:064x}"},
         },
         "spec": _SPEC,
@@ -245,16 +221,14 @@ async def _catch_up() -> None:
 
 
 async def _serve(
-    kubeconfig: Path, idle: Idle, replica_sets: int, nodes: int, start_delay: float
+    kubeconfig: Path, idle_pods: int, nodes: int, start_delay: float
 ) -> None:
     options = ClusterOptions(
         port=0, nodes=nodes, pod_start_delay=start_delay, grace_scale=0.0
     )
     async with DevCluster(options, SystemClock()) as cluster:
         server = BenchServer(cluster)
-        server.fill(idle.pods, idle.apps)
-        if replica_sets:
-            fill_with_settled(cluster, replica_sets)
+        server.fill(idle_pods)
         await _catch_up()
         cluster.write_kubeconfig(kubeconfig)
         await server.run()
@@ -263,22 +237,17 @@ async def _serve(
 @click.command()
 @click.option("--kubeconfig", type=click.Path(path_type=Path), required=True)
 @click.option("--idle-pods", default=0)
-@click.option("--idle-apps", default=APPS)
-@click.option("--replica-sets", default=0)
 @click.option("--nodes", default=3)
 @click.option("--start-delay", default=0.0)
 def main(
     *,
     kubeconfig: Path,
     idle_pods: int,
-    idle_apps: int,
-    replica_sets: int,
     nodes: int,
     start_delay: float,
 ) -> None:
     """Run until standard input ends."""
-    idle = Idle(idle_pods, idle_apps)
-    uvloop.run(_serve(kubeconfig, idle, replica_sets, nodes, start_delay))
+    uvloop.run(_serve(kubeconfig, idle_pods, nodes, start_delay))
 
 
 if __name__ == "__main__":
