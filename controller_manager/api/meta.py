@@ -8,11 +8,14 @@ pkg/apis/meta/v1 and pkg/api/meta.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cache
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
+
+from .scalars import format_time
 
 _EMPTY: Final[Mapping[str, str]] = {}
 
@@ -276,6 +279,19 @@ def controller_reference(owner: KubeObject, resource: "AnyResource") -> OwnerRef
     )
 
 
+def owned_by(owner: KubeObject, resource: "AnyResource") -> tuple[OwnerReference, ...]:
+    """Return the owner references of an object that `owner` alone manages.
+
+    Once the owner is gone, the garbage collector deletes the object; `Owns` enqueues
+    the owner when the object changes.
+
+    >>> metadata = ObjectMeta(name="shop", owner_references=owned_by(website, WEBSITES))
+    >>> metadata.owner_references[0].kind, metadata.owner_references[0].controller
+    ('Website', True)
+    """
+    return (controller_reference(owner, resource),)
+
+
 _NO_PATH_SEGMENT: Final = re.compile(r"\.\.?|.*[/%].*", re.DOTALL)
 
 
@@ -360,6 +376,36 @@ class Resource(Generic[ObjectT]):
 
 AnyResource = Resource[Any]
 
+BUILT_IN_GROUPS: Final = frozenset(
+    (
+        "",
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "apps",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+        "autoscaling",
+        "batch",
+        "certificates.k8s.io",
+        "coordination.k8s.io",
+        "discovery.k8s.io",
+        "events.k8s.io",
+        "flowcontrol.apiserver.k8s.io",
+        "internal.apiserver.k8s.io",
+        "networking.k8s.io",
+        "node.k8s.io",
+        "policy",
+        "rbac.authorization.k8s.io",
+        "resource.k8s.io",
+        "scheduling.k8s.io",
+        "storage.k8s.io",
+        "storagemigration.k8s.io",
+    )
+)
+"""The groups of Kubernetes itself. The API server takes strategic merge patches of
+their objects, and of no custom resource."""
+
 
 @cache
 def metadata_of(resource: AnyResource) -> Resource[PartialObject]:
@@ -415,13 +461,23 @@ def true_condition(
     return found if found is not None and found.status == "True" else None
 
 
-def with_condition(
-    conditions: tuple[Condition, ...] | None, new: Condition
+def set_condition(
+    conditions: tuple[Condition, ...] | None,
+    new: Condition,
+    now: datetime | None = None,
 ) -> tuple[Condition, ...]:
     """Return the conditions with `new` in the place of the one of its type.
 
-    The time of the transition stays if the status does (SetStatusCondition).
+    The time of the transition stays if the status does (SetStatusCondition). If `new`
+    has no such time, it is `now`.
+
+    >>> ready = Condition(type="Ready", status="True", reason="Deployed")
+    >>> conditions = set_condition(None, ready, clock.now())
+    >>> conditions[0].last_transition_time
+    '2026-01-01T00:00:00Z'
     """
+    if now is not None and new.last_transition_time is None:
+        new = msgspec.structs.replace(new, last_transition_time=format_time(now))
     old = find_condition(conditions, new.type)
     if old is None:
         return (*(conditions or ()), new)

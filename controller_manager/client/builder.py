@@ -16,6 +16,7 @@ from controller_manager.clock import Clock
 from controller_manager.observability.connections import LookUpSeconds
 from controller_manager.observability.logs import Logger
 from controller_manager.options.config import ClientConfig, RateLimit
+from controller_manager.version import NAME
 
 from .identity.credentials import ConnectionCounts
 from .identity.service_accounts import ServiceAccountToken, ServiceAccountTransport
@@ -184,7 +185,9 @@ class ClientBuilder:
         """
         transport = self._fenced(self._transport_of(service_account, name), name)
         limit = self._config.limit_of(name, qps_factor, burst_factor)
-        return self._client(transport, limit, max(in_flight, IN_FLIGHT), on_write)
+        return self._client(
+            transport, limit, max(in_flight, IN_FLIGHT), on_write, field_manager=name
+        )
 
     async def close(self) -> None:
         """Stop the renewal of tokens."""
@@ -217,6 +220,7 @@ class ClientBuilder:
         on_write: WriteHook = ignore_write,
         *,
         limits_watches: bool = False,
+        field_manager: str = NAME,
     ) -> Client:
         limiter = RequestLimiter(limit.qps, limit.burst, self._clock)
         return Client(
@@ -230,4 +234,5 @@ class ClientBuilder:
             write_timeout=self._config.write_timeout,
             on_write=on_write,
             limits_watches=limits_watches,
+            field_manager=field_manager,
         )

@@ -6,8 +6,8 @@ from controller_manager.api.core.v1 import PodCondition
 from controller_manager.api.meta import (
     Condition,
     find_condition,
+    set_condition,
     true_condition,
-    with_condition,
 )
 
 OLD = Condition(
@@ -23,25 +23,25 @@ def test_a_condition_is_found_by_its_type() -> None:
 
 
 def test_a_new_condition_comes_last() -> None:
-    assert with_condition(None, NEW) == (NEW,)
-    assert with_condition((OTHER,), NEW) == (OTHER, NEW)
+    assert set_condition(None, NEW) == (NEW,)
+    assert set_condition((OTHER,), NEW) == (OTHER, NEW)
 
 
 def test_an_equal_status_keeps_the_time_of_the_transition() -> None:
     """Everything else is replaced, in its place."""
     kept = replace(NEW, last_transition_time=OLD.last_transition_time)
-    assert with_condition((OLD, OTHER), NEW) == (kept, OTHER)
+    assert set_condition((OLD, OTHER), NEW) == (kept, OTHER)
 
 
 def test_another_status_is_a_transition() -> None:
     changed = replace(NEW, status="False")
-    assert with_condition((OLD, OTHER), changed) == (changed, OTHER)
+    assert set_condition((OLD, OTHER), changed) == (changed, OTHER)
 
 
 def test_a_condition_without_a_time_gets_one() -> None:
     """An API server refuses it otherwise."""
     timeless = replace(OLD, last_transition_time=None)
-    assert with_condition((timeless,), NEW) == (NEW,)
+    assert set_condition((timeless,), NEW) == (NEW,)
 
 
 def test_conditions_of_all_forms_are_found_by_their_type() -> None:

@@ -138,9 +138,9 @@ async def test_each_kind_of_patch_changes_only_the_view(
     await client.patch(*where, operations, PatchType.JSON)
     finalizers = {"metadata": {"finalizers": ["a.io/b"]}}
     await client.patch(*where, finalizers, PatchType.STRATEGIC)
-    await client.apply(
-        CONFIG_MAPS, "a", {"data": {"w": "5"}}, "test", namespace="default"
-    )
+    metadata = {"namespace": "default", "name": "a"}
+    config = {"metadata": metadata, "data": {"w": "5"}}
+    await client.apply(CONFIG_MAPS, config, "test")
     view = await client.get_json(*where)
     assert view["data"] == {"x": "3", "z": "4", "w": "5"}
     assert view["metadata"]["finalizers"] == ["a.io/b"]

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from controller_manager.api.autoscaling.v1 import Scale
 from controller_manager.api.meta import (
+    BUILT_IN_GROUPS,
     AnyResource,
     CompleteObject,
     KubeObject,
@@ -19,6 +20,7 @@ from controller_manager.api.meta import (
 )
 from controller_manager.clock import Clock
 from controller_manager.options.config import WRITE_TIMEOUT
+from controller_manager.version import NAME
 
 from . import serializer
 from .limits import RequestLimiter
@@ -113,6 +115,7 @@ class Client:
         write_timeout: float = WRITE_TIMEOUT,
         on_write: WriteHook = ignore_write,
         limits_watches: bool = False,
+        field_manager: str = NAME,
     ) -> None:
         """Without a limiter the rate is not limited.
 
@@ -121,7 +124,9 @@ class Client:
         `write_timeout` seconds from the moment at which it is sent. `on_write` is
         called with each object that was created or changed, as stored. The rate limit
         holds for watches only with `limits_watches`; client-go's never does.
+        `field_manager` owns the fields that `apply` sets.
         """
+        self._field_manager = field_manager
         self._on_write = on_write
         self._rest = RESTClient(
             transport,
@@ -386,13 +391,18 @@ class Client:
         namespace: str,
         name: str,
         patch: Any,  # noqa: ANN401 - any JSON
-        patch_type: PatchType = PatchType.STRATEGIC,
+        patch_type: PatchType | None = None,
         subresource: str = "",
     ) -> ObjectT:
         """Change some fields; return the object as stored.
 
-        A resourceVersion or uid in the patch's metadata is a precondition.
+        By default it is a strategic merge patch, and a merge patch for a custom
+        resource, of which the API server takes no strategic one. A resourceVersion or
+        uid in the patch's metadata is a precondition.
         """
+        if patch_type is None:
+            is_custom = resource.group not in BUILT_IN_GROUPS
+            patch_type = PatchType.MERGE if is_custom else PatchType.STRATEGIC
         path = object_path(resource, namespace, name, subresource)
         headers = {**serializer.headers_of(resource), "content-type": patch_type}
         body = msgspec.json.encode(patch)
@@ -404,7 +414,7 @@ class Client:
         resource: Resource[ObjectT],
         obj: KubeObject,
         patch: Mapping[str, Any],
-        patch_type: PatchType = PatchType.STRATEGIC,
+        patch_type: PatchType | None = None,
         subresource: str = "",
         *,
         same_version: bool = False,
@@ -423,28 +433,27 @@ class Client:
     async def apply(
         self,
         resource: Resource[ObjectT],
-        name: str,
         config: Mapping[str, Any],
-        field_manager: str,
+        field_manager: str = "",
         subresource: str = "",
-        namespace: str = "",
     ) -> ObjectT:
-        """Apply a configuration of an object; return it as stored.
+        """Create or change the object that `config` names; return it as stored.
 
-        `namespace` is empty for a cluster-scoped object.
-
-        It takes fields from other managers (server-side apply with force). Fields that
-        `field_manager` applied before, and that `config` lacks, are removed unless
-        somebody else owns them. A uid in the configuration's metadata is a
-        precondition; without it an object that is gone is created again.
+        `config` has the name, the namespace unless the object is cluster-scoped, and
+        the fields that this client decides on; all others stay. Values may be API
+        types. It takes fields from other managers (server-side apply with force).
+        Fields that `field_manager`, by default the client's own, applied before, and
+        that `config` lacks, are removed unless somebody else owns them. A uid in the
+        metadata is a precondition; without it an object that is gone is created again.
+        Raises InvalidName if there is no name.
         """
+        metadata = config.get("metadata", {})
+        namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
         path = object_path(resource, namespace, name, subresource)
-        named = {**config.get("metadata", {}), "name": name}
-        if namespace:
-            named["namespace"] = namespace
         head = {"apiVersion": resource.api_version, "kind": resource.kind}
-        body = msgspec.json.encode({**head, **config, "metadata": named})
-        query = (("fieldManager", field_manager), ("force", "true"))
+        body = msgspec.json.encode({**head, **config})
+        manager = field_manager or self._field_manager
+        query = (("fieldManager", manager), ("force", "true"))
         headers = {
             **serializer.headers_of(resource),
             "content-type": serializer.APPLY_PATCH,

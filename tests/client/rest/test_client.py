@@ -543,7 +543,7 @@ def on_an_object(client: Client, namespace: str, name: str) -> dict[str, Any]:
         "patch": client.patch(PODS, namespace, name, {}),
         "update_for_metadata": client.update_for_metadata(DEPLOYMENTS, here),
         "patch status": client.patch(PODS, namespace, name, {}, subresource="status"),
-        "apply": client.apply(PODS, name, {}, "me", namespace=namespace),
+        "apply": client.apply(PODS, of_mapping, "me"),
         "rewrite": client.rewrite(DEPLOYMENTS, here, "me"),
         "patch_exactly": client.patch_exactly(DEPLOYMENTS, here, {}),
         "delete": client.delete(PODS, namespace, name),

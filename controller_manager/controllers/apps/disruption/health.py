@@ -12,14 +12,14 @@ from controller_manager.api.meta import (
     Condition,
     find_condition,
     is_deleting,
-    with_condition,
+    set_condition,
 )
 from controller_manager.api.pods import is_ready
 from controller_manager.api.policy.v1 import (
     PodDisruptionBudget,
     PodDisruptionBudgetStatus,
 )
-from controller_manager.api.scalars import format_time, parse_time, scaled_value
+from controller_manager.api.scalars import parse_time, scaled_value
 
 DELETION_TIMEOUT: Final = timedelta(minutes=2)
 """The time for which a pod counts as disrupted after its eviction was allowed.
@@ -128,7 +128,6 @@ def calculated_status(
         type=DISRUPTION_ALLOWED,
         status="True" if allowed else "False",
         observed_generation=generation,
-        last_transition_time=format_time(now),
         reason="SufficientPods" if allowed else "InsufficientPods",
     )
     return PodDisruptionBudgetStatus(
@@ -138,7 +137,7 @@ def calculated_status(
         current_healthy=health.current,
         desired_healthy=health.desired,
         expected_pods=health.expected,
-        conditions=with_condition(budget.status.conditions, condition),
+        conditions=set_condition(budget.status.conditions, condition, now),
     )
 
 
@@ -159,12 +158,11 @@ def failed_status(
         type=DISRUPTION_ALLOWED,
         status="False",
         observed_generation=status.observed_generation,
-        last_transition_time=format_time(now),
         reason=SYNC_FAILED,
         message=why,
     )
     return replace(
         status,
         disruptions_allowed=0,
-        conditions=with_condition(status.conditions, condition),
+        conditions=set_condition(status.conditions, condition, now),
     )

@@ -31,9 +31,9 @@ from controller_manager.api.meta import (
     AnyResource,
     KubeObject,
     OwnerReference,
-    controller_reference,
     is_deleting,
     labels_of,
+    owned_by,
 )
 from controller_manager.control.controller_history import POD_REVISION_LABEL
 
@@ -289,14 +289,14 @@ def _owners_of_new(template: KubeObject, stateful_set: StatefulSet) -> Reference
 def _owners(stateful_set: StatefulSet, pod: Pod) -> References:
     is_wanted = ordinal_of(stateful_set, pod) in ordinals(stateful_set)
     if _deletes_scaled(stateful_set) and not is_wanted:
-        return (controller_reference(pod, PODS),)
+        return owned_by(pod, PODS)
     return _owners_while_wanted(stateful_set)
 
 
 def _owners_while_wanted(stateful_set: StatefulSet) -> References:
     if not _deletes_deleted(stateful_set):
         return ()
-    return (controller_reference(stateful_set, STATEFUL_SETS),)
+    return owned_by(stateful_set, STATEFUL_SETS)
 
 
 def _deletes_scaled(stateful_set: StatefulSet) -> bool:

@@ -15,10 +15,10 @@ from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import PODS, Pod, PodTemplateSpec
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import (
-    controller_reference,
     is_deleting,
     key_of,
     metadata_of,
+    owned_by,
     split_key,
 )
 from controller_manager.client.events.recorder import NORMAL, WARNING, EventRecorder
@@ -321,7 +321,7 @@ def pod_body(
             **identity.identity_labels(name, ordinal),
             POD_REVISION_LABEL: revision,
         },
-        "ownerReferences": [controller_reference(stateful_set, STATEFUL_SETS)],
+        "ownerReferences": owned_by(stateful_set, STATEFUL_SETS),
     }
     if made_from.annotations:
         metadata["annotations"] = made_from.annotations

@@ -50,7 +50,7 @@ def status_without(
         return None
     common = _common_version(left)
     condition = _condition(common, version.metadata.generation, now)
-    conditions = meta.with_condition(status.conditions, condition)
+    conditions = meta.set_condition(status.conditions, condition)
     before = status.common_encoding_version
     if before is not None and common is not None and before != common:
         # The API servers agreed on a version before, and agree on another one now.

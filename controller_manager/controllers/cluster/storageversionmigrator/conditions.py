@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller_manager.api.meta import Condition, find_condition, with_condition
+from controller_manager.api.meta import Condition, find_condition, set_condition
 from controller_manager.api.storagemigration.v1beta1 import StorageVersionMigration
 
 RUNNING: Final = "Running"
@@ -98,7 +98,7 @@ def _with(
 def _with_condition(
     migration: StorageVersionMigration, condition: Condition
 ) -> StorageVersionMigration:
-    conditions = with_condition(migration.status.conditions, condition)
+    conditions = set_condition(migration.status.conditions, condition)
     return replace(migration, status=replace(migration.status, conditions=conditions))
 
 

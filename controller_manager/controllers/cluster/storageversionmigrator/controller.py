@@ -341,14 +341,10 @@ class MigrationReconciler(Reconciler[StorageVersionMigration]):
         status: dict[str, Any] = {"conditions": [msgspec.to_builtins(condition)]}
         if stored:
             status["storedVersions"] = stored
-        metadata = definition.metadata
-        config = {
-            "metadata": {"resourceVersion": metadata.resource_version},
-            "status": status,
-        }
-        await self.client.apply(
-            CUSTOM_RESOURCE_DEFINITIONS, metadata.name, config, _MANAGER, "status"
-        )
+        known = definition.metadata
+        metadata = {"name": known.name, "resourceVersion": known.resource_version}
+        config = {"metadata": metadata, "status": status}
+        await self.client.apply(CUSTOM_RESOURCE_DEFINITIONS, config, _MANAGER, "status")
 
     async def _write(self, migration: StorageVersionMigration) -> None:
         await self.client.update_for_metadata(

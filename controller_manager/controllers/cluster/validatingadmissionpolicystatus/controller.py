@@ -136,7 +136,8 @@ class PolicyStatusReconciler(Reconciler[ValidatingAdmissionPolicy]):
             "typeChecking": {"expressionWarnings": warnings} if warnings else {},
         }
         # The uid is a precondition: a later policy may have the same name.
-        config = {"metadata": {"uid": metadata.uid}, "status": status}
-        resource, name = VALIDATING_ADMISSION_POLICIES, metadata.name
-        await self.client.apply(resource, name, config, FIELD_MANAGER, "status")
+        same = {"name": metadata.name, "uid": metadata.uid}
+        config = {"metadata": same, "status": status}
+        resource = VALIDATING_ADMISSION_POLICIES
+        await self.client.apply(resource, config, FIELD_MANAGER, "status")
         return DONE

@@ -115,10 +115,9 @@ class ClusterRoleAggregationReconciler(Reconciler[ClusterRole]):
         if has_rules(role, rules):
             return DONE
         # The uid is a precondition, so that a deleted role is not created again.
-        config: dict[str, object] = {"metadata": {"uid": role.metadata.uid}}
+        metadata = {"name": role.metadata.name, "uid": role.metadata.uid}
+        config: dict[str, object] = {"metadata": metadata}
         if rules:
             config["rules"] = rules
-        await self.client.apply(
-            CLUSTER_ROLES, role.metadata.name, config, FIELD_MANAGER
-        )
+        await self.client.apply(CLUSTER_ROLES, config, FIELD_MANAGER)
         return DONE

@@ -192,7 +192,7 @@ class ServiceCIDRReconciler(Reconciler[v1.ServiceCIDR]):
             return
         now = format_time(self.clock.now())
         status = {"conditions": [{**condition, "lastTransitionTime": now}]}
-        metadata = {"uid": service_cidr.metadata.uid}
-        name = service_cidr.metadata.name
+        known = service_cidr.metadata
+        metadata = {"name": known.name, "uid": known.uid}
         config = {"metadata": metadata, "status": status}
-        await self.client.apply(v1.SERVICE_CIDRS, name, config, FIELD_MANAGER, "status")
+        await self.client.apply(v1.SERVICE_CIDRS, config, FIELD_MANAGER, "status")

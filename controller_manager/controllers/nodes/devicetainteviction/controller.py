@@ -266,12 +266,12 @@ class DeviceTaintEviction:
             "lastTransitionTime": format_time(self._clock.now()),
         }
         config = {
-            "metadata": {"uid": rule.metadata.uid},
+            "metadata": {"name": rule.metadata.name, "uid": rule.metadata.uid},
             "status": {"conditions": [fields]},
         }
-        where = (rule.metadata.name, config, self._field_manager, "status")
+        where = (DEVICE_TAINT_RULES, config, self._field_manager, "status")
         try:
-            await self._client.apply(DEVICE_TAINT_RULES, *where)
+            await self._client.apply(*where)
         except (Conflict, NotFound):
             return  # the rule is gone, or another rule has its name now
 

@@ -225,12 +225,12 @@ class ClaimCreator:
         self, consumer: Consumer, names: dict[str, str | None]
     ) -> None:
         """Write the names of new claims into the status of this consumer."""
+        metadata = {"namespace": consumer.namespace, "name": consumer.name}
         config = {
-            "metadata": {"uid": consumer.uid},
+            "metadata": {**metadata, "uid": consumer.uid},
             "status": {"resourceClaimStatuses": statuses_of(consumer, names)},
         }
-        where = (consumer.name, config, FIELD_MANAGER, "status", consumer.namespace)
-        await self._client.apply(consumer.resource, *where)
+        await self._client.apply(consumer.resource, config, FIELD_MANAGER, "status")
 
 
 def _oldest(

@@ -41,7 +41,7 @@ def claim_of(pod: Pod, volume: PodVolume) -> PersistentVolumeClaim:
         namespace=pod.metadata.namespace,
         labels=template.metadata.labels,
         annotations=template.metadata.annotations,
-        owner_references=(meta.controller_reference(pod, PODS),),
+        owner_references=meta.owned_by(pod, PODS),
     )
     return PersistentVolumeClaim(metadata=metadata, raw_spec=template.spec)
 
