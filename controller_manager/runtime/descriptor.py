@@ -37,9 +37,10 @@ class Descriptor:
     imports types and options, not the controller's code.
 
     - `name`: upstream's; `aliases`: other names that ``--controllers`` takes.
-    - `load`: where the `Reconciler` is, or an init function (from a
-      `ControllerContext` to workers): ``.module:name`` from the package, or the
-      whole ``package.module:name``.
+    - `load`: the `Reconciler`, or an init function (from a `ControllerContext` to
+      workers). Instead of itself, a text may say where it is, so that it is imported
+      only if the controller runs: ``.module:name`` from the package, or the whole
+      ``package.module:name``.
     - `requires`: resources that the API server must have; the controller waits for
       them.
     - `gated_requires`: the resources that it requires as well while a gate is enabled.
@@ -69,11 +70,20 @@ class Descriptor:
       of the pods that it deletes. By these a preview knows its work on the server.
     - `package`: the package that `load` is relative to; the registry sets it.
 
+    >>> CONTROLLER = Descriptor(
+    ...     name="website-controller",
+    ...     load="my_operator.controller:WebsiteReconciler",
+    ...     requires=(WEBSITES, apps_v1.DEPLOYMENTS),
+    ...     permissions=(allow(apps_v1.DEPLOYMENTS, "create", "patch"),),
+    ... )
+    >>> CONTROLLER.account
+    'website-controller'
+
     Upstream: ControllerDescriptor of cmd/kube-controller-manager/app.
     """
 
     name: str
-    load: str
+    load: str | Callable[..., Any]
     aliases: tuple[str, ...] = ()
     requires: tuple[AnyResource, ...] = ()
     gated_requires: tuple[tuple[Gate, tuple[AnyResource, ...]], ...] = ()
@@ -122,10 +132,18 @@ class Descriptor:
         return flags_of(self.options, self.name)
 
     def resolve(self) -> Callable[..., Any]:
-        """Import and return the object that `load` names.
+        """Return the object that `load` names, which is imported; or `load` itself.
 
         Raises ImportError for a missing module and AttributeError for a missing name.
         """
+        if not isinstance(self.load, str):
+            return self.load
+        if self.load.startswith(".") and not self.package:
+            msg = (
+                f"{self.name}: load={self.load!r} is relative to no package; write "
+                "the whole module, or give the Descriptor package=__name__"
+            )
+            raise ImportError(msg)
         module, _, name = self.load.partition(":")
         found: Callable[..., Any] = getattr(
             import_module(module, self.package or None), name
