@@ -16,6 +16,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 import yaml
+from prometheus_client import CollectorRegistry
 
 from controller_manager.client.builder import Connections
 from controller_manager.client.identity.credentials import Credentials
@@ -469,7 +470,7 @@ async def controllers_over_https(
         root_ca=credentials.authority(),
     )
     try:
-        async with _running(
+        async with running(
             cluster.build, config, connections, SystemClock(), logger
         ) as manager:
             yield manager
@@ -494,26 +495,33 @@ async def controllers_in_memory(
         InMemoryTransport(cluster.server, user_agent=USER_AGENT),
         root_ca=cluster.credentials().authority(),
     )
-    async with _running(cluster.build, config, connections, clock, logger) as manager:
+    async with running(cluster.build, config, connections, clock, logger) as manager:
         yield manager
 
 
 @asynccontextmanager
-async def _running(
+async def running(
     build: Registry,
     config: Config,
     connections: Connections,
     clock: Clock,
     logger: Logger,
+    *,
+    rng: random.Random | None = None,
+    registry: CollectorRegistry | None = None,
 ) -> AsyncIterator[ControllerManager]:
-    """Run the controllers until left; they have started when this is entered."""
+    """Run the controllers until left; they have started when this is entered.
+
+    Their metrics are in `registry`. `rng` is for jitter and names.
+    """
     manager = ControllerManager(
         config,
         connections,
         clock=clock,
-        rng=random.Random(),  # noqa: S311 - jitter and names
+        rng=rng or random.Random(),  # noqa: S311 - jitter and names
         logger=logger,
         build=build,
+        registry=registry,
     )
     stop = asyncio.Event()
     running = asyncio.create_task(manager.run(stop), name="controller-manager")

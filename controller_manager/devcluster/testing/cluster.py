@@ -9,6 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from controller_manager.client.identity.credentials import load_credentials
+from controller_manager.client.rest.client import Client
+from controller_manager.client.wire.http import HTTPTransport
+from controller_manager.clock import SystemClock
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.registry.core.configuration import (
@@ -20,10 +24,12 @@ from controller_manager.devcluster.registry.core.service_accounts import (
 )
 from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.runtime.registry import Registry, RegistryError
+from controller_manager.version import COMMAND_USER_AGENT
 
+from . import ClusterError, ClusterSettings
 from .faults import FaultControl, Faults, RunningCluster, Snapshot, run_cluster
 from .requests import Requests
-from .thread import ClusterError, ClusterSettings, ClusterThread, PacedLoop
+from .thread import ClusterThread, PacedLoop
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import ApiClient
@@ -311,6 +317,25 @@ class DevelopmentCluster:
             str(path), persist_config=False
         ) as client:
             yield client
+
+    @asynccontextmanager
+    async def client(
+        self, namespace: str = "", account: str = ""
+    ) -> AsyncGenerator[Client, None]:
+        """Yield a typed client for the caller's event loop.
+
+        Its user is the administrator, or a service account, as that of `api_client`.
+        """
+        path = self.kubeconfig
+        if account:
+            path = self.account_kubeconfig(namespace, account)
+        clock = SystemClock()
+        credentials = load_credentials(str(path), "", clock)
+        transport = HTTPTransport(credentials, COMMAND_USER_AGENT)
+        try:
+            yield Client(transport, clock, field_manager="test")
+        finally:
+            await transport.close()
 
     def namespace(self, prefix: str = "test") -> TemporaryNamespace:
         """Return a new namespace, which exists while it is entered.

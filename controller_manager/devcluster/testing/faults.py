@@ -229,7 +229,7 @@ async def run_cluster(
         await cluster.create(before)
         controllers: frozenset[str] = frozenset()
         if settings.controllers:
-            stack.enter_context(_thawed())
+            stack.enter_context(thawed())
             manager = await stack.enter_async_context(
                 controllers_in_memory(cluster, config, clock, logger)
             )
@@ -283,7 +283,7 @@ def _one_line_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _thawed() -> Iterator[None]:
+def thawed() -> Iterator[None]:
     """Undo the manager's gc.freeze at the end: this process has other objects, too."""
     frozen = gc.get_freeze_count()
     try:

@@ -6,8 +6,9 @@ before a test asks for one.
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -25,8 +26,15 @@ from controller_manager.devcluster.settings import (
 from .thread import SETTINGS, ClusterError, ClusterSettings
 
 if TYPE_CHECKING:
+    from controller_manager.runtime.descriptor import Descriptor
+
     from .cluster import DevelopmentCluster
     from .faults import Faults
+    from .manager import VirtualManager
+
+async_fixture: Callable[..., Any] = pytest.fixture
+with suppress(ImportError):  # without it, pytest itself says what coroutines need
+    async_fixture = import_module("pytest_asyncio").fixture
 
 
 # The process of pytest
@@ -201,6 +209,11 @@ def _given(config: pytest.Config, name: str) -> str:
 
 # Hooks and fixtures
 
+_OWN: Final = "own_controllers"
+"""The name of the marker, the key of the ini file and the fixture."""
+
+_LOG: Final = pytest.StashKey[Callable[[], str]]()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of the cluster, for the command line and the ini file."""
@@ -209,6 +222,42 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         text = f"{option.help} (ini: {option.name}; default: {option.default})"
         group.addoption(f"--{option.name}", metavar=option.metavar, help=text)
         parser.addini(option.name, option.help, default="")
+    parser.addini(_OWN, "Controllers of the fixture manager, as module:NAME.", "args")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker."""
+    config.addinivalue_line(
+        "markers", f"{_OWN}(descriptor, ...): the controllers of the fixture manager"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run each test with the fixture `manager` on virtual time."""
+    for item in items:
+        if isinstance(item, pytest.Function) and _has_manager(item):
+            item.add_marker("looptime")
+
+
+def _has_manager(item: pytest.Function) -> bool:
+    """Tell whether a test has the fixture of this module, and none of its name."""
+    found = item._fixtureinfo.name2fixturedefs.get("manager")  # noqa: SLF001
+    return found is not None and found[-1].func.__module__ == __name__
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the log of the controllers in the report of a test that failed."""
+    if (
+        call.when == "call"
+        and call.excinfo is not None
+        and (log := item.stash.get(_LOG, None))
+    ):
+        item.add_report_section("call", "log of the controllers", log())
+    return (yield)
 
 
 @pytest.fixture(scope="session")
@@ -272,3 +321,69 @@ def faults(cluster: "DevelopmentCluster") -> "Iterator[Faults]":
     made = cluster.faults
     yield made
     made.clear()
+
+
+# A manager of one's own controllers
+
+
+@pytest.fixture
+def own_controllers(request: pytest.FixtureRequest) -> "Sequence[Descriptor]":
+    """Return the controllers of `manager`: those of the marker, or of the ini file.
+
+    Override it in `conftest.py` to choose them there.
+    """
+    if marker := request.node.get_closest_marker(_OWN):
+        found: Sequence[Descriptor] = marker.args
+        return found
+    named = request.config.getini(_OWN)
+    if not named:
+        pytest.fail(
+            f"no controllers: name them in the ini file ({_OWN} = module:CONTROLLER), "
+            f"with the marker @pytest.mark.{_OWN}(CONTROLLER), or in a fixture of the "
+            "same name",
+            pytrace=False,
+        )
+    return [_named(each) for each in named]
+
+
+def _named(text: str) -> "Descriptor":
+    """Import a descriptor that is written as ``module:NAME``."""
+    module, _, name = text.partition(":")
+    try:
+        found: Descriptor = getattr(import_module(module), name)
+    except (AttributeError, ImportError, ValueError) as error:
+        pytest.fail(f"{_OWN} {text}: {error}; write module:NAME", pytrace=False)
+    return found
+
+
+@async_fixture
+async def manager(
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    own_controllers: "Sequence[Descriptor]",
+    devcluster_settings: ClusterSettings,
+) -> "AsyncIterator[VirtualManager]":
+    """Return a manager of your controllers, on virtual time and a cluster in memory.
+
+    The cluster has the objects of ``--devcluster-manifests``. At the end the test fails
+    if a controller was refused a request for lack of a permission.
+    """
+    with plain_imports(request.config):
+        try:
+            from .manager import VirtualManager  # noqa: PLC0415
+        except ImportError as error:
+            pytest.fail(f"devcluster: {missing_extra(error)}", pytrace=False)
+    monkeypatch.setenv("CONTROLLER_MANAGER_STRICT_READS", "true")
+    try:
+        made = VirtualManager(own_controllers)
+        request.node.stash[_LOG] = lambda: made.log
+        if devcluster_settings.manifests:
+            await made.create_manifests(*devcluster_settings.manifests)
+    except ClusterError as error:
+        pytest.fail(f"devcluster: {error}", pytrace=False)
+    yield made
+    await made.stop()
+    try:
+        made.check_requests()
+    except AssertionError as error:
+        pytest.fail(str(error), pytrace=False)

@@ -1,0 +1,233 @@
+"""A manager of your controllers, on a cluster in memory and on virtual time."""
+
+import asyncio
+import random
+import re
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+
+from controller_manager.client.builder import Connections
+from controller_manager.client.identity.service_accounts import NAMESPACE
+from controller_manager.client.rest.client import Client
+from controller_manager.client.rest.errors import error_from_response
+from controller_manager.client.rest.transport import Request, Response
+from controller_manager.clock import LoopClock
+from controller_manager.devcluster.apiserver.security import (
+    AUTHENTICATED,
+    User,
+    account_groups,
+)
+from controller_manager.devcluster.cluster import ADMIN, embedded_config, running
+from controller_manager.devcluster.controlplane import (
+    MANAGER,
+    APIServer,
+    add_system_namespaces,
+)
+from controller_manager.devcluster.inmemory import InMemoryTransport
+from controller_manager.devcluster.manifests import (
+    ManifestError,
+    apply_manifests,
+    read_manifests,
+)
+from controller_manager.manager.manager import ControllerManager
+from controller_manager.observability.exposition import expose
+from controller_manager.observability.logs import make_logger
+from controller_manager.options.options import OptionsError
+from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.registry import Registry, RegistryError
+
+from . import ClusterError
+from .faults import thawed
+
+_EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_VERBOSITY: Final = 4
+_QUIET: Final = 1.0
+"""Seconds in which nothing happens once the controllers have settled."""
+
+_PATIENCE: Final = 600
+"""The most such spans in which they settle."""
+
+_REFUSAL: Final = re.compile(
+    r'User ".*" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"'
+    r' in API group "(?P<group>[^"]*)"'
+)
+
+
+class VirtualManager:
+    """Your controllers in a manager, with an API server in memory of their own.
+
+    Nothing waits: an hour of the clock takes milliseconds. Nothing else runs, so a
+    deployment gets no pods, and an owner that is gone leaves its dependents. Each
+    controller may do what the permissions of its descriptor allow, and reads the fields
+    that it declares; a test in which it tries more fails.
+    """
+
+    def __init__(self, controllers: Sequence[Descriptor]) -> None:
+        """Take the controllers; nothing runs yet. Raises ClusterError."""
+        try:
+            self._build = Registry(controllers)
+        except RegistryError as error:
+            raise ClusterError(str(error)) from None
+        self.clock: Final = LoopClock(_EPOCH)
+        """The clock of server and controllers; it begins with the year 2026."""
+        self._metrics = CollectorRegistry()
+        self._log = StringIO()
+        self._rng = random.Random(1)  # noqa: S311 - names and jitter
+        users = {"admin": ADMIN, "manager": User(MANAGER)}
+        users |= {each.name: _account(each) for each in self._build.descriptors}
+        self._server = APIServer(
+            clock=self.clock, rng=self._rng, users=users, rbac=True, build=self._build
+        )
+        add_system_namespaces(self._server.objects)
+        self._admin = InMemoryTransport(self._server, "admin")
+        self.client: Final = Client(self._admin, self.clock, field_manager="test")
+        """A client of the administrator, for the test."""
+        self._transports = {
+            each.name: _Confined(self._server, each.name)
+            for each in self._build.descriptors
+        }
+        self._stack = AsyncExitStack()
+        self._running: ControllerManager | None = None
+
+    async def create_manifests(self, *files: Path | str) -> None:
+        """Create the objects of YAML files, or of directories with such files.
+
+        Raises ClusterError for an object that is not valid.
+        """
+        try:
+            manifests = read_manifests([*map(Path, files)])
+            await apply_manifests(self._admin, manifests, lambda _: None)
+        except ManifestError as error:
+            raise ClusterError(str(error)) from None
+
+    async def start(self, *flags: str) -> None:
+        """Start the controllers with flags, such as ``--example=1``.
+
+        Their caches are synced once this returns. Raises ClusterError for a wrong flag.
+        """
+        if self._running is not None:
+            msg = "the manager runs already; stop it before it is started again"
+            raise RuntimeError(msg)
+        pairs = (each.removeprefix("--").partition("=") for each in flags)
+        more = {name: value or "true" for name, _, value in pairs}
+        given = {"use-service-account-credentials": "false", **more}
+        try:
+            config = embedded_config(self._build, 0, _VERBOSITY, (), given)
+        except OptionsError as error:
+            raise ClusterError("; ".join(error.problems)) from None
+        connections = Connections(
+            InMemoryTransport(self._server, "manager"),
+            of_controller=self._transports.__getitem__,
+        )
+        logger = make_logger(verbosity=_VERBOSITY, stream=self._log)
+        self._stack.enter_context(thawed())
+        self._running = await self._stack.enter_async_context(
+            running(
+                self._build,
+                config,
+                connections,
+                self.clock,
+                logger,
+                rng=self._rng,
+                registry=self._metrics,
+            )
+        )
+
+    async def stop(self) -> None:
+        """Stop the controllers, if they run; the objects stay."""
+        self._running = None
+        await self._stack.aclose()
+
+    async def settle(self, seconds: float = 0.0) -> None:
+        """Let some seconds pass, and go on until the controllers have nothing to do.
+
+        Starts the controllers without flags if they do not run. Keys that are to be
+        added later, such as those of ``Done(30)`` and of failed syncs, are not waited
+        for. Raises AssertionError if a controller was refused a request, or if the
+        controllers do not settle within ten minutes of their clock.
+        """
+        __tracebackhide__ = True
+        if self._running is None:
+            await self.start()
+        await asyncio.sleep(seconds)
+        for _ in range(_PATIENCE):
+            before = self._server.storage.version
+            await asyncio.sleep(_QUIET)
+            self.check_requests()
+            is_idle = self._running is None or self._running.is_idle
+            if is_idle and before == self._server.storage.version:
+                return
+        msg = (
+            f"the controllers did not settle within {_PATIENCE * _QUIET:g} s of their "
+            "clock: a sync writes although nothing has changed, or it never ends"
+        )
+        raise AssertionError(msg)
+
+    def check_requests(self) -> None:
+        """Raise AssertionError for requests that a controller was refused, once."""
+        __tracebackhide__ = True
+        refused: dict[str, None] = {}
+        for each in self._transports.values():
+            refused |= dict.fromkeys(each.refused)
+            each.refused.clear()
+        if refused:
+            raise AssertionError("; ".join(refused))
+
+    @property
+    def writes(self) -> list[str]:
+        """The writes of the controllers so far, without events.
+
+        Each is a method and a path, such as ``PATCH /api/v1/namespaces/shop``.
+        """
+        return [line for each in self._transports.values() for line in each.writes]
+
+    @property
+    def log(self) -> str:
+        """The log of the controllers."""
+        return self._log.getvalue()
+
+    def metrics(self) -> str:
+        """Return the metrics as text, as Prometheus reads them."""
+        return expose(self._metrics).decode()
+
+
+def _account(descriptor: Descriptor) -> User:
+    name = f"system:serviceaccount:{NAMESPACE}:{descriptor.account}"
+    return User(name, groups=(*account_groups(NAMESPACE), AUTHENTICATED))
+
+
+class _Confined(InMemoryTransport):
+    """Notes the writes of a controller, and the requests that no role allows."""
+
+    def __init__(self, server: APIServer, controller: str) -> None:
+        super().__init__(server, controller)
+        self._controller = controller
+        self.writes: list[str] = []
+        self.refused: list[str] = []
+
+    async def request(self, request: Request) -> Response:
+        """Pass a request on."""
+        answer = await super().request(request)
+        if request.method != "GET" and "/events" not in request.path:
+            self.writes.append(f"{request.method} {request.path}")
+        if answer.status == 403:
+            self._note_refusal(str(error_from_response(403, answer.body, None, None)))
+        return answer
+
+    def _note_refusal(self, message: str) -> None:
+        found = _REFUSAL.search(message)
+        if found is None:
+            return  # admission has refused it
+        name, _, subresource = found["resource"].partition("/")
+        what = f"{name}.{found['group']}" if found["group"] else name
+        more = f", subresource={subresource!r}" if subresource else ""
+        self.refused.append(
+            f"{self._controller} may not {found['verb']} {found['resource']}: give its "
+            f'Descriptor allow(<{what}>, "{found["verb"]}"{more}) among the permissions'
+        )
