@@ -3,9 +3,11 @@
 import copy
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.kind import Kind
@@ -16,157 +18,8 @@ from tests.devcluster.requests import call
 
 pytestmark = pytest.mark.looptime
 
-RULE: JSON = {
-    "apiGroups": ["apps"],
-    "apiVersions": ["v1"],
-    "operations": ["CREATE"],
-    "resources": ["deployments"],
-    "resourceNames": ["a"],
-}
-TARGET: JSON = {"type": "AverageValue", "averageValue": "5"}
-METRIC: JSON = {"name": "m", "selector": {"matchLabels": {"a": "b"}}}
-REFERENCE: JSON = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-PREFIX = "autoscaling.alpha.kubernetes.io/"
-OBJECTS: dict[str, JSON] = {
-    "/api/v1/namespaces/default/services": {
-        "spec": {
-            "type": "NodePort",
-            "selector": {"a": "b"},
-            "clusterIP": "10.96.0.9",
-            "clusterIPs": ["10.96.0.9"],
-            "ipFamilies": ["IPv4"],
-            "ipFamilyPolicy": "PreferDualStack",
-            "externalIPs": ["1.2.3.4"],
-            "externalTrafficPolicy": "Local",
-            "sessionAffinity": "ClientIP",
-            "sessionAffinityConfig": {"clientIP": {"timeoutSeconds": 5}},
-            "trafficDistribution": "PreferClose",
-            "ports": [
-                {"name": "a", "port": 80, "targetPort": "http", "nodePort": 30001},
-                {"name": "b", "port": 81, "protocol": "UDP", "appProtocol": "x/y"},
-            ],
-        },
-        "status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}},
-    },
-    "/api/v1/namespaces/default/endpoints": {
-        "subsets": [
-            {
-                "addresses": [{"ip": "10.0.0.1", "hostname": "a", "nodeName": "n"}],
-                "notReadyAddresses": [{"ip": "fd00::1"}],
-                "ports": [{"name": "a", "port": 80, "protocol": "TCP"}],
-            }
-        ]
-    },
-    "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices": {
-        "addressType": "IPv4",
-        "endpoints": [
-            {
-                "addresses": ["10.0.0.1"],
-                "conditions": {"ready": True},
-                "hostname": "a",
-                "nodeName": "n",
-                "hints": {"forZones": [{"name": "a"}], "forNodes": [{"name": "n"}]},
-            }
-        ],
-        "ports": [{"name": "a", "port": 80, "appProtocol": "x/y"}],
-    },
-    "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers": {
-        "spec": {
-            "minReplicas": 1,
-            "maxReplicas": 5,
-            "scaleTargetRef": REFERENCE,
-            "metrics": [
-                {"type": "External", "external": {"metric": METRIC, "target": TARGET}},
-                {"type": "Pods", "pods": {"metric": METRIC, "target": TARGET}},
-                {"type": "Resource", "resource": {"name": "cpu", "target": TARGET}},
-                {
-                    "type": "Object",
-                    "object": {
-                        "metric": METRIC,
-                        "describedObject": REFERENCE,
-                        "target": {"type": "Value", "value": "1"},
-                    },
-                },
-            ],
-            "behavior": {
-                "scaleUp": {
-                    "tolerance": "0.1",
-                    "policies": [{"type": "Pods", "value": 1, "periodSeconds": 5}],
-                },
-                "scaleDown": {"stabilizationWindowSeconds": 5, "selectPolicy": "Min"},
-            },
-        },
-        "status": {
-            "currentReplicas": 1,
-            "currentMetrics": [
-                {
-                    "type": "Resource",
-                    "resource": {"name": "cpu", "current": {"averageValue": "1"}},
-                }
-            ],
-        },
-    },
-    "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers": {
-        "metadata": {
-            "annotations": {
-                f"{PREFIX}behavior": '{"ScaleUp":{"SelectPolicy":"Max"}}',
-                f"{PREFIX}current-metrics": '[{"type":"Pods"}]',
-                f"{PREFIX}conditions": "[{}]",
-            }
-        },
-        "spec": {
-            "maxReplicas": 5,
-            "scaleTargetRef": REFERENCE,
-            "targetCPUUtilizationPercentage": 50,
-        },
-        "status": {"currentCPUUtilizationPercentage": 5},
-    },
-    "/apis/policy/v1/namespaces/default/poddisruptionbudgets": {
-        "spec": {
-            "minAvailable": "50%",
-            "selector": {"matchLabels": {"a": "b"}},
-            "unhealthyPodEvictionPolicy": "AlwaysAllow",
-        },
-        "status": {"disruptedPods": {"a": "2026-01-01T00:00:00Z"}},
-    },
-    "/apis/networking.k8s.io/v1/servicecidrs": {"spec": {"cidrs": ["10.0.0.0/24"]}},
-    "/apis/networking.k8s.io/v1/ipaddresses": {
-        "metadata": {"name": "10.0.0.1"},
-        "spec": {
-            "parentRef": {
-                "group": "",
-                "resource": "services",
-                "namespace": "default",
-                "name": "a",
-            }
-        },
-    },
-    "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies": {
-        "spec": {
-            "podSelector": {"matchLabels": {"a": "b"}},
-            "ingress": [{"ports": [{"port": 80}]}],
-            "egress": [{"ports": [{"port": "x"}]}],
-        }
-    },
-    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies": {
-        "spec": {
-            "paramKind": {"apiVersion": "v1", "kind": "A"},
-            "matchConstraints": {"resourceRules": [RULE]},
-            "matchConditions": [{"name": "a", "expression": "true"}],
-            "variables": [{"name": "a", "expression": "1"}],
-            "validations": [{"expression": "true", "message": "m"}],
-            "auditAnnotations": [{"key": "a", "valueExpression": "'1'"}],
-        }
-    },
-    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings": {
-        "spec": {
-            "policyName": "a",
-            "paramRef": {"name": "a", "parameterNotFoundAction": "Deny"},
-            "matchResources": {"resourceRules": [RULE]},
-            "validationActions": ["Deny"],
-        }
-    },
-}
+FILE = Path(__file__).parents[2] / "data" / "devcluster" / "rich-objects.yaml"
+OBJECTS: dict[str, JSON] = yaml.load(FILE.read_text(), yaml.CSafeLoader)
 VALUES: tuple[Any, ...] = (
     None,
     "",
