@@ -22,7 +22,11 @@ from controller_manager.options.config import Config
 from controller_manager.options.document import dump
 from controller_manager.registry import registry
 from controller_manager.runtime.permissions import controller_roles
-from controller_manager.runtime.registry import RegistryError, UnknownControllerError
+from controller_manager.runtime.registry import (
+    Registry,
+    RegistryError,
+    UnknownControllerError,
+)
 from controller_manager.version import KUBERNETES_VERSION, NAME, VERSION
 
 from . import flags
@@ -60,7 +64,7 @@ class DaemonGroup(flags.TakesFlags, click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Convert pflag's syntax to click's; find unknown flags."""
-        own, rest = flags.split(args, self.is_command)
+        own, rest = flags.split(args, self.is_command, flags.build_of(ctx))
         return super().parse_args(ctx, [*self.taken(ctx, own), *rest])
 
     def resolve_command(
@@ -118,7 +122,7 @@ def _daemon(**given: tuple[str, ...]) -> None:
     ctx.meta[EXPLAIN] = _explained
     values = flags.given_values(given)
     if ctx.invoked_subcommand is None:
-        _run_with(flags.make_config(values, ctx.meta[flags.PROBLEMS]), values)
+        run_with(values, ctx.meta[flags.PROBLEMS], flags.build_of(ctx))
         return
     if ctx.meta[flags.PROBLEMS]:
         raise Failure(ctx.meta[flags.PROBLEMS])
@@ -146,7 +150,14 @@ def _importing() -> Iterator[None]:
         gc.enable()
 
 
-def _run_with(config: Config, given: Mapping[str, Sequence[str]]) -> None:
+def run_with(
+    given: Mapping[str, Sequence[str]], problems: Sequence[str], build: Registry
+) -> None:
+    """Run the controllers of a build with flags until a signal.
+
+    Raises Failure with all problems, those of the command line included.
+    """
+    config = flags.make_config(given, problems, build)
     logging = config.logging
     logger = make_logger(
         output=logging.format,
@@ -162,7 +173,7 @@ def _run_with(config: Config, given: Mapping[str, Sequence[str]]) -> None:
             run_daemon,
         )
     try:
-        run(run_daemon(config, given, registry(), logger))
+        run(run_daemon(config, given, build, logger))
     finally:
         logger.close(_LAST_LINES)
 
@@ -235,8 +246,23 @@ async def _explained(
     metavar="GATE=BOOL,...",
     help="The gates of the API server; it adds rights to some roles with some gates.",
 )
+@click.option(
+    "--manifests",
+    is_flag=True,
+    help="Print all that a process with these controllers alone needs.",
+)
+@click.option(
+    "--namespace", default="", help="With --manifests: where the process runs."
+)
+@click.option("--image", default="", help="With --manifests: the container's image.")
 @click.argument("controllers", nargs=-1, metavar="[CONTROLLER]...")
-def roles_command(controllers: tuple[str, ...], feature_gates: str) -> None:
+def roles_command(
+    controllers: tuple[str, ...],
+    feature_gates: str,
+    manifests: bool,  # noqa: FBT001 - click gives it by name
+    namespace: str,
+    image: str,
+) -> None:
     """Print the roles of all controllers, or of those that are named, as manifests.
 
     An API server creates the roles of kube-controller-manager's own controllers when
@@ -248,6 +274,16 @@ def roles_command(controllers: tuple[str, ...], feature_gates: str) -> None:
         chosen = registry().select(controllers or ("*",))
     except UnknownControllerError as error:
         raise Failure([f"roles: {error}"]) from None
+    if manifests:
+        from .operator import (  # noqa: PLC0415 - it imports what the daemon needs
+            operator_build,
+            print_manifests,
+        )
+
+        if not controllers:
+            raise Failure(["roles --manifests: name the controllers of the process"])
+        print_manifests(operator_build(tuple(chosen)), namespace, image)
+        return
     given = {"feature-gates": [feature_gates]} if feature_gates else {}
     features = flags.make_config(given, ()).features
     with_roles = [each for each in chosen if not each.runs_first]
@@ -302,7 +338,7 @@ def make_command() -> click.Group:
 def main() -> None:
     """Run the command; the console script's entry point."""
     add_completion_class(flags.WordsOfBash)
-    _exit_with(_whole_command, NAME)
+    exit_with(_whole_command, NAME)
 
 
 def _whole_command() -> click.Command:
@@ -313,10 +349,10 @@ def _whole_command() -> click.Command:
 
 def kubectl_plugin() -> None:
     """Run ``explain`` as ``kubectl why``; kubectl finds the script by its name."""
-    _exit_with(partial(_large, "explain"), _PLUGIN)
+    exit_with(partial(_large, "explain"), _PLUGIN)
 
 
-def _exit_with(make: Callable[[], click.Command], name: str) -> NoReturn:
+def exit_with(make: Callable[[], click.Command], name: str) -> NoReturn:
     """Exit with the code of a command, after one line for each problem."""
     helps = ["-h", "--help"]
     try:

@@ -121,7 +121,8 @@ async def run_daemon(
         end = partial(_end_process, logger)
         thread = ControlThread(clock, logger, uvloop.new_event_loop, end)
         control_loop = await stack.enter_async_context(thread)
-        connections = await connect(config, clock, logger, stack, control_loop)
+        opener = Opener(stack, control_loop, build.user_agent)
+        connections = await connect(config, clock, logger, opener)
         if config.preview.enabled:
             config = await _as_in_charge(config, given, connections, build, logger)
         logger.info("Starting", version=VERSION, kubernetes=KUBERNETES_VERSION)
@@ -188,19 +189,14 @@ def stop_on_signals(logger: Logger) -> asyncio.Event:
 
 
 async def connect(
-    config: Config,
-    clock: Clock,
-    logger: Logger,
-    stack: AsyncExitStack,
-    control_loop: ControlLoop,
+    config: Config, clock: Clock, logger: Logger, open_transport: "Opener"
 ) -> Connections:
     """Read all credentials and open the connections.
 
-    Those of the lease and of the reviews are opened in `control_loop`, and share no
+    Those of the lease and of the reviews are opened beside the main loop, and share no
     credentials with the others: a token that is read again belongs to one thread.
     Raises ConfigError for credentials that cannot be used.
     """
-    open_transport = _Opener(stack, control_loop)
     root_ca = _root_ca(config.root_ca_file)
     read = cache(read_kubeconfig)  # all flags usually name the same file
     kubeconfig, master = config.client.kubeconfig, config.client.master
@@ -236,12 +232,19 @@ async def connect(
     )
 
 
-class _Opener:
+class Opener:
     """Opens transports, which a stack of contexts closes."""
 
-    def __init__(self, stack: AsyncExitStack, control_loop: ControlLoop) -> None:
+    def __init__(
+        self,
+        stack: AsyncExitStack,
+        control_loop: ControlLoop,
+        user_agent: str = USER_AGENT,
+    ) -> None:
+        """Take the loop for what must not wait, and the User-Agent header."""
         self._stack = stack
         self._control_loop = control_loop
+        self._user_agent = user_agent
         self.look_ups = LookUpSeconds()
 
     async def __call__(self, credentials: Credentials) -> Transport:
@@ -269,11 +272,11 @@ class _Opener:
         )
 
         observe = self.look_ups.observe
-        return HTTPTransport(credentials, USER_AGENT, reserve, observe)
+        return HTTPTransport(credentials, self._user_agent, reserve, observe)
 
 
 async def _lease_transport(
-    config: Config, leader: Credentials, open_transport: _Opener
+    config: Config, leader: Credentials, open_transport: Opener
 ) -> Transport | None:
     """Return the transport of the leases, `None` without an election."""
     if not config.generic.leader_election.leader_elect:

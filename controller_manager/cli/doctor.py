@@ -26,7 +26,7 @@ from controller_manager.options.config import Config
 from controller_manager.options.durations import parse_duration
 from controller_manager.registry import registry
 
-from .daemon import connect, run
+from .daemon import Opener, connect, run
 from .failure import Failure
 from .flags import PROBLEMS, FlagsCommand, given_values, make_config
 
@@ -161,7 +161,9 @@ async def _examine(
     async with AsyncExitStack() as stack:
         stack.enter_context(library_logs(logger))
         try:
-            connections = await connect(config, clock, logger, stack, InMainLoop())
+            connections = await connect(
+                config, clock, logger, Opener(stack, InMainLoop())
+            )
         except ConfigError as problem:
             found = finding.Result("credentials", (finding.error(str(problem)),))
             local = await finding.run_checks(local_checks(config, clock), seconds)

@@ -4,6 +4,7 @@ import re
 import shutil
 import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar, Final
 
 import click
@@ -15,9 +16,15 @@ from controller_manager.options.flag_set import suggest
 from controller_manager.options.options import OptionsError
 from controller_manager.options.parsing import parse
 from controller_manager.registry import registry
+from controller_manager.runtime.registry import Registry
 from controller_manager.version import KUBERNETES_VERSION, NAME
 
 from .failure import Failure
+
+
+def build_of(ctx: click.Context) -> Registry:
+    """Return the controllers of the command, by default those of this build."""
+    return ctx.find_object(Registry) or registry()
 
 
 class WordsOfBash(BashComplete):
@@ -32,7 +39,7 @@ class WordsOfBash(BashComplete):
 
 
 def complete_controllers(
-    _: click.Context, __: click.Parameter, incomplete: str
+    ctx: click.Context, _: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Return the completions of the last entry of ``--controllers``.
 
@@ -40,7 +47,8 @@ def complete_controllers(
     """
     before, comma, last = incomplete.rpartition(",")
     dash = "-" if last.startswith("-") else ""
-    names = ["*", *registry().names] if not dash else registry().names
+    names = build_of(ctx).names
+    names = names if dash else ["*", *names]
     return [
         CompletionItem(f"{before}{comma}{dash}{name}")
         for name in names
@@ -56,7 +64,7 @@ _NAMED: Final = "controller_manager.named"
 
 
 def split(
-    args: list[str], is_command: Callable[[str], bool]
+    args: list[str], is_command: Callable[[str], bool], build: Registry
 ) -> tuple[list[str], list[str]]:
     """Split the arguments into those of the daemon, and the subcommand with its own."""
     takes_value = False
@@ -66,12 +74,13 @@ def split(
         elif not argument.startswith("-") and is_command(argument):
             return args[:position], args[position:]
         else:
-            takes_value = _takes_value(argument)
+            takes_value = _takes_value(argument, build)
     return args, []
 
 
 def normalised(ctx: click.Context, args: list[str]) -> list[str]:
     """Return arguments in click's syntax; record unknown flags as problems."""
+    build = build_of(ctx)
     problems: list[str] = []
     known: list[str] = []
     takes_value = False
@@ -80,25 +89,25 @@ def normalised(ctx: click.Context, args: list[str]) -> list[str]:
             # It is the value of the flag before it, even if it looks like a flag.
             known[-1] = f"{known[-1]}={argument}"
             takes_value = False
-        elif problem := _unknown(argument):
+        elif problem := _unknown(argument, build):
             problems.append(problem)
         else:
-            known.append(_normalised(argument))
-            takes_value = _takes_value(argument)
+            known.append(_normalised(argument, build))
+            takes_value = _takes_value(argument, build)
     ctx.meta[PROBLEMS] = problems
     # Click takes the value of a short flag without an equals sign.
     return [re.sub(r"^-v=", "-v", each) for each in known]
 
 
-def _takes_value(argument: str) -> bool:
+def _takes_value(argument: str, build: Registry) -> bool:
     """Tell whether the next argument is the value of this one."""
     if not argument.startswith("-") or "=" in argument:
         return False
-    flag = registry().flags.get(argument.lstrip("-").replace("_", "-"))
+    flag = build.flags.get(argument.lstrip("-").replace("_", "-"))
     return flag is not None and flag.type != "bool"
 
 
-def _unknown(argument: str) -> str | None:
+def _unknown(argument: str, build: Registry) -> str | None:
     if not argument.startswith("-") or argument in ("-", "--"):
         return None
     if not argument.startswith("--"):
@@ -107,25 +116,27 @@ def _unknown(argument: str) -> str | None:
             None if known else f"unknown shorthand flag: {argument[1]!r} in {argument}"
         )
     name = argument[2:].partition("=")[0].replace("_", "-")
-    names = (*registry().flags.names, "help", "version")
+    names = (*(each.name for each in build.flags.offered), "help", "version")
     return None if name in names else f"unknown flag: --{name}{suggest(name, names)}"
 
 
-def _normalised(argument: str) -> str:
+def _normalised(argument: str, build: Registry) -> str:
     """Return a flag with dashes for underscores; a boolean one gets a value."""
     if not argument.startswith("--"):
         # pflag accepts -v=2 as well as -v2 and -v 2.
         return re.sub(r"^-v=", "-v", argument)
     name, equals, value = argument[2:].partition("=")
     name = name.replace("_", "-")
-    flag = registry().flags.get(name)
+    flag = build.flags.get(name)
     if flag is not None and flag.type == "bool" and not equals:
         return f"--{name}=true"
     return f"--{name}{equals}{value}"
 
 
-def daemon_options(names: Collection[str] | None = None) -> list[click.Parameter]:
-    """Return an option for each flag of the daemon, or for those with these names.
+def daemon_options(
+    build: Registry, names: Collection[str] | None
+) -> list[click.Parameter]:
+    """Return an option for each flag of a build, or for those with these names.
 
     Flags that have a short form are always among them.
     """
@@ -138,7 +149,7 @@ def daemon_options(names: Collection[str] | None = None) -> list[click.Parameter
             help=flag.help,
             shell_complete=complete_controllers if flag.name == "controllers" else None,
         )
-        for flag in registry().flags
+        for flag in build.flags.offered
         if names is None or flag.name in names or flag.short
     ]
 
@@ -159,7 +170,8 @@ class TakesFlags(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the options of flags, and those of the command's own."""
-        return [*daemon_options(ctx.meta.get(_NAMED)), *super().get_params(ctx)]
+        options = daemon_options(build_of(ctx), ctx.meta.get(_NAMED))
+        return [*options, *super().get_params(ctx)]
 
 
 class FlagsCommand(TakesFlags):
@@ -175,7 +187,8 @@ class FlagsCommand(TakesFlags):
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the flags as the main help does, with their types."""
         about = ctx.command.get_short_help_str(200)
-        formatter.write(flags_help_text(str(self.name), about, self.own))
+        command = f"{NAME} {self.name}"
+        formatter.write(flags_help_text(command, about, self.own, build_of(ctx)))
 
 
 def _is_path(name: str) -> bool:
@@ -188,10 +201,14 @@ def given_values(given: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, .
     return {name.replace("_", "-"): texts for name, texts in given.items() if texts}
 
 
-def make_config(given: Mapping[str, Sequence[str]], problems: Sequence[str]) -> Config:
+def make_config(
+    given: Mapping[str, Sequence[str]],
+    problems: Sequence[str],
+    build: Registry | None = None,
+) -> Config:
     """Return the config for the given flags; raises Failure with all problems."""
     try:
-        return parse(given, registry(), problems)
+        return parse(given, build or registry(), problems)
     except OptionsError as error:
         raise Failure(error.problems) from None
 
@@ -259,7 +276,7 @@ def help_text(commands: Mapping[str, str]) -> str:
         "All flags, by section:",
     ]
     lines += [
-        *_sections(width),
+        *_sections(width, registry()),
         *_described("  -h, --help", f"help for {NAME}", width),
         *_described("      --version", "Print version information and quit", width),
         "",
@@ -285,25 +302,33 @@ def _examples(width: int, commands: Collection[str]) -> list[str]:
     return lines
 
 
-def flags_help_text(command: str, about: str, own: Mapping[str, str]) -> str:
-    """Return the help of a subcommand that takes the daemon's flags.
+def flags_help_text(
+    command: str,
+    about: str,
+    own: Mapping[str, str],
+    build: Registry,
+    commands: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Return the help of a command that takes the flags of a build.
 
-    `own` has the texts of the flags that only it has.
+    `own` has the texts of the flags that only it has, and `commands` its subcommands.
     """
     width = _width()
     lines = [
         *textwrap.wrap(about, width),
         "",
         "Usage:",
-        f"  {NAME} {command} [flags]",
-        *(["", f"Flags of {command}:", ""] if own else []),
+        f"  {command} [flags]",
+        *(["", "Available Commands:"] if commands else []),
+        *(f"  {name:<12}{text}" for name, text in commands.items()),
+        *(["", f"Flags of {command.rpartition(' ')[2]}:", ""] if own else []),
         *(
             line
             for head, text in own.items()
             for line in _described(f"  {head}", text, width)
         ),
-        *_sections(width),
-        *_described("  -h, --help", f"help for {command}", width),
+        *_sections(width, build),
+        *_described("  -h, --help", f"help for {command.rpartition(' ')[2]}", width),
     ]
     return "\n".join(lines) + "\n"
 
@@ -312,17 +337,17 @@ def _width() -> int:
     return max(shutil.get_terminal_size((80, 24)).columns, 60)
 
 
-def _sections(width: int) -> list[str]:
+def _sections(width: int, build: Registry) -> list[str]:
     """Return the lines of all flags by section, and the heading of the global flags."""
     lines: list[str] = []
-    flags_of_build = registry().flags
-    for section in dict.fromkeys(flag.section for flag in flags_of_build):
-        flags = [flag for flag in flags_of_build if flag.section == section]
-        lines += ["", f"{section} flags:", "", *_section(flags, width)]
+    offered = build.flags.offered
+    for section in dict.fromkeys(flag.section for flag in offered):
+        flags = [flag for flag in offered if flag.section == section]
+        lines += ["", f"{section} flags:", "", *_section(flags, width, build)]
     return [*lines, "", "Global flags:", ""]
 
 
-def _section(flags: Sequence[Flag], width: int) -> list[str]:
+def _section(flags: Sequence[Flag], width: int, build: Registry) -> list[str]:
     lines: list[str] = []
     for flag in flags:
         short = f"  -{flag.short}, " if flag.short else "      "
@@ -330,7 +355,7 @@ def _section(flags: Sequence[Flag], width: int) -> list[str]:
         head = f"{short}--{flag.name}" + ("" if flag.type == "bool" else f" {value}")
         default = _shown_default(flag)
         text = flag.help + (f" (default {default})" if default else "")
-        if inert := registry().flags.inert(flag):
+        if inert := build.flags.inert(flag):
             text += f" Has no effect: {inert}."
         lines += _described(head, text, width)
     return lines

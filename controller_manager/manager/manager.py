@@ -24,7 +24,6 @@ from controller_manager.runtime.registry import Registry
 from controller_manager.runtime.worker import Turns, done_before
 from controller_manager.serving.pages import Pages
 from controller_manager.serving.server import Server
-from controller_manager.version import COMPONENT
 
 from .caches import CacheGroup
 from .control_loop import ControlLoop, InMainLoop
@@ -86,7 +85,8 @@ class ControllerManager:
         self._logger = logger
         self._control_loop = control_loop or InMainLoop()
         self._registry = registry or CollectorRegistry()
-        self._metrics = Collectors(self._registry, connections.manager.host, COMPONENT)
+        component = build.component
+        self._metrics = Collectors(self._registry, connections.manager.host, component)
         self._metrics.loop.stalled_for(self._control_loop.silence)
         self._preview = self._make_preview(connections)
         self.preview = self._preview.preview
@@ -172,7 +172,7 @@ class ControllerManager:
             self._config,
             clients,
             self._control_loop,
-            lambda: self._events.apart(clients.election(), COMPONENT),
+            lambda: self._events.apart(clients.election(), self._build.component),
             clock=self._clock,
             rng=self._rng,
             registry=self._registry,
@@ -353,13 +353,14 @@ class ControllerManager:
         """
         await self._caches.wait()
         await self._ownership.wait(life)
-        warn_of_left_out_controllers(
-            self._ownership.previous_holder,
-            self._build,
-            self._config,
-            self._connections.root_ca,
-            self._logger,
-        )
+        if self._build.is_upstreams:
+            warn_of_left_out_controllers(
+                self._ownership.previous_holder,
+                self._build,
+                self._config,
+                self._connections.root_ca,
+                self._logger,
+            )
 
     async def _work(self, life: Lifetime) -> None:
         """Run the controllers until told to stop, and write their last events."""

@@ -36,7 +36,8 @@ _LISTS: Final = frozenset(("strings", "int32Slice", "namedCertKey", "gates", "pa
 class Flag(Struct, frozen=True):
     """One flag; `default` is in a user's notation, `None` for an empty value.
 
-    `inert` says why the flag has no effect, empty if it has one. A flag has no effect,
+    A `hidden` flag always has its default: the command line does not offer it. `inert`
+    says why the flag has no effect, empty if it has one. A flag has no effect,
     too, if this build lacks all controllers in `used_by`. A warning says so, but
     not for an `inert_upstream` one: kube-controller-manager ignores that as well, and
     the manifests of installers have it (kubeadm's has --cluster-name). `check` returns
@@ -53,6 +54,7 @@ class Flag(Struct, frozen=True):
     short: str = ""
     inert: str = ""
     inert_upstream: bool = False
+    hidden: bool = False
     used_by: tuple[str, ...] = ()
     check: Check | None = None
 

@@ -110,14 +110,17 @@ class FlagSet:
         declared: Iterable[Flag] = (),
         controllers: Iterable[str] = (),
         gates: Iterable[Gate] = (),
+        general: Iterable[Flag] = GENERAL_FLAGS,
     ) -> None:
         """Take the flags that the `controllers` of this build declare, and gates.
+
+        `general` are the flags of no particular controller.
 
         Raises DuplicateFlag for a name, or a field of the configuration file, that is
         declared twice.
         """
         own: dict[str, Flag] = {}
-        for flag in (*GENERAL_FLAGS, *declared):
+        for flag in (*general, *declared):
             known = own.get(flag.name)
             if known is None:
                 own[flag.name] = flag
@@ -157,6 +160,11 @@ class FlagSet:
     def names(self) -> list[str]:
         """The names of all flags."""
         return list(self._flags)
+
+    @property
+    def offered(self) -> list[Flag]:
+        """The flags that the command line takes."""
+        return [flag for flag in self if not flag.hidden]
 
     def inert(self, flag: Flag) -> str:
         """Return why a flag has no effect in this build, empty if it has one."""

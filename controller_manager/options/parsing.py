@@ -98,7 +98,9 @@ def _warn_of_inert_flags(options: Options) -> None:
 
 
 def _check_signers(options: Options) -> None:
-    """Check the pairs of files of the signing controller."""
+    """Check the pairs of files of the signing controller, if this build has it."""
+    if options.build.flags.get("cluster-signing-cert-file") is None:
+        return
     specific = []
     for signer in (
         "kubelet-serving",

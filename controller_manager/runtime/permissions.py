@@ -95,10 +95,10 @@ def controller_roles(
             cluster_role(name, map(rule, allowed), labels),
             cluster_role_binding(name, subjects, labels),
         )
-        yield from (_in_namespace(each, namespace) for each in both)
+        yield from (in_namespace(each, namespace) for each in both)
 
 
-def _in_namespace(role: JSON, namespace: str) -> JSON:
+def in_namespace(role: JSON, namespace: str) -> JSON:
     """Return a cluster role, or its binding, as one of a namespace, unless it is ""."""
     if not namespace:
         return role
@@ -125,14 +125,21 @@ def cluster_role(
 
 
 def cluster_role_binding(
-    name: str, subjects: Iterable[JSON], labels: Mapping[str, str] | None = None
+    name: str,
+    subjects: Iterable[JSON],
+    labels: Mapping[str, str] | None = None,
+    *,
+    role: str = "",
 ) -> JSON:
-    """Return a binding that gives the cluster role of the same name to subjects."""
+    """Return a binding that gives a cluster role to subjects.
+
+    The role has the same name as the binding by default.
+    """
     return {
         "apiVersion": _API_VERSION,
         "kind": "ClusterRoleBinding",
         "metadata": _metadata(name, labels),
-        "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": name},
+        "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": role or name},
         "subjects": list(subjects),
     }
 

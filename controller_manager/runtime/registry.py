@@ -12,8 +12,11 @@ from msgspec import Struct
 from controller_manager import upstream
 from controller_manager.api.meta import AnyResource
 from controller_manager.options.controller_options import ControllerOptions
+from controller_manager.options.flag import Flag
 from controller_manager.options.flag_set import DuplicateFlag, FlagSet
 from controller_manager.options.gates import GENERAL_GATES, Gate
+from controller_manager.options.general_flags import GENERAL_FLAGS
+from controller_manager.version import COMPONENT, NAME, USER_AGENT, VERSION
 
 from .descriptor import Descriptor
 
@@ -66,13 +69,18 @@ class Registry:
         self,
         descriptors: Iterable[Descriptor],
         find_root_cause: FindRootCause | None = None,
+        *,
+        component: str = COMPONENT,
+        general_flags: Iterable[Flag] = GENERAL_FLAGS,
     ) -> None:
         """Take the descriptors; controllers start in the order of their names.
 
         `find_root_cause` says why a rollout is stuck; without it that is not counted.
-        Raises RegistryError if two controllers have the same name, alias or flag, or
-        declare the same feature gate differently.
+        `component` is the name of the process, and `general_flags` are those of no
+        particular controller. Raises RegistryError if two controllers have the same
+        name, alias or flag, or declare the same feature gate differently.
         """
+        self.component = component
         self.find_root_cause = find_root_cause
         self.descriptors = tuple(sorted(descriptors, key=lambda each: each.name))
         self._by_name: dict[str, Descriptor] = {}
@@ -92,9 +100,23 @@ class Registry:
                 (flag for each in self.descriptors for flag in each.flags),
                 self.names,
                 self.gates,
+                general_flags,
             )
         except DuplicateFlag as error:
             raise RegistryError(str(error)) from error
+
+    @property
+    def is_upstreams(self) -> bool:
+        """True if the process runs in the place of kube-controller-manager."""
+        return self.component == COMPONENT
+
+    @property
+    def user_agent(self) -> str:
+        """The User-Agent header, which begins with the name of the process.
+
+        The API server takes that as the manager of the fields that a write sets.
+        """
+        return USER_AGENT if self.is_upstreams else f"{self.component}/{NAME}-{VERSION}"
 
     @property
     def names(self) -> list[str]:

@@ -544,7 +544,7 @@ def test_a_flag_of_the_daemon_is_not_taken_before_a_subcommand() -> None:
 def test_a_value_that_looks_like_a_subcommand_stays_a_value() -> None:
     """--controllers demo is a value, demo alone is a command."""
     arguments = ["--controllers", "demo", "-v", "2", "demo", "-v"]
-    assert split(arguments, "demo".__eq__) == (
+    assert split(arguments, "demo".__eq__, registry()) == (
         ["--controllers", "demo", "-v", "2"],
         ["demo", "-v"],
     )
