@@ -9,21 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from controller_manager.devcluster.testing import ClusterError, ClusterSettings
     from controller_manager.devcluster.testing.cluster import (
         DevelopmentCluster,
         TemporaryNamespace,
     )
-    from controller_manager.devcluster.testing.fault_layer import Fault
-    from controller_manager.devcluster.testing.faults import Faults
+    from controller_manager.devcluster.testing.faults import Faults, Snapshot
     from controller_manager.devcluster.testing.manager import VirtualManager
     from controller_manager.devcluster.testing.requests import (
+        Fault,
         RecordedRequest,
         Requests,
-    )
-    from controller_manager.devcluster.testing.running_cluster import Snapshot
-    from controller_manager.devcluster.testing.settings import (
-        ClusterError,
-        ClusterSettings,
     )
 
 __all__ = [

@@ -32,11 +32,21 @@ class APIStruct(
 
     Every field has a default, because an API server may omit any field. Where Go may
     write ``null``, the type has ``| None``.
+
+    >>> class WebsiteSpec(APIStruct, frozen=True):
+    ...     image: str = ""
+    ...     host_names: tuple[str, ...] | None = None
+    >>> WebsiteSpec(image="nginx").host_names is None
+    True
     """
 
 
 class OwnerReference(APIStruct, frozen=True):
-    """One owner of an object; the owner with `controller` set manages the object."""
+    """One owner of an object; the owner with `controller` set manages the object.
+
+    >>> OwnerReference("example.com/v1", "Website", "shop", controller=True).name
+    'shop'
+    """
 
     api_version: str = ""
     kind: str = ""
@@ -52,6 +62,9 @@ class ObjectMeta(APIStruct, frozen=True):
     It is complete because a PUT replaces all metadata: every status update would
     delete a field that is missing here. managedFields is the only exception: if it is
     absent, the server keeps its own.
+
+    >>> ObjectMeta(name="shop", namespace="default").labels is None
+    True
     """
 
     name: str = ""
@@ -83,6 +96,11 @@ class CompleteObject(APIStruct, frozen=True):
 
     Only these objects may be written by PUT, because a PUT deletes each field that a
     type lacks. A test compares each of these types with the API.
+
+    >>> class Website(CompleteObject, frozen=True):
+    ...     spec: WebsiteSpec = WebsiteSpec()
+    >>> Website(metadata=ObjectMeta(name="shop")).spec.image
+    'nginx'
     """
 
     api_version: str = ""
@@ -160,6 +178,10 @@ class Projection(APIStruct, frozen=True):
 
     These objects may be read, patched and deleted, and created from bytes. They must
     not be written by PUT.
+
+    >>> class Gadget(Projection, frozen=True):
+    ...     spec: WebsiteSpec = WebsiteSpec()
+    >>> GADGETS = Resource("example.com", "v1", "gadgets", "Gadget", Gadget)
     """
 
     metadata: PartialMetadata = PartialMetadata()
@@ -206,7 +228,11 @@ class Status(APIStruct, frozen=True):
 
 
 def key_of(obj: KubeObject) -> str:
-    """Return ``namespace/name``, or ``name`` for a cluster-scoped object."""
+    """Return ``namespace/name``, or ``name`` for a cluster-scoped object.
+
+    >>> key_of(website)
+    'default/shop'
+    """
     metadata = obj.metadata
     if metadata.namespace:
         return f"{metadata.namespace}/{metadata.name}"
@@ -225,7 +251,11 @@ def group_of_key(key: str) -> str:
 
 
 def labels_of(obj: KubeObject) -> Mapping[str, str]:
-    """Return the labels of an object, empty for none."""
+    """Return the labels of an object, empty for none.
+
+    >>> labels_of(website).get("team", "nobody")
+    'nobody'
+    """
     return obj.metadata.labels or _EMPTY
 
 
@@ -235,7 +265,11 @@ def annotations_of(metadata: ObjectMeta) -> Mapping[str, str]:
 
 
 def is_deleting(obj: KubeObject) -> bool:
-    """Tell whether the object is being deleted (it has a deletionTimestamp)."""
+    """Tell whether the object is being deleted (it has a deletionTimestamp).
+
+    >>> is_deleting(website)
+    False
+    """
     return bool(obj.metadata.deletion_timestamp)
 
 
@@ -319,6 +353,10 @@ class Resource(Generic[ObjectT]):
     With `metadata_only`, requests ask the API server only for metadata
     (PartialObjectMetadata). The `field_selector` restricts which objects are listed
     and watched; empty means all.
+
+    >>> WEBSITES = Resource("example.com", "v1", "websites", "Website", Website)
+    >>> WEBSITES.path("default", "shop", "status")
+    '/apis/example.com/v1/namespaces/default/websites/shop/status'
     """
 
     group: str
@@ -418,7 +456,11 @@ def metadata_of(resource: AnyResource) -> Resource[PartialObject]:
 
 
 class Condition(APIStruct, frozen=True):
-    """One condition; the API requires a reason and a message, which may be empty."""
+    """One condition; the API requires a reason and a message, which may be empty.
+
+    >>> Condition(type="Ready", status="False", reason="NoCertificate").message
+    ''
+    """
 
     type: str = ""
     status: str = ""

@@ -45,6 +45,9 @@ class DependsOn:
 
     Paths are those of `Reads`. A list is compared as a whole, or by its entries of one
     type, as in ``status.conditions[Ready]``.
+
+    >>> DependsOn("spec.replicas", "status.conditions[Ready]").parts
+    ('spec.replicas', 'status.conditions[Ready]')
     """
 
     parts: tuple[str, ...]

@@ -37,6 +37,11 @@ class Handler(Generic[ObjectT]):
     at each resync. With `owner_kind`, the handler is called only for objects whose
     managing owner is of this kind, or that have no managing owner. Of an update, either
     version counts.
+
+    >>> gone = []
+    >>> Handler(on_delete=gone.append).on_delete(website)
+    >>> [each.metadata.name for each in gone]
+    ['shop']
     """
 
     on_add: Callable[[ObjectT], None] = ignore

@@ -54,6 +54,9 @@ class Reads:
     Raises ValueError, which names the path, if the resource's type has no such
     field. Raises ValueError for paths of a complete type: its objects may be
     written by PUT, which would delete the fields that the cache has dropped.
+
+    >>> Reads(core_v1.PODS, "spec.nodeName", "status.conditions[Ready]").paths
+    ('spec.nodeName', 'status.conditions[Ready]')
     """
 
     resource: AnyResource

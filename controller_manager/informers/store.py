@@ -321,6 +321,14 @@ class Lister(Generic[ObjectT]):
     lister has only the indexes that it was created with; a method that needs another
     index raises LookupError, which names the index. Upstream: client-go's generated
     listers, and ByIndex of their indexers.
+
+    >>> websites = reconciler.objects
+    >>> websites.get("default", "shop").spec.image
+    'nginx'
+    >>> class WithSettings(WebsiteReconciler):
+    ...     def __init__(self, context: ControllerContext) -> None:
+    ...         super().__init__(context)
+    ...         self.settings = context.lister(core_v1.CONFIG_MAPS, BY_NAMESPACE)
     """
 
     def __init__(self, store: Store[ObjectT], kind: str = "", *indexes: Index) -> None:

@@ -38,6 +38,18 @@ class ControllerContext:
     empty if none were configured. `resources` finds the resource of a kind; all
     controllers share it. `reader` reads as the manager itself, as informers do: it is
     for objects that are needed so rarely that a cache would be a waste.
+
+    >>> context.name, context.config.of(WebsiteOptions).prefix
+    ('website-operator', 'web-')
+
+    `metrics.of` makes a class of metrics once:
+
+    >>> class WebsiteMetrics:
+    ...     def __init__(self, registry: CollectorRegistry) -> None:
+    ...         self.made = Counter("websites_made", "Websites.", registry=registry)
+    >>> context.metrics.of(WebsiteMetrics).made.inc()
+    >>> "websites_made_total 1.0" in manager.metrics()
+    True
     """
 
     name: str

@@ -67,6 +67,10 @@ class SyncError(Exception):
     """A sync that failed for a reason that a user understands.
 
     The key is retried as after any failure. The error is logged without a traceback.
+
+    >>> raise SyncError("the website has no certificate yet")
+    Traceback (most recent call last):
+    SyncError: the website has no certificate yet
     """
 
 
@@ -75,6 +79,11 @@ class Done(Struct, frozen=True):
 
     `requeue_after`, in seconds, adds it again at a known time. `reasons` say what the
     object still waits for.
+
+    >>> DONE == Done()
+    True
+    >>> Done(30).requeue_after
+    30
     """
 
     requeue_after: float | None = None
@@ -86,6 +95,9 @@ class Requeue(Struct, frozen=True):
 
     Unlike `Done` it leaves the key's failures as they are, so that waiting for
     a cache does not reset a backoff. `reason` appears in the log at ``-v=4``.
+
+    >>> Requeue(5, "the certificate is being made").requeue_after
+    5
     """
 
     requeue_after: float
@@ -98,6 +110,9 @@ class Failed(Struct, frozen=True):
     `requeue_after`, in seconds, is the time at which the object needs a sync whether
     or not this one failed: a deadline, the next run, a pod that becomes available. The
     earlier of the two times counts.
+
+    >>> Failed(SyncError("no answer"), requeue_after=30).requeue_after
+    30
     """
 
     error: Exception

@@ -37,6 +37,9 @@ def allow(
     """Return a permission for `verbs` on a resource, or on a subresource of it.
 
     See `Permission` for `names` and `namespace`.
+
+    >>> allow(WEBSITES, "patch", subresource="status").resource
+    'websites/status'
     """
     name = f"{resource.plural}/{subresource}" if subresource else resource.plural
     return Permission(resource.group, name, verbs, names, namespace)

@@ -51,6 +51,14 @@ class Reconciler(ABC, Generic[ObjectT]):
       `reconcile_absent`.
     - A failure is retried with a growing delay, until it succeeds.
 
+    >>> class WebsiteReconciler(Reconciler[Website]):
+    ...     watches = (For(WEBSITES), Owns(apps_v1.DEPLOYMENTS))
+    ...
+    ...     async def reconcile(self, website: Website) -> Outcome:
+    ...         owned = self.lister(apps_v1.DEPLOYMENTS).controlled_by(website)
+    ...         self.logger.info("Counted", deployments=len(owned))
+    ...         return DONE
+
     Upstream: controller-runtime's Reconciler, and the New…Controller functions of
     pkg/controller.
     """

@@ -51,6 +51,11 @@ class For(Struct, Generic[ObjectT], frozen=True):
     that it rejects adds no key. `depends_on` names the parts of an object without whose
     change an update adds no key; the predicates are not even called then. A controller
     of nodes rejects heartbeats by it.
+
+    >>> def spec_changed(old: Website, new: Website) -> bool:
+    ...     return old.spec != new.spec
+    >>> For(WEBSITES, when_changed=spec_changed).resource.plural
+    'websites'
     """
 
     resource: Resource[ObjectT]
@@ -76,6 +81,9 @@ class Owns(Struct, Generic[ObjectT], frozen=True):
     selector matches it. A key is added `delay` seconds later: so many changes of an
     object's dependents cause one sync. Without `when_added`, a new dependent that has
     an owner adds no key.
+
+    >>> Owns(apps_v1.DEPLOYMENTS, delay=1.0).delay
+    1.0
     """
 
     resource: Resource[ObjectT]
@@ -89,6 +97,12 @@ class Maps(Struct, Generic[ObjectT], frozen=True):
     `to_keys` is called with the reconciler and the object; an update calls it for
     the old and for the new object. `on` lists the changes that count. `depends_on`
     names the parts without whose change an update adds no key.
+
+    >>> def websites_of(reconciler, config_map):
+    ...     return [f"{config_map.metadata.namespace}/shop"]
+    >>> watch = Maps(core_v1.CONFIG_MAPS, websites_of, on=("add", "update"))
+    >>> [*watch.to_keys(None, settings)]
+    ['default/shop']
     """
 
     resource: Resource[ObjectT]
@@ -101,6 +115,10 @@ class Handles(Struct, Generic[ObjectT], frozen=True):
     """Other objects, with the handler that a reconciler has for their changes.
 
     `handler` returns it; it is called with the reconciler, once its workers are made.
+
+    >>> watch = Handles(core_v1.NODES, lambda self: Handler(on_delete=self.node_gone))
+    >>> watch.resource.kind
+    'Node'
     """
 
     resource: Resource[ObjectT]

@@ -42,7 +42,11 @@ def is_dns_subdomain(name: str) -> bool:
 
 
 class EventRecorder(Protocol):
-    """Records events, by which a controller informs users of its actions."""
+    """Records events, by which a controller informs users of its actions.
+
+    >>> reconciler.recorder.event(WEBSITES, website, NORMAL, "Deployed", "It runs.")
+    >>> reconciler.recorder.event(WEBSITES, website, WARNING, "NoCertificate", "None.")
+    """
 
     def event(
         self,

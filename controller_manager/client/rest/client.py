@@ -100,6 +100,18 @@ class Client:
     read. When the server asks for a retry (429 or 5xx with Retry-After), the client
     retries up to ten times. When the connection breaks, the client retries a GET
     once.
+
+    >>> metadata = {"namespace": "default", "name": "settings"}
+    >>> config = {"metadata": metadata, "data": {"color": "red"}}
+    >>> (await client.apply(core_v1.CONFIG_MAPS, config)).data
+    {'color': 'red'}
+    >>> shown = await client.get(WEBSITES, "default", "shop")
+    >>> shown.spec.replicas
+    1
+    >>> patch = {"spec": {"replicas": 2}}
+    >>> (await client.patch_exactly(WEBSITES, shown, patch)).spec.replicas
+    2
+    >>> await client.delete(WEBSITES, "default", "shop")
     """
 
     def __init__(  # noqa: PLR0913 - one for each part that a caller may replace

@@ -27,7 +27,14 @@ class RequestError(Exception):
 
 
 class APIError(RequestError):
-    """The API server refused the request, or its answer could not be read."""
+    """The API server refused the request, or its answer could not be read.
+
+    >>> try:
+    ...     await client.get(WEBSITES, "default", "none")
+    ... except APIError as error:
+    ...     print(error.code, error)
+    404 websites.example.com "none" not found
+    """
 
     reason: ClassVar[str] = ""
 
@@ -62,19 +69,37 @@ class Forbidden(APIError):
 
 
 class NotFound(APIError):
-    """404: the object, or the resource, does not exist."""
+    """404: the object, or the resource, does not exist.
+
+    >>> await client.get(WEBSITES, "default", "none")
+    Traceback (most recent call last):
+    NotFound: websites.example.com "none" not found
+    """
 
     reason = "NotFound"
 
 
 class AlreadyExists(APIError):
-    """409: an object of that name exists."""
+    """409: an object of that name exists.
+
+    >>> metadata = ObjectMeta(name="shop", namespace="default")
+    >>> await client.create(WEBSITES, Website(metadata=metadata))
+    Traceback (most recent call last):
+    AlreadyExists: websites.example.com "shop" already exists
+    """
 
     reason = "AlreadyExists"
 
 
 class Conflict(APIError):
-    """409: the object changed since it was read, or a precondition failed."""
+    """409: the object changed since it was read, or a precondition failed.
+
+    >>> patch = {"spec": {"replicas": 2}}
+    >>> changed = await client.patch(WEBSITES, "default", "shop", patch)
+    >>> await client.update(WEBSITES, website)
+    Traceback (most recent call last):
+    Conflict: Operation cannot be fulfilled on websites.example.com "shop": ...
+    """
 
     reason = "Conflict"
 

@@ -20,7 +20,13 @@ long, the watch is opened anew a little too often.
 
 
 class PatchType(StrEnum):
-    """The kinds of patch, as media types."""
+    """The kinds of patch, as media types.
+
+    >>> where = (core_v1.NAMESPACES, "", "default")
+    >>> patch = {"metadata": {"labels": {"team": "web"}}}
+    >>> (await client.patch(*where, patch, PatchType.MERGE)).metadata.labels["team"]
+    'web'
+    """
 
     JSON = "application/json-patch+json"
     MERGE = "application/merge-patch+json"
