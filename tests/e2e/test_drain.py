@@ -105,20 +105,3 @@ def test_a_drain_waits_for_a_budget_that_allows_nothing(kubectl: Kubectl) -> Non
         spec = {"spec": {"minAvailable": "50%"}}
         kubectl("patch", "pdb", "pdb", "--type=merge", f"--patch={json.dumps(spec)}")
         assert f"node/{node} drained" in drain(kubectl, node, "--timeout=50s")
-
-
-def test_a_budget_is_shown_as_on_a_real_cluster(kubectl: Kubectl) -> None:
-    """In a list, and in a description with its events."""
-    create = ("create", "pdb", "pdb", "--selector=app=none", "--min-available=50%")
-    assert kubectl(*create) == "poddisruptionbudget.policy/pdb created\n"
-    kubectl("wait", "pdb/pdb", "--for=jsonpath={.status.observedGeneration}=1")
-    header, row = kubectl("get", "pdb").splitlines()
-    assert header.split("  ")[0] == "NAME"
-    assert row.split()[:4] == ["pdb", "50%", "N/A", "0"]
-    for _ in range(50):
-        described = kubectl("describe", "pdb", "pdb")
-        if "No matching pods found" in described:
-            break
-        time.sleep(0.1)
-    assert "NoPods" in described
-    assert "controllermanager" in described

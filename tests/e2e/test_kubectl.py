@@ -224,6 +224,8 @@ def test_an_ended_job_is_deleted_when_its_time_has_come(kubectl: Kubectl) -> Non
     kubectl("wait", "--for=condition=Complete", "job/j", "--timeout=30s")
     row = kubectl("get", "jobs").splitlines()[1]
     assert row.split()[:3] == ["j", "Complete", "1/1"]
+    _, row = kubectl("get", "pods").splitlines()
+    assert row.split()[1:4] == ["0/1", "Completed", "0"]
     ttl = json.dumps({"spec": {"ttlSecondsAfterFinished": 0}})
     kubectl("patch", "job", "j", "--type=merge", f"--patch={ttl}")
     gone(kubectl, "jobs,pods")

@@ -257,25 +257,6 @@ def test_autoscalers_are_created_and_shown(kubectl: Kubectl) -> None:
     ]
 
 
-def test_quotas_are_created_and_shown(kubectl: Kubectl) -> None:
-    """Requests and limits apart, as far as the status has them."""
-    kubectl("create", "quota", "q", "--hard=pods=5,limits.cpu=2,services=3")
-    hard = {"pods": "5", "limits.cpu": "2", "services": "3"}
-    used = {"pods": "2", "limits.cpu": "500m", "services": "0"}
-    set_status(kubectl, "quota/q", hard=hard, used=used)
-    head, row = table(kubectl, "quota", "-o", "wide")
-    assert sorted(head.split()) == ["AGE", "LIMIT", "NAME", "REQUEST"]
-    assert "pods: 2/5, services: 0/3  limits.cpu: 500m/2" in row
-    assert described(kubectl, "quota", "q") == [
-        "Name:  q",
-        "Resource  Used  Hard",
-        "--------  ----  ----",
-        "limits.cpu  500m  2",
-        "pods  2  5",
-        "services  0  3",
-    ]
-
-
 def test_service_cidrs_and_addresses_are_shown(kubectl: Kubectl) -> None:
     """Addresses with the services that have them."""
     kubectl("create", "service", "clusterip", "web", "--clusterip=10.96.7.7", "--tcp=1")

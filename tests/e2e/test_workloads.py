@@ -207,19 +207,6 @@ def test_a_daemon_set_follows_the_nodes(kubectl: Kubectl) -> None:
     gone(kubectl, "pods")
 
 
-def test_a_job_is_waited_for_and_deleted_with_its_pods(kubectl: Kubectl) -> None:
-    """Its pods have completed by then."""
-    kubectl("create", "job", "once", "--image=busybox", "--", "sleep", "0.5")
-    kubectl("wait", "--for=condition=complete", "job/once", "--timeout=30s")
-    header, row = kubectl("get", "jobs").splitlines()
-    assert header.split() == ["NAME", "STATUS", "COMPLETIONS", "DURATION", "AGE"]
-    assert row.split()[:3] == ["once", "Complete", "1/1"]
-    _, row = kubectl("get", "pods").splitlines()
-    assert row.split()[1:4] == ["0/1", "Completed", "0"]
-    kubectl("delete", "job", "once")
-    gone(kubectl, "pods")
-
-
 def test_a_job_whose_pods_fail_is_seen_to_fail(kubectl: Kubectl) -> None:
     """Its indexes fail one by one, as an annotation says."""
     apply(kubectl, INDEXED)
