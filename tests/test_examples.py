@@ -22,8 +22,9 @@ from tests.ports import free_port
 @pytest.mark.slow
 def test_the_tests_of_the_example_pass() -> None:
     """As the author of a controller runs them."""
+    arguments = ("-q", "-p", "no:cacheprovider", *plugin_arguments(), "tests")
     result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
+        [sys.executable, "-m", "pytest", *arguments],
         cwd=EXAMPLE,
         env=environment(EXAMPLE),
         capture_output=True,

@@ -3,10 +3,14 @@
 import re
 from typing import Final
 
-from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES
-from controller_manager.options.controller_options import ControllerOptions, option
-from controller_manager.runtime.descriptor import Descriptor
-from controller_manager.runtime.permissions import RECORD_EVENTS, allow
+from controller_manager.sdk import (
+    RECORD_EVENTS,
+    ControllerOptions,
+    Descriptor,
+    allow,
+    core_v1,
+    option,
+)
 
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -34,8 +38,8 @@ CONTROLLER = Descriptor(
     name="shared-config-controller",
     aliases=("shared-config",),
     load="shared_config.controller:SharedConfigReconciler",
-    requires=(NAMESPACES, CONFIG_MAPS),
+    requires=(core_v1.NAMESPACES, core_v1.CONFIG_MAPS),
     options=SharedConfigOptions,
-    permissions=(allow(CONFIG_MAPS, "create", "update"), *RECORD_EVENTS),
+    permissions=(allow(core_v1.CONFIG_MAPS, "create", "update"), *RECORD_EVENTS),
     metrics=("shared_config_writes_total",),
 )

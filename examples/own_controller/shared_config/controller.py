@@ -6,15 +6,19 @@ from typing import Final
 
 import msgspec
 
-from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES, ConfigMap, Namespace
-from controller_manager.api.meta import ObjectMeta, labels_of
-from controller_manager.client.events.recorder import WARNING
-from controller_manager.client.rest.errors import APIError, is_namespace_terminating
-from controller_manager.control.publishing import is_active
-from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.outcome import DONE, Outcome
-from controller_manager.runtime.reconciler import Reconciler
-from controller_manager.runtime.watches import For, Maps
+from controller_manager.sdk import (
+    DONE,
+    WARNING,
+    ControllerContext,
+    For,
+    Maps,
+    ObjectMeta,
+    Outcome,
+    Reconciler,
+    core_v1,
+    is_deleting,
+    labels_of,
+)
 from shared_config import SharedConfigOptions
 from shared_config.metrics import SharedConfigMetrics
 
@@ -22,11 +26,11 @@ NAME: Final = "shared-config"
 COPY: Final = "shared-config.example.com/copy"
 """The label of copies. A config map without it is somebody's own."""
 
-_MAPS: Final = replace(CONFIG_MAPS, field_selector=f"metadata.name={NAME}")
+_MAPS: Final = replace(core_v1.CONFIG_MAPS, field_selector=f"metadata.name={NAME}")
 """Only config maps of this name are watched and cached."""
 
 
-class SharedConfigReconciler(Reconciler[Namespace]):
+class SharedConfigReconciler(Reconciler[core_v1.Namespace]):
     """Keeps a copy of one config map in every active namespace.
 
     If the config map is gone, its copies stay.
@@ -38,18 +42,18 @@ class SharedConfigReconciler(Reconciler[Namespace]):
         self._source = context.config.of(SharedConfigOptions).source_namespace
         self._metrics = context.metrics.of(SharedConfigMetrics)
 
-    def _namespaces_of(self, changed: ConfigMap) -> Iterable[str]:
+    def _namespaces_of(self, changed: core_v1.ConfigMap) -> Iterable[str]:
         """Return whose copies a change concerns: a copy's own, the source's all."""
         namespace = changed.metadata.namespace
         return self.objects.keys() if namespace == self._source else (namespace,)
 
-    watches = (For(NAMESPACES), Maps(_MAPS, _namespaces_of))
+    watches = (For(core_v1.NAMESPACES), Maps(_MAPS, _namespaces_of))
 
-    async def reconcile(self, namespace: Namespace) -> Outcome:
+    async def reconcile(self, namespace: core_v1.Namespace) -> Outcome:
         """Create or repair the copy in the namespace."""
         name, maps = namespace.metadata.name, self.lister(_MAPS)
         source, present = maps.get(self._source, NAME), maps.get(name, NAME)
-        if source is None or name == self._source or not is_active(namespace):
+        if source is None or name == self._source or is_deleting(namespace):
             return DONE
         if present is None:
             await self._create(name, source)
@@ -59,31 +63,28 @@ class SharedConfigReconciler(Reconciler[Namespace]):
             await self._repair(present, source)
         return DONE
 
-    async def _create(self, namespace: str, source: ConfigMap) -> None:
+    async def _create(self, namespace: str, source: core_v1.ConfigMap) -> None:
         metadata = ObjectMeta(name=NAME, namespace=namespace, labels={COPY: "true"})
-        copy = ConfigMap(
+        copy = core_v1.ConfigMap(
             metadata=metadata, data=source.data, binary_data=source.binary_data
         )
-        try:
-            await self.client.create(CONFIG_MAPS, copy)
-        except APIError as error:
-            if not is_namespace_terminating(error):
-                raise
-            return
+        await self.client.create(core_v1.CONFIG_MAPS, copy)
         self._metrics.wrote("create")
 
-    async def _repair(self, present: ConfigMap, source: ConfigMap) -> None:
+    async def _repair(
+        self, present: core_v1.ConfigMap, source: core_v1.ConfigMap
+    ) -> None:
         # A whole object is written, with its version: labels of others stay, and a
         # change that the cache does not show yet is a conflict, not lost.
         repaired = msgspec.structs.replace(
             present, data=source.data, binary_data=source.binary_data
         )
-        await self.client.update(CONFIG_MAPS, repaired)
+        await self.client.update(core_v1.CONFIG_MAPS, repaired)
         self._metrics.wrote("update")
 
-    def _say_that_the_name_is_taken(self, namespace: Namespace) -> None:
+    def _say_that_the_name_is_taken(self, namespace: core_v1.Namespace) -> None:
         self.recorder.event(
-            NAMESPACES,
+            core_v1.NAMESPACES,
             namespace,
             WARNING,
             "NameTaken",

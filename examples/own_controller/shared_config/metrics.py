@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter
+from controller_manager.sdk import CollectorRegistry, Counter
 
 _VERBS: Final = ("create", "update")
 
