@@ -126,6 +126,7 @@ class VirtualManager:
             of_controller=self._transports.__getitem__,
         )
         logger = make_logger(verbosity=_VERBOSITY, stream=self._log)
+        self._metrics = CollectorRegistry()
         self._stack.enter_context(thawed())
         self._running = await self._stack.enter_async_context(
             running(
@@ -193,7 +194,7 @@ class VirtualManager:
         return self._log.getvalue()
 
     def metrics(self) -> str:
-        """Return the metrics as text, as Prometheus reads them."""
+        """Return the metrics since the last start as text, as Prometheus reads them."""
         return expose(self._metrics).decode()
 
 

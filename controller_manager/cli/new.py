@@ -1,0 +1,94 @@
+"""A new operator: a project with a controller, a custom resource, tests, manifests."""
+
+import re
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+import click
+
+from .failure import Failure
+
+_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,40}[a-z0-9])?")
+_SUFFIX: Final = re.compile(r"-(operator|controller)$")
+
+_FILES: Final = {
+    "pyproject.toml": "pyproject.toml",
+    "README.md": "README.md",
+    "Dockerfile": "Dockerfile",
+    "ci.yaml": ".github/workflows/ci.yaml",
+    "crd.yaml": "crd.yaml",
+    "sample.yaml": "sample.yaml",
+    "__init__.py": "<<package>>/__init__.py",
+    "__main__.py": "<<package>>/__main__.py",
+    "types.py": "<<package>>/types.py",
+    "controller.py": "<<package>>/controller.py",
+    "test_controller.py": "tests/test_controller.py",
+}
+"""The templates, and the file that each becomes."""
+
+
+@click.command("new")
+@click.argument("name")
+@click.option("--kind", default="", help="The custom resource; by default from NAME.")
+@click.option("--group", default="example.com", help="The API group of the resource.")
+def new_command(name: str, kind: str, group: str) -> None:
+    """Write the project of a new operator into the directory NAME.
+
+    It has a controller, a custom resource, tests that pass, a Dockerfile, manifests, a
+    workflow for CI and a README that says what to do next.
+    """
+    target = Path(name)
+    words = _words(name, kind, group)
+    if target.exists():
+        raise Failure([f"new: {name} exists already; choose another name"])
+    templates = files(__package__).joinpath("project")
+    for template, path in _FILES.items():
+        text = templates.joinpath(f"{template}.txt").read_text(encoding="utf-8")
+        file = target / _filled(path, words)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(_filled(text, words), encoding="utf-8")
+    manifests = _manifests(target, words["package"])
+    (target / "manifests.yaml").write_text(manifests, encoding="utf-8")
+    click.echo(f"Wrote {name}. Next: cd {name} && pip install '.[test]' && pytest")
+
+
+def _words(name: str, kind: str, group: str) -> dict[str, str]:
+    """Return the words of the templates; raises Failure for names that cannot be."""
+    if not _NAME.fullmatch(name):
+        raise Failure(
+            [f"new: {name!r}: a name has lower-case letters, digits and dashes"]
+        )
+    short = _SUFFIX.sub("", name)
+    kind = kind or "".join(word.capitalize() for word in short.split("-"))
+    if not re.fullmatch("[A-Z][A-Za-z0-9]*", kind):
+        raise Failure([f"new: --kind {kind!r}: a kind is like Website"])
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9-]+)+", group):
+        raise Failure([f"new: --group {group!r}: a group is a domain of yours"])
+    plural = f"{kind.lower()}s"
+    return {
+        "name": name,
+        "package": name.replace("-", "_"),
+        "Kind": kind,
+        "kind": kind.lower(),
+        "plural": plural,
+        "PLURAL": plural.upper(),
+        "group": group,
+    }
+
+
+def _filled(text: str, words: dict[str, str]) -> str:
+    return re.sub(r"<<(\w+)>>", lambda found: words[found[1]], text)
+
+
+def _manifests(directory: Path, package: str) -> str:
+    """Return the manifests that the new operator prints about itself."""
+    command = [sys.executable, "-m", package, "manifests"]
+    done = subprocess.run(  # noqa: S603 - the package that was just written
+        command, cwd=directory, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise Failure([f"new: {package} manifests: {done.stderr.strip()}"])
+    return done.stdout
