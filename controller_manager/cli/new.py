@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
@@ -13,21 +14,6 @@ from .failure import Failure
 
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,40}[a-z0-9])?")
 _SUFFIX: Final = re.compile(r"-(operator|controller)$")
-
-_FILES: Final = {
-    "pyproject.toml": "pyproject.toml",
-    "README.md": "README.md",
-    "Dockerfile": "Dockerfile",
-    "ci.yaml": ".github/workflows/ci.yaml",
-    "crd.yaml": "crd.yaml",
-    "sample.yaml": "sample.yaml",
-    "__init__.py": "<<package>>/__init__.py",
-    "__main__.py": "<<package>>/__main__.py",
-    "types.py": "<<package>>/types.py",
-    "controller.py": "<<package>>/controller.py",
-    "test_controller.py": "tests/test_controller.py",
-}
-"""The templates, and the file that each becomes."""
 
 
 @click.command("new")
@@ -44,12 +30,7 @@ def new_command(name: str, kind: str, group: str) -> None:
     words = _words(name, kind, group)
     if target.exists():
         raise Failure([f"new: {name} exists already; choose another name"])
-    templates = files(__package__).joinpath("project")
-    for template, path in _FILES.items():
-        text = templates.joinpath(f"{template}.txt").read_text(encoding="utf-8")
-        file = target / _filled(path, words)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(_filled(text, words), encoding="utf-8")
+    _write(files(__package__).joinpath("project"), target, words)
     manifests = _manifests(target, words["package"])
     (target / "manifests.yaml").write_text(manifests, encoding="utf-8")
     click.echo(f"Wrote {name}. Next: cd {name} && pip install '.[test]' && pytest")
@@ -77,6 +58,19 @@ def _words(name: str, kind: str, group: str) -> dict[str, str]:
         "PLURAL": plural.upper(),
         "group": group,
     }
+
+
+def _write(template: Traversable, target: Path, words: dict[str, str]) -> None:
+    """Write the files of a template's directory, and those of its directories."""
+    target.mkdir()
+    for each in template.iterdir():
+        name = each.name.removesuffix(".txt").replace("dot-", ".")
+        if each.is_dir():
+            name = words["package"] if name == "package" else name
+            _write(each, target / name, words)
+        else:
+            text = _filled(each.read_text(encoding="utf-8"), words)
+            (target / name).write_text(text, encoding="utf-8")
 
 
 def _filled(text: str, words: dict[str, str]) -> str:
