@@ -1,4 +1,4 @@
-"""Ranges of service addresses."""
+"""Ranges of service addresses, and of network policies."""
 
 import pytest
 
@@ -38,3 +38,15 @@ async def test_services_get_addresses_of_every_range() -> None:
     small.server.objects.put(kind, ("", "more"), {**more, "metadata": metadata})
     with pytest.raises(Refusal, match="range is full"):
         create(small, "Service", {"metadata": {"name": "d"}})
+
+
+async def test_a_range_that_a_policy_has_may_stay(cluster: Cluster) -> None:
+    """Though it is wrong, as in clusters that are older than the check."""
+    wrong = {"ipBlock": {"cidr": "10.0.0.0"}}
+    created = create(cluster, "NetworkPolicy")
+    kind = cluster.server.catalogue.find("networking.k8s.io", "v1", "networkpolicies")
+    assert kind is not None
+    old = {**created, "spec": {**created["spec"], "ingress": [{"from": [wrong]}]}}
+    stored = cluster.server.objects.put(kind, ("default", "a"), old).obj
+    labelled = update(cluster, stored, {"metadata": {"labels": {"a": "b"}}})
+    assert labelled["spec"] == old["spec"]
