@@ -1,5 +1,6 @@
 """The rules for pods and pod templates (pkg/apis/core/validation)."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -245,6 +246,9 @@ TAINT: Final = table(
 # Pods and pod templates
 
 _MOST_NAME_SERVERS: Final = 3
+_LONGEST_SYSCTL: Final = 253
+_SEGMENT: Final = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SYSCTL: Final = rf"^({_SEGMENT}[\./])*{_SEGMENT}$"
 
 
 def _name_servers(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
@@ -260,6 +264,15 @@ def _name_servers(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
         yield statuses.invalid(where, shown(servers), why)
 
 
+def _sysctl(name: str, path: str) -> Iterator[Cause]:
+    """Check the name of a kernel parameter; nothing checks that a node has it."""
+    if len(name) > _LONGEST_SYSCTL or not re.fullmatch(_SYSCTL, name):
+        why = (
+            f"must have at most {_LONGEST_SYSCTL} characters and match regex {_SYSCTL}"
+        )
+        yield statuses.invalid(path, shown(name), why)
+
+
 POD_SPEC: Final = table(
     """
     volumes[]:
@@ -271,6 +284,11 @@ POD_SPEC: Final = table(
     dnsConfig:
       nameservers[]: address
     nodeSelector: labels
+    securityContext:
+      sysctls[]:
+        name: required
+        name: sysctl
+        name: unique
     affinity:
       include AFFINITY
     topologySpreadConstraints[]:
@@ -286,6 +304,7 @@ POD_SPEC: Final = table(
       hostnames[]: subdomain
     """,
     _name_servers,
+    _sysctl,
     VOLUME=VOLUME,
     CONTAINERS=CONTAINERS,
     AFFINITY=AFFINITY,
