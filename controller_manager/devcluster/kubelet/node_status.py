@@ -19,7 +19,7 @@ from controller_manager.devcluster.registry.core.namespaces import KIND as NAMES
 from controller_manager.devcluster.registry.core.nodes import KIND as NODE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.storage import CSI_NODES
-from controller_manager.devcluster.scheduler.filters import TOO_MANY, shortages
+from controller_manager.devcluster.scheduler.filters import PORTS, TOO_MANY, shortages
 from controller_manager.devcluster.scheduler.node_infos import (
     UNMATCHED,
     NodeInfo,
@@ -434,9 +434,12 @@ class PodFit:
         info = self._info_of(pod)
         if info.requests and (short := _shortage(info, node)):
             return short
-        if affinity_fits(pod, node.facts):
-            return None
-        return Rejection("NodeAffinity", f"Predicate NodeAffinity failed: {UNMATCHED}")
+        if not affinity_fits(pod, node.facts):
+            return _failed("NodeAffinity", UNMATCHED)
+        others = (each for each in node.pods.values() if each.key != info.key)
+        if info.ports and any(collide(info.ports, each.ports) for each in others):
+            return _failed("NodePorts", PORTS)
+        return None
 
     def _info_of(self, pod: JSON) -> PodInfo:
         """Return the facts of a pod; the scheduler has found those of most pods."""
@@ -445,6 +448,10 @@ class PodFit:
         if known is not None and known.uid == metadata["uid"]:
             return known
         return PodInfo.of(pod)
+
+
+def _failed(predicate: str, why: str) -> Rejection:
+    return Rejection(predicate, f"Predicate {predicate} failed: {why}")
 
 
 def _shortage(pod: PodInfo, node: NodeInfo) -> Rejection | None:

@@ -410,6 +410,11 @@ async def test_an_annotation_sets_the_resources_of_a_node(cluster: Cluster) -> N
         assert (found["cpu"], found["memory"]) == ("2", "32Gi")
 
 
+LISTENING: list[JSON] = [
+    {"name": "web", "image": "web", "ports": [{"containerPort": 80, "hostPort": 8080}]}
+]
+
+
 @pytest.mark.parametrize(
     ("spec", "reason", "said"),
     [
@@ -429,6 +434,14 @@ async def test_an_annotation_sets_the_resources_of_a_node(cluster: Cluster) -> N
                 "affinity/selector"
             ),
         ),
+        (
+            {"containers": LISTENING},
+            "NodePorts",
+            (
+                "Predicate NodePorts failed: node(s) didn't have free ports for the "
+                "requested pod ports"
+            ),
+        ),
     ],
 )
 async def test_a_kubelet_rejects_pods_that_do_not_fit(
@@ -436,7 +449,8 @@ async def test_a_kubelet_rejects_pods_that_do_not_fit(
 ) -> None:
     """Another client has bound them to the node."""
     async with cluster.nodes(count=1, start_delay=0, details=True):
-        await create_pod(cluster, "first", containers=requesting(cpu="5"))
+        first = [*requesting(cpu="5"), *LISTENING]
+        await create_pod(cluster, "first", containers=first)
         await asyncio.sleep(1)
         await create_pod(cluster, "p", nodeName="node-0", **spec)
         await create_pod(
