@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.scalars import format_micro_time, parse_time
+from controller_manager.api.scalars import format_micro_time, parse_rfc3339, parse_time
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.request_info import Target
@@ -19,6 +19,7 @@ from controller_manager.devcluster.scheme.query import is_true
 from controller_manager.devcluster.scheme.statuses import (
     Cause,
     bad_request,
+    forbidden_field,
     invalid,
     invalid_object,
 )
@@ -29,8 +30,6 @@ from .programs import Line, lines_of
 from .server import check_node, chosen_container
 
 # The options of a request for a log (PodLogOptions).
-
-_NO_TIME: Final = "sinceTime is not served by the development cluster: use sinceSeconds"
 
 
 class LogOptions(Struct, frozen=True):
@@ -51,17 +50,20 @@ class LogOptions(Struct, frozen=True):
         tail = _number(query, "tailLines", 0, causes)
         seconds = _number(query, "sinceSeconds", 1, causes)
         limit = _number(query, "limitBytes", 1, causes)
+        since = _time(query.get("sinceTime"))
+        if since is not None and seconds is not None:
+            detail = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+            causes.append(forbidden_field("", detail))
         if causes:
             raise invalid_object("", "PodLogOptions", pod, causes)
-        if query.get("sinceTime"):
-            raise bad_request(_NO_TIME)
-        age = None if seconds is None else timedelta(seconds=min(seconds, 10**9))
+        if seconds is not None:
+            since = now - timedelta(seconds=min(seconds, 10**9))
         return cls(
             container=query.get("container", ""),
             follow=is_true(query, "follow"),
             previous=is_true(query, "previous"),
             timestamps=is_true(query, "timestamps"),
-            since=None if age is None else now - age,
+            since=since,
             tail=tail,
             limit=limit,
         )
@@ -83,6 +85,15 @@ def _number(
         detail = "must be greater than " + ("0" if least else "or equal to 0")
         causes.append(invalid(name, str(number), detail))
     return number
+
+
+def _time(text: str | None) -> datetime | None:
+    if not text:
+        return None
+    try:
+        return parse_rfc3339(text)
+    except ValueError:
+        raise bad_request(f"sinceTime: {text[:100]!r} is no time") from None
 
 
 # The logs of containers, made from annotations and commands.

@@ -42,6 +42,7 @@ def scripted(command: list[str], **more: Any) -> list[JSON]:
         ({"tailLines": 0}, ""),
         ({"tailLines": 9}, "one\ntwo\nthree\n"),
         ({"sinceSeconds": 4}, "two\nthree\n"),
+        ({"sinceTime": "2026-01-01T00:00:04Z"}, "three\n"),
         ({"limitBytes": 5}, "one\nt"),
         (
             {"timestamps": "true", "tailLines": 2},
@@ -82,9 +83,13 @@ async def test_a_log_is_shown_as_it_is_asked_for(
                 "greater than 0"
             ),
         ),
+        ({"sinceTime": "noon"}, "sinceTime: 'noon' is no time"),
         (
-            {"sinceTime": "2026-01-01T00:00:04Z"},
-            "sinceTime is not served by the development cluster: use sinceSeconds",
+            {"sinceTime": "2026-01-01T00:00:04Z", "sinceSeconds": 4},
+            (
+                'PodLogOptions "p" is invalid: : Forbidden: at most one of '
+                "`sinceTime` or `sinceSeconds` may be specified"
+            ),
         ),
         ({"container": "x"}, "container x is not valid for pod p"),
         (
