@@ -74,7 +74,7 @@ def simple_run(words: Sequence[str], last_code: int = 0) -> Run | None:
             return Run(lines=tuple((0.0, line) for line in _echoed(printed)))
         case (
             ["pause" | "httpd-foreground"]
-            | ["agnhost", "pause"]
+            | ["agnhost", "pause" | "test-webserver"]
             | ["tail", "-f" | "-F", "/dev/null"]
         ):
             return Run(FOREVER)

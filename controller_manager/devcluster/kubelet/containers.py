@@ -22,8 +22,8 @@ from .programs import (
     Periods,
     Program,
     Role,
+    command_of,
     find,
-    image_name,
     periods_of,
 )
 
@@ -43,8 +43,11 @@ _SETTINGS: Final = (
     (ProbeKind.LIVENESS, "livenessProbe", FAILING_LIVENESS),
     (ProbeKind.READINESS, "readinessProbe", FAILING_READINESS),
 )
-WEB_ROOTS: Final = {"httpd": "/usr/local/apache2/htdocs"}
-"""The directories of the pages that servers in well-known images have."""
+_ROOTS: Final = {"httpd-foreground": "/usr/local/apache2/htdocs", "test-webserver": ""}
+"""The directories of the pages of well-known servers, by the ends of their commands.
+
+The second one is a command of agnhost, which lists directories and has port 80.
+"""
 
 JUST_NOW: Final = 0.001
 """A timer may fire early by less than this, in seconds."""
@@ -158,7 +161,9 @@ def _probes(pod: JSON, container: JSON, *, shared: bool) -> Iterator[Probe]:
         found = find(pod, annotation, container["name"], shared=shared)
         if spec is None and found is None:
             continue
-        failing = Periods() if found is None else periods_of(*found)
+        failing = (
+            periods_of(*found) if found else _without_server(container, spec or {})
+        )
         yield _probe(pod, container, kind, spec or {}, failing)
 
 
@@ -166,7 +171,6 @@ def _probe(
     pod: JSON, container: JSON, kind: ProbeKind, spec: JSON, failing: Periods
 ) -> Probe:
     grace = spec.get("terminationGracePeriodSeconds")
-    page = (spec.get("httpGet") or {}).get("path", "")
     return Probe(
         kind=kind,
         delay=float(spec.get("initialDelaySeconds", 0)),
@@ -178,8 +182,25 @@ def _probe(
         grace=None if grace is None else float(grace),
         passes=kind is ProbeKind.LIVENESS,
         command=tuple((spec.get("exec") or {}).get("command") or ()),
-        page=page if image_name(container) in WEB_ROOTS else "",
+        page=_page(container, spec),
     )
+
+
+def _without_server(container: JSON, spec: JSON) -> Periods:
+    """Return all times if a probe asks a port at which a known server has none."""
+    port = (spec.get("httpGet") or {}).get("port", 80)
+    is_wrong = isinstance(port, int) and port != 80
+    is_known = list(command_of(container)[1:]) == ["test-webserver"]
+    return periods_of("", "always" if is_wrong and is_known else "never")
+
+
+def _page(container: JSON, spec: JSON) -> str:
+    """Return the file for which a probe asks a known server, empty for none."""
+    root = _ROOTS.get("".join(command_of(container)[-1:]))
+    path = str((spec.get("httpGet") or {}).get("path") or "")
+    if root is None or not path:
+        return ""
+    return f"{root}{path}index.html" if root and path.endswith("/") else root + path
 
 
 def _output(pod: JSON, spec: JSON) -> str:

@@ -21,7 +21,6 @@ from .commands import FOREVER, Surroundings, Write, variables_of
 from .configuration import Configuration
 from .containers import (
     JUST_NOW,
-    WEB_ROOTS,
     ContainerRun,
     Moment,
     Outcome,
@@ -29,7 +28,7 @@ from .containers import (
     Refused,
 )
 from .events import Note, normal, warning
-from .programs import AnnotationError, Program, image_name, run_of_container
+from .programs import AnnotationError, Program, run_of_container
 from .shell import run_of
 
 # The images of containers: their names, and how pulling them fails.
@@ -87,7 +86,8 @@ def is_broken(container: JSON) -> bool:
     pulled, and is there only if it need not be pulled.
     """
     image = container["image"]
-    if image.rpartition("/")[2].startswith(_BROKEN) or _NO_REGISTRY.match(image):
+    name = image.rpartition("/")[2]
+    if name.startswith(_BROKEN) or name.endswith(":404") or _NO_REGISTRY.match(image):
         return True
     return image.startswith("localhost/") and pull_policy(container) == "Always"
 
@@ -139,9 +139,12 @@ _Place = tuple[str, ...]
 
 _OF_IMAGES: Final = (
     *("/app", "/bin", "/dev", "/etc", "/home", "/lib", "/opt", "/proc", "/root"),
-    *("/sbin", "/sys", "/usr", "/var"),
+    *("/sbin", "/sys", "/usr", "/var", "/localhost.crt"),
 )
-"""Directories with files of images: all files exist there, until they are removed."""
+"""Directories with files of images: all files exist there, until they are removed.
+
+The last one is a file, the certificate that agnhost has.
+"""
 
 _EMPTY: Final = ("/", "/data", "/mnt", "/run", "/srv", "/tmp")  # noqa: S108 - of a container
 """Directories that images have without files that a command asks for."""
@@ -224,7 +227,7 @@ class Files:
         past = [exists for time, exists in changes.get(inside, ()) if time <= now]
         if past:
             return past[-1]
-        volume, rest = _place_of(container.spec, path)
+        volume, rest = _place_of(pod, container.spec, path)
         if volume:
             return rest == "." or not _is_made(pod, volume)
         if rest in _EMPTY or any(
@@ -241,7 +244,7 @@ class Files:
         self, pod: JSON, container: ContainerRun, path: str
     ) -> tuple[_Place, str]:
         uid, spec = pod["metadata"]["uid"], container.spec
-        volume, inside = _place_of(spec, path)
+        volume, inside = _place_of(pod, spec, path)
         if not volume:
             return ("pod", uid, f"{spec['name']} {container.restarts}"), inside
         source = _volume(pod, volume)
@@ -258,7 +261,7 @@ class Files:
         return ("pod", uid, f"volume {volume}"), inside
 
 
-def _place_of(container: JSON, path: str) -> tuple[str, str]:
+def _place_of(pod: JSON, container: JSON, path: str) -> tuple[str, str]:
     whole = PurePosixPath("/", container.get("workingDir") or "/", path)
     mounts = {
         PurePosixPath("/", each["mountPath"]): each
@@ -266,7 +269,7 @@ def _place_of(container: JSON, path: str) -> tuple[str, str]:
     }
     for parent in (whole, *whole.parents):
         if (mount := mounts.get(parent)) is not None:
-            inside = PurePosixPath(mount.get("subPath") or ".")
+            inside = PurePosixPath(_sub_path(pod, container, mount)[0] or ".")
             return mount["name"], str(inside / whole.relative_to(parent))
     return "", str(whole)
 
@@ -283,7 +286,40 @@ def _is_made(pod: JSON, volume: str) -> bool:
     return any(each in _MADE for each in _volume(pod, volume))
 
 
-# The needs of a container before its start: its image and its variables.
+# The needs of a container before its start: its image, its variables and its mounts.
+
+_REFERENCE: Final = re.compile(r"\$\(([^()]+)\)")
+
+
+def _sub_path(pod: JSON, container: JSON, mount: JSON) -> tuple[str, list[str]]:
+    """Return the path of a mount in its volume, and the variables that it misses.
+
+    A variable whose value only other objects know stands for itself.
+    """
+    expression = mount.get("subPathExpr")
+    if not expression:
+        return mount.get("subPath") or "", []
+    listed = container.get("env") or ()
+    others = _REFERENCE.findall(expression) if container.get("envFrom") else ()
+    values = {name: name for name in (*others, *(each["name"] for each in listed))}
+    values |= variables_of(pod, container, 0)
+    names = set(_REFERENCE.findall(expression))
+    missing = sorted(each for each in names if not values.get(each))
+    return _REFERENCE.sub(lambda found: values.get(found[1], ""), expression), missing
+
+
+def _problem_of_mounts(pod: JSON, container: JSON) -> str:
+    """Return the kubelet's message about a wrong sub path, empty if all are right."""
+    for mount in container.get("volumeMounts") or ():
+        path, missing = _sub_path(pod, container, mount)
+        if missing:
+            return f"missing value for {', '.join(missing)}"
+        if path.startswith("/"):
+            return f"error SubPath `{path}` must not be an absolute path"
+        if ".." in path.split("/"):
+            return f"unable to provision SubPath `{path}`: must not contain '..'"
+    return ""
+
 
 _SHOWN_ERROR: Final = 1.0
 """Seconds in which a container shows ``ErrImagePull``, before the kubelet's backoff."""
@@ -325,6 +361,7 @@ class NodeMachine:
             why = str(container.program)
         else:
             why = self._configuration.problem_of_container(self._pod, container.spec)
+            why = why or _problem_of_mounts(self._pod, container.spec)
         if not why:
             return notes
         notes.append(warning("Failed", f"Error: {why}"))
@@ -350,8 +387,7 @@ class NodeMachine:
         program = container.program
         command, files = list(probe.command), self._files
         if probe.page:
-            page = f"{probe.page}index.html" if probe.page[-1] == "/" else probe.page
-            command = ["cat", WEB_ROOTS[image_name(container.spec)] + page]
+            command = ["cat", probe.page]
         if not command or not isinstance(program, Program) or not program.makes_files:
             return Outcome()
         run = run_of(command, files.around(self._pod, container, now.seconds))

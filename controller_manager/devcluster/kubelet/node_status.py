@@ -26,6 +26,7 @@ from controller_manager.devcluster.scheduler.node_infos import (
     NodeInfos,
     PodInfo,
     affinity_fits,
+    collide,
 )
 from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.devcluster.storage import Key

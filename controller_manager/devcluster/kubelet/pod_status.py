@@ -304,9 +304,19 @@ def needs_attention(pod: JSON) -> bool:
         spec.get("activeDeadlineSeconds") is not None
         or spec.get("readinessGates")
         or has_any(pod)
+        or _has_expressions(spec)
         or shows_older_generation(pod)
         or list(_images(spec, "initContainers", "containers"))
         != list(_images(pod["status"], "initContainerStatuses", "containerStatuses"))
+    )
+
+
+def _has_expressions(spec: JSON) -> bool:
+    """Tell whether annotations and labels of a pod may be parts of paths."""
+    return any(
+        "subPathExpr" in mount
+        for each in (*spec.get("initContainers", ()), *spec["containers"])
+        for mount in each.get("volumeMounts") or ()
     )
 
 

@@ -333,7 +333,7 @@ async def test_a_deleted_pod_goes_as_soon_as_its_containers_have_ended(
     async with cluster.nodes(count=1, start_delay=1):
         await create_pod(cluster, "p", annotations={"devcluster/run-seconds": "5"})
         await create_pod(
-            cluster, "broken", containers=[{"name": "c", "image": "broken"}]
+            cluster, "broken", containers=[{"name": "c", "image": "web:404"}]
         )
         await asyncio.sleep(2)
         for name in ("p", "broken"):

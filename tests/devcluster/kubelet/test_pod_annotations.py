@@ -645,3 +645,48 @@ async def test_old_events_make_room_for_new_ones(
         items = (await send(cluster, "GET", f"{DEFAULT}/events"))["items"]
         assert 7 <= len(items) <= 10
         assert {each["involvedObject"]["name"] for each in items} >= {"p3", "p4"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "value", "message"),
+    [
+        (
+            "$(HERE)/x",
+            {"value": "/a"},
+            "error SubPath `/a/x` must not be an absolute path",
+        ),
+        (
+            "a/$(HERE)",
+            {"value": ".."},
+            "unable to provision SubPath `a/..`: must not contain '..'",
+        ),
+        ("$(GONE)/$(AWAY)", {"value": "a"}, "missing value for AWAY, GONE"),
+        (
+            "$(HERE)/x",
+            {"valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['place']"}}},
+            "missing value for HERE",
+        ),
+    ],
+)
+async def test_a_wrong_sub_path_keeps_a_container_from_starting(
+    cluster: Cluster, expression: str, value: JSON, message: str
+) -> None:
+    """It starts once the annotation of the pod that makes the path is right."""
+    mount = {"name": "v", "mountPath": "/v", "subPathExpr": expression}
+    container = {
+        "name": "c",
+        "image": "busybox",
+        "command": ["sleep", "infinity"],
+        "env": [{"name": "HERE", **value}],
+        "volumeMounts": [mount],
+    }
+    async with cluster.nodes(count=1, details=True):
+        volumes = [{"name": "v", "emptyDir": {}}]
+        await create_pod(cluster, "p", containers=[container], volumes=volumes)
+        await asyncio.sleep(2)
+        assert await waiting(cluster) == ("CreateContainerConfigError", message)
+        patch = {"metadata": {"annotations": {"place": "here"}}}
+        await send(cluster, "PATCH", f"{PODS}/p", patch)
+        await asyncio.sleep(15)
+        phase = (await status_of(cluster, "p"))["phase"]
+        assert phase == ("Running" if "valueFrom" in value else "Pending")

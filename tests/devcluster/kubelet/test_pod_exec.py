@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -71,19 +71,50 @@ async def ready(cluster: Cluster, name: str) -> str:
     return condition(await status_of(cluster, name), "Ready")[0]
 
 
-async def test_a_page_that_is_moved_away_fails_its_probe(cluster: Cluster) -> None:
-    """Until it is moved back."""
+AGNHOST: Final = {
+    "name": "webserver",
+    "image": "e2e-test-images/agnhost:2.55",
+    "args": ["test-webserver"],
+}
+
+
+@pytest.mark.parametrize(
+    ("container", "asked", "page"),
+    [(httpd(), "/index.html", PAGE), (AGNHOST, "/localhost.crt", "/localhost.crt")],
+    ids=["httpd", "agnhost"],
+)
+async def test_a_page_that_is_moved_away_fails_its_probe(
+    cluster: Cluster, container: JSON, asked: str, page: str
+) -> None:
+    """Until it is moved back, as upstream's e2e breaks pods of a stateful set."""
+    probe = {**PROBE, "httpGet": {"path": asked, "port": 80}}
     async with cluster.nodes(count=1, start_delay=0):
-        await create_pod(cluster, "p", containers=[httpd(readinessProbe=PROBE)])
+        await create_pod(
+            cluster, "p", containers=[{**container, "readinessProbe": probe}]
+        )
         seen = [await ready(cluster, "p")]
+        folder, _, name = page.rpartition("/")
         for script in (
-            f"mv -v {PAGE} /tmp/ || true",
-            f"mv -v /tmp/index.html {PAGE.removesuffix('index.html')} || true",
+            f"mv -v {page} /tmp/ || true",
+            f"mv -v /tmp/{name} {folder}/ || true",
         ):
             (end,) = await execute(cluster, "p", "/bin/sh", "-x", "-c", script)
             assert json.loads(end[1:])["status"] == "Success"
             seen.append(await ready(cluster, "p"))
     assert seen == ["True", "False", "True"]
+
+
+@pytest.mark.parametrize(("port", "found"), [(80, "True"), (81, "False")])
+async def test_a_server_is_asked_at_its_port(
+    cluster: Cluster, port: int, found: str
+) -> None:
+    """The test server of upstream's e2e has one, and shows its directory there."""
+    probe = {**PROBE, "httpGet": {"path": "/", "port": port}}
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(
+            cluster, "p", containers=[{**AGNHOST, "readinessProbe": probe}]
+        )
+        assert await ready(cluster, "p") == found
 
 
 async def test_a_paused_pod_continues_once_its_file_is_there(cluster: Cluster) -> None:
@@ -149,3 +180,25 @@ async def test_nothing_is_executed_in_a_container_that_does_not_run(
     assert json.loads(found)["message"] == (
         'unable to upgrade connection: container not found ("webserver")'
     )
+
+
+async def test_a_file_is_found_through_an_expanded_sub_path(cluster: Cluster) -> None:
+    """Two mounts of a volume show the same file, as upstream's e2e checks."""
+    mounts = [
+        {"name": "v", "mountPath": "/part", "subPathExpr": "$(A)/$(B)"},
+        {"name": "v", "mountPath": "/whole"},
+    ]
+    variables = [{"name": "A", "value": "a"}, {"name": "B", "value": "b"}]
+    async with cluster.nodes(count=1, start_delay=0):
+        await create_pod(
+            cluster,
+            "p",
+            containers=[httpd(volumeMounts=mounts, env=variables)],
+            volumes=[{"name": "v", "emptyDir": {}}],
+        )
+        await asyncio.sleep(1)
+        ends = []
+        for command in ("touch /whole/a/b/log", "test -f /part/log", "test -f /part/x"):
+            (end,) = await execute(cluster, "p", *command.split())
+            ends.append(json.loads(end[1:])["status"])
+    assert ends == ["Success", "Success", "Failure"]
