@@ -1,21 +1,29 @@
 """The shell: its command lines, and scripts of commands whose end is known.
 
 A script may have ``;``, ``&&``, ``||``, ``exit``, ``exec``, ``set -e``, ``trap exit
-TERM``, loops such as ``while true; do sleep 1; done``, ``if``, variables and
-calculations. Any other part makes all of it unknown.
+TERM``, loops such as ``while true; do sleep 1; done``, ``if``, variables,
+calculations, and ``> FILE``. Any other part makes all of it unknown.
 """
 
 import operator
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .commands import FOREVER, Run, Surroundings, run_of_files, simple_run
+from .commands import (
+    FOREVER,
+    Run,
+    Surroundings,
+    Write,
+    run_of_files,
+    simple_run,
+)
 
 # The expansion of a script: its variables, and its calculations.
 
@@ -98,6 +106,13 @@ _LONGEST: Final = 10_000
 """A script of more characters is unknown: reading it would take the server's time."""
 _MOST_LOOPS: Final = 50
 """A script with more loops is unknown: nested loops would take the server's stack."""
+_MOST_LINES: Final = 1_000
+"""The lines that are known of an endless loop."""
+_REDIRECTIONS: Final = (">", ">>")
+_OUTPUT: Final = re.compile(r"/(?!dev/(?!null|termination-log))[^$`]*")
+"""A file that takes the output of a command; the log is none."""
+
+_CLOSING: Final = ("do", "done", "else", "fi", "then")
 _OPENING: Final = ("if", "until", "while")
 _ALONE: Final = ("do", "else", "then")
 """Words that are a statement of their own, whatever follows."""
@@ -119,11 +134,13 @@ class _Statement(Struct, frozen=True):
     """A command of a script, with the separator before it.
 
     A loop has its condition as `words`, and the statements of its `body`. An ``if`` has
-    `branches`: each a condition and a body, and an empty condition for ``else``.
+    `branches`: each a condition and a body, and an empty condition for ``else``. The
+    command writes into the file `output` instead of the log.
     """
 
     separator: str
     words: Sequence[str]
+    output: str = ""
     body: tuple["_Statement", ...] | None = None
     branches: tuple[tuple["_Statements", "_Statements"], ...] = ()
 
@@ -242,12 +259,12 @@ class _Script:
                 return Run()
             case ["exec", *command] if command:
                 self._traps_signals = False
-                run = self._command(command, code)
+                run = self._command(command, code, statement.output)
                 return None if run is None else replace(run, exits=True)
             case words:
-                return self._command(words, code)
+                return self._command(words, code, statement.output)
 
-    def _command(self, words: Sequence[str], code: int) -> Run | None:
+    def _command(self, words: Sequence[str], code: int, output: str = "") -> Run | None:
         if words[0] == "exit":
             return simple_run(words, code)
         run = run_of(
@@ -255,6 +272,8 @@ class _Script:
         )
         if run is None:
             return None
+        if output:
+            run = replace(run, lines=(), writes=(Write(0.0, output), *run.writes))
         if self._around is not None:
             self._around.take(run.writes)
         self._longest = max(self._longest, run.seconds)
@@ -271,7 +290,7 @@ class _Script:
     def _loop(self, loop: _Statement) -> Run | None:
         """Return the run of a loop: it has no end, no round, or an exit in its body.
 
-        The lines that an endless loop prints are left out.
+        A loop that takes no time prints nothing: nobody could read its lines.
         """
         keyword, *words = loop.words
         condition = None if words[0] == "exit" else self._command(words, 0)
@@ -282,7 +301,14 @@ class _Script:
         body = self._all(loop.body or ())
         if body is None or body.exits:
             return body
-        return Run(FOREVER, writes=body.writes)
+        pause = condition.seconds + body.seconds
+        rounds = _MOST_LINES // len(body.lines) if body.lines and pause else 0
+        lines = tuple(
+            (number * pause + condition.seconds + after, line)
+            for number in range(rounds)
+            for after, line in body.lines
+        )
+        return Run(FOREVER, lines=lines, writes=body.writes)
 
     def _if(self, statement: _Statement) -> Run | None:
         total = Run()
@@ -328,13 +354,18 @@ def _statements(text: str, variables: Mapping[str, str]) -> list[_Statement] | N
     lexer.whitespace_split = True
     lexer.commenters = ""
     found: list[tuple[str, list[str]]] = [("", [])]
+    outputs: dict[int, str] = {}
     try:
         parts = list(lexer)
     except ValueError:  # a quotation has no end
         return None
-    for part in parts:
+    for before, part in pairwise(["", *parts]):
         separator = _separator(part)
-        if separator in _SEPARATORS:
+        if before in _REDIRECTIONS:
+            outputs[len(found)] = part
+        elif separator in _REDIRECTIONS and _is_output_of(found[-1][1]):
+            outputs[len(found)] = ""  # until its name follows
+        elif separator in _SEPARATORS:
             if separator != ";" or found[-1][1]:  # a line may end with && or ||
                 found.append((separator, []))
         elif set(part) <= set(_PUNCTUATION) or part.startswith("#"):
@@ -344,7 +375,19 @@ def _statements(text: str, variables: Mapping[str, str]) -> list[_Statement] | N
             found.append((";", []))
         else:
             found[-1][1].append(part)
-    return _compound([_Statement(*each) for each in found if each[1]])
+    if not all(map(_OUTPUT.fullmatch, outputs.values())):
+        return None
+    statements = [
+        _Statement(*each, outputs.get(number, ""))
+        for number, each in enumerate(found, 1)
+        if each[1]
+    ]
+    return _compound(statements)
+
+
+def _is_output_of(words: Sequence[str]) -> bool:
+    """Tell whether a command is there whose output a sign redirects: no ``2>``."""
+    return bool(words) and not words[-1].isdecimal() and words[-1] not in _CLOSING
 
 
 def _separator(part: str) -> str:

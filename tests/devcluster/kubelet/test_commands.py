@@ -51,7 +51,7 @@ def printing(line: str, code: int = 0) -> Run:
         (["sh", "-c", "exec sleep 4; exit 3"], Run(4)),
         (["sh", "-c", "/bin/sleep 2; sh -c 'exit 3'; sleep 1"], Run(3)),
         (["sh", "-c", "while true; do sleep 1; done"], Run(FOREVER)),
-        (["sh", "-c", "until false\ndo\n echo a\n sleep 1\ndone"], Run(FOREVER)),
+        (["sh", "-c", "until false\ndo\n sleep 1\n :\ndone"], Run(FOREVER)),
         (["sh", "-c", "sleep 1; while :; do sleep 2; exit 3; done"], Run(3, 3)),
         (["sh", "-c", "while false; do sleep 1; done; exit 2"], Run(0, 2)),
         (["sh", "-c", "while true; do while true; do :; done; done"], Run(FOREVER)),

@@ -88,6 +88,14 @@ def around(*files: str, **variables: str) -> Surroundings:
         ("if true; then exit 1", around(), None),
         ("then exit 1; fi", around(), None),
         ("touch $UNKNOWN", around(), None),
+        ("echo ok >/a; sleep 2 && cat /a", around(), (2, 0)),
+        ("false > /a || [ -f /a ] && exit 3", around(), (0, 3)),
+        ("echo ok >> /dev/null", around(), (0, 0)),
+        ("echo ok > /dev/stderr", around(), None),
+        ("echo ok 2> /a", around(), None),
+        ("while true; do sleep 1; done > /a", around(), None),
+        ("echo ok > $UNKNOWN", around(), None),
+        ("echo ok >", around(), None),
     ],
 )
 def test_a_script_sees_variables_and_files(
@@ -104,6 +112,31 @@ def test_a_script_that_needs_files_is_unknown_without_them() -> None:
     run = run_of(["sh", "-c", "sleep 3; touch /a"])
     assert isinstance(run, Run)
     assert [(each.after, each.path) for each in run.writes] == [(3, "/a")]
+
+
+def test_the_output_that_goes_to_a_file_is_not_printed() -> None:
+    """The probe of an example of upstream finds the file until it is removed."""
+    run = run_of(["sh", "-c", "echo ok >/tmp/health; sleep 10; rm -rf /tmp/health"])
+    assert isinstance(run, Run)
+    assert run.lines == ()
+    file = "/tmp/health"  # noqa: S108 - of a container
+    assert list(run.writes) == [Write(0, file), Write(10, file, exists=False)]
+
+
+@pytest.mark.parametrize(
+    ("script", "times"),
+    [
+        ("while sleep 1; do echo a; sleep 2; done", [1, 4, 7]),
+        ("sleep 5; while true; do echo a; echo b; sleep 2; done", [5, 5, 7]),
+        ("while true; do echo a; done", []),
+    ],
+)
+def test_a_loop_that_runs_on_prints_its_lines(script: str, times: list[int]) -> None:
+    """The first thousand, if it takes time."""
+    run = run_of(["sh", "-c", script])
+    assert isinstance(run, Run)
+    assert [after for after, _ in run.lines[:3]] == times
+    assert len(run.lines) in (0, 1000)
 
 
 def container(script: str, **more: Any) -> JSON:
