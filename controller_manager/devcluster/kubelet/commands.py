@@ -72,9 +72,11 @@ def simple_run(words: Sequence[str], last_code: int = 0) -> Run | None:
             return Run(code=int(code) % 256, exits=True)
         case ["echo", *printed]:
             return Run(lines=tuple((0.0, line) for line in _echoed(printed)))
+        case ["agnhost", "pause"]:
+            return Run(FOREVER, lines=((0.0, "Paused"),))
         case (
             ["pause" | "httpd-foreground"]
-            | ["agnhost", "pause" | "test-webserver"]
+            | ["agnhost", "grpc-health-checking" | "liveness" | "test-webserver"]
             | ["tail", "-f" | "-F", "/dev/null"]
         ):
             return Run(FOREVER)

@@ -46,8 +46,11 @@ _SETTINGS: Final = (
 _ROOTS: Final = {"httpd-foreground": "/usr/local/apache2/htdocs", "test-webserver": ""}
 """The directories of the pages of well-known servers, by the ends of their commands.
 
-The second one is a command of agnhost, which lists directories and has port 80.
+The second one is a command of agnhost, which lists directories.
 """
+
+_PORTS: Final = {"grpc-health-checking": 5000, "liveness": 8080, "test-webserver": 80}
+"""The ports of the servers that agnhost has, by its first argument."""
 
 JUST_NOW: Final = 0.001
 """A timer may fire early by less than this, in seconds."""
@@ -162,7 +165,7 @@ def _probes(pod: JSON, container: JSON, *, shared: bool) -> Iterator[Probe]:
         if spec is None and found is None:
             continue
         failing = (
-            periods_of(*found) if found else _without_server(container, spec or {})
+            periods_of(*found) if found else _failures_of_agnhost(container, spec or {})
         )
         yield _probe(pod, container, kind, spec or {}, failing)
 
@@ -186,12 +189,18 @@ def _probe(
     )
 
 
-def _without_server(container: JSON, spec: JSON) -> Periods:
-    """Return all times if a probe asks a port at which a known server has none."""
-    port = (spec.get("httpGet") or {}).get("port", 80)
-    is_wrong = isinstance(port, int) and port != 80
-    is_known = list(command_of(container)[1:]) == ["test-webserver"]
-    return periods_of("", "always" if is_wrong and is_known else "never")
+def _failures_of_agnhost(container: JSON, spec: JSON) -> Periods:
+    """Return the times at which a server of agnhost fails a probe.
+
+    It has one port, and the one for tests of liveness is healthy for 10 seconds.
+    """
+    request = spec.get("httpGet") or spec.get("grpc") or {}
+    port, (program, *words) = request.get("port"), [*command_of(container), ""]
+    served = _PORTS.get(words[0]) if program.endswith("agnhost") else None
+    if served is None or len(words) > 2 or not isinstance(port, int):
+        return Periods()
+    ends = words[0] == "liveness" and request.get("path") == "/healthz"
+    return periods_of("", "always" if port != served else "10-" if ends else "never")
 
 
 def _page(container: JSON, spec: JSON) -> str:

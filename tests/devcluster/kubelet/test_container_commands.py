@@ -26,8 +26,8 @@ from controller_manager.devcluster.kubelet.programs import run_of_container
         ("nginx", {}, None),
         ("registry.k8s.io/pause:3.10", {}, Run(FOREVER)),
         ("pause", {"command": ["true"]}, Run()),
-        ("agnhost:2", {}, Run(FOREVER)),
-        ("agnhost:2", {"args": ["pause"]}, Run(FOREVER)),
+        ("agnhost:2", {}, Run(FOREVER, lines=((0.0, "Paused"),))),
+        ("agnhost:2", {"args": ["liveness"]}, Run(FOREVER)),
         ("agnhost:2", {"args": ["netexec"]}, None),
     ],
 )

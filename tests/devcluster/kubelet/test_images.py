@@ -2,7 +2,11 @@
 
 import pytest
 
-from controller_manager.devcluster.kubelet.machine import full_name, why_invalid
+from controller_manager.devcluster.kubelet.machine import (
+    full_name,
+    is_broken,
+    why_invalid,
+)
 
 DIGEST = f"sha256:{'a' * 64}"
 INVALID = "invalid reference format"
@@ -42,3 +46,20 @@ def test_a_name_gets_its_registry_and_its_tag(image: str, full: str) -> None:
 def test_a_wrong_name_is_no_image(image: str, why: str) -> None:
     """And the message names the error."""
     assert why_invalid(image) == why
+
+
+@pytest.mark.parametrize(
+    ("image", "missing"),
+    [
+        ("broken", True),
+        ("example.com/broken:v1", True),
+        ("example.invalid/app", True),
+        ("web:404", True),
+        ("foo:non-existent", True),
+        ("web:1.404", False),
+        ("web:v404", False),
+    ],
+)
+def test_some_images_cannot_be_pulled(image: str, *, missing: bool) -> None:
+    """Also those that upstream's tests know to be missing."""
+    assert bool(is_broken({"image": image})) is missing

@@ -104,17 +104,31 @@ async def test_a_page_that_is_moved_away_fails_its_probe(
     assert seen == ["True", "False", "True"]
 
 
-@pytest.mark.parametrize(("port", "found"), [(80, "True"), (81, "False")])
-async def test_a_server_is_asked_at_its_port(
-    cluster: Cluster, port: int, found: str
+HEALTH: Final = {"path": "/healthz", "port": 8080}
+
+
+@pytest.mark.parametrize(
+    ("server", "asked", "found"),
+    [
+        ("test-webserver", {"httpGet": {"path": "/", "port": 80}}, ["True", "True"]),
+        ("test-webserver", {"httpGet": {"path": "/", "port": 81}}, ["False", "False"]),
+        ("grpc-health-checking", {"grpc": {"port": 5000}}, ["True", "True"]),
+        ("grpc-health-checking", {"grpc": {"port": 2333}}, ["False", "False"]),
+        ("liveness", {"httpGet": HEALTH}, ["True", "False"]),
+        ("liveness", {"httpGet": {**HEALTH, "path": "/started"}}, ["True", "True"]),
+    ],
+)
+async def test_the_servers_of_upstreams_tests_answer_probes(
+    cluster: Cluster, server: str, asked: JSON, found: list[str]
 ) -> None:
-    """The test server of upstream's e2e has one, and shows its directory there."""
-    probe = {**PROBE, "httpGet": {"path": "/", "port": port}}
+    """At their ports, and one of them is healthy for ten seconds."""
+    probe = {**asked, "periodSeconds": 1, "failureThreshold": 1}
+    container = {**AGNHOST, "args": [server], "readinessProbe": probe}
     async with cluster.nodes(count=1, start_delay=0):
-        await create_pod(
-            cluster, "p", containers=[{**AGNHOST, "readinessProbe": probe}]
-        )
-        assert await ready(cluster, "p") == found
+        await create_pod(cluster, "p", containers=[container])
+        seen = [await ready(cluster, "p")]
+        await asyncio.sleep(10)
+        assert [*seen, await ready(cluster, "p")] == found
 
 
 async def test_a_paused_pod_continues_once_its_file_is_there(cluster: Cluster) -> None:
