@@ -28,7 +28,13 @@ from .containers import (
     Refused,
 )
 from .events import Note, normal, warning
-from .programs import AnnotationError, Program, run_of_container
+from .programs import (
+    SHELL_IMAGES,
+    AnnotationError,
+    Program,
+    image_name,
+    run_of_container,
+)
 from .shell import run_of
 
 # The images of containers: their names, and how pulling them fails.
@@ -291,7 +297,7 @@ def _is_made(pod: JSON, volume: str) -> bool:
     return any(each in _MADE for each in _volume(pod, volume))
 
 
-# The needs of a container before its start: its image, its variables and its mounts.
+# The needs of a container before its start: its image, variables, mounts and user.
 
 _REFERENCE: Final = re.compile(r"\$\(([^()]+)\)")
 
@@ -328,6 +334,29 @@ def _problem_of_mounts(pod: JSON, container: JSON) -> str:
 
 _SHOWN_ERROR: Final = 1.0
 """Seconds in which a container shows ``ErrImagePull``, before the kubelet's backoff."""
+
+
+def _problem_of_user(pod: JSON, container: JSON) -> str:
+    """Return the kubelet's message about a user who is root, empty if none must be.
+
+    The users of most images are unknown, and may be others.
+    """
+    context = {
+        name: value
+        for each in (pod["spec"], container)
+        for name, value in (each.get("securityContext") or {}).items()
+    }
+    user = context.get("runAsUser")
+    if not context.get("runAsNonRoot") or user:
+        return ""
+    if user is None and image_name(container) not in SHELL_IMAGES:
+        return ""
+    why = "container has runAsNonRoot and image will run as root"
+    if user == 0:
+        why = "container's runAsUser breaks non-root policy"
+    metadata = pod["metadata"]
+    shown = f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
+    return f'{why} (pod: "{shown}", container: {container["name"]})'
 
 
 class NodeMachine:
@@ -367,6 +396,7 @@ class NodeMachine:
         else:
             why = self._configuration.problem_of_container(self._pod, container.spec)
             why = why or _problem_of_mounts(self._pod, container.spec)
+            why = why or _problem_of_user(self._pod, container.spec)
         if not why:
             return notes
         notes.append(warning("Failed", f"Error: {why}"))

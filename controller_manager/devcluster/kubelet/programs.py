@@ -128,7 +128,7 @@ def periods_of(key: str, text: str) -> Periods:
 
 # The command of a container: its own, or the one of its image.
 
-_SHELL_IMAGES: Final = frozenset(
+SHELL_IMAGES: Final = frozenset(
     (
         "almalinux",
         "alpine",
@@ -141,10 +141,10 @@ _SHELL_IMAGES: Final = frozenset(
         "ubuntu",
     )
 )
-"""Images without an entrypoint, whose command is a shell."""
+"""Images without an entrypoint, whose command is a shell; it runs as root."""
 
 _IMAGES: Final[dict[str, tuple[Sequence[str], Sequence[str]]]] = {
-    **dict.fromkeys(_SHELL_IMAGES, ((), ("sh",))),
+    **dict.fromkeys(SHELL_IMAGES, ((), ("sh",))),
     "agnhost": (("/agnhost",), ("pause",)),
     "httpd": ((), ("httpd-foreground",)),
     "pause": (("/pause",), ()),

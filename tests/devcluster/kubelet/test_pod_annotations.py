@@ -1,6 +1,7 @@
 """Annotations, images and missing objects decide what a pod does."""
 
 import asyncio
+from typing import Final
 
 import pytest
 
@@ -690,3 +691,42 @@ async def test_a_wrong_sub_path_keeps_a_container_from_starting(
         await asyncio.sleep(15)
         phase = (await status_of(cluster, "p"))["phase"]
         assert phase == ("Running" if "valueFrom" in value else "Pending")
+
+
+ROOT: Final = "container has runAsNonRoot and image will run as root"
+
+
+@pytest.mark.parametrize(
+    ("image", "of_pod", "of_container", "why"),
+    [
+        ("busybox", {"runAsNonRoot": True}, {}, ROOT),
+        ("busybox", {"runAsNonRoot": True}, {"runAsUser": 1000}, ""),
+        ("busybox", {"runAsNonRoot": True}, {"runAsNonRoot": False}, ""),
+        ("app", {"runAsNonRoot": True}, {}, ""),
+        (
+            "app",
+            {"runAsUser": 0},
+            {"runAsNonRoot": True},
+            "container's runAsUser breaks non-root policy",
+        ),
+    ],
+)
+async def test_a_container_that_must_not_run_as_root_waits(
+    cluster: Cluster, image: str, of_pod: JSON, of_container: JSON, why: str
+) -> None:
+    """If its user is root, or that of a known image."""
+    container = {
+        "name": "c",
+        "image": image,
+        "command": ["sleep", "infinity"],
+        "securityContext": of_container,
+    }
+    async with cluster.nodes(count=1, details=True):
+        await create_pod(cluster, "p", containers=[container], securityContext=of_pod)
+        await asyncio.sleep(2)
+        if not why:
+            assert (await status_of(cluster, "p"))["phase"] == "Running"
+            return
+        uid = (await send(cluster, "GET", f"{PODS}/p"))["metadata"]["uid"]
+        message = f'{why} (pod: "p_default({uid})", container: c)'
+        assert await waiting(cluster) == ("CreateContainerConfigError", message)
