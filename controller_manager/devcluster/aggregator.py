@@ -247,8 +247,7 @@ def kinds_in(body: bytes, version: Version) -> list[Kind]:
             if "/" not in name
         ]
     except (msgspec.DecodeError, KeyError, TypeError) as error:
-        why = f"the answer is no APIResourceList: {error}"
-        raise _unavailable(why) from None
+        raise _unavailable(f"the answer is no APIResourceList: {error}") from None
 
 
 def _kind(resource: JSON, version: Version, resources: dict[str, JSON]) -> Kind:

@@ -99,21 +99,18 @@ def check_kubeconfig(path: Path) -> None:
     """
     flag = f"--write-kubeconfig {path}"
     if not path.parent.is_dir():
-        msg = f"{flag}: there is no directory {path.parent}"
-        raise KubeconfigError(msg)
+        raise KubeconfigError(f"{flag}: there is no directory {path.parent}")
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return
     except (OSError, UnicodeDecodeError) as error:
-        msg = f"{flag}: cannot be replaced: {error}"
-        raise KubeconfigError(msg) from error
+        raise KubeconfigError(f"{flag}: cannot be replaced: {error}") from error
     if text and not text.startswith(_MARK):
-        msg = (
+        raise KubeconfigError(
             f"{flag}: the file exists and is not a development cluster's; "
             "name another, or remove it"
         )
-        raise KubeconfigError(msg)
 
 
 def remove_kubeconfig(path: Path) -> None:

@@ -80,8 +80,7 @@ class DataFile:
         It does not change a file that it cannot use.
         """
         if not path.parent.is_dir():
-            msg = f"{path}: there is no directory {path.parent}"
-            raise DataError(msg)
+            raise DataError(f"{path}: there is no directory {path.parent}")
         lock = _locked(path)
         try:
             with os.fdopen(os.dup(lock), "rb") as file:
@@ -167,17 +166,15 @@ def _locked(path: Path) -> int:
         try:
             lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            msg = f"{path}: cannot be opened: {error.strerror}"
-            raise DataError(msg) from error
+            raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(lock)
-            msg = (
+            raise DataError(
                 f"{path}: is in use by another development cluster; stop that one, "
                 "or name another file"
-            )
-            raise DataError(msg) from error
+            ) from error
         if path.exists() and os.path.samestat(path.stat(), os.fstat(lock)):
             return lock
         # The other cluster has replaced the file since it was opened.
@@ -187,13 +184,12 @@ def _locked(path: Path) -> int:
 def _usable(path: Path, line: bytes) -> Header:
     """Return the first line of a data file; raises DataError for any other file."""
     if line.startswith(_SQLITE):
-        msg = (
+        raise DataError(
             f"{path}: is a data file of version 0.3 or earlier, or a file of another "
             "program (SQLite), and was left as it is; with controller-manager 0.3, run "
             f"devcluster snapshot --data {path} FILE, and with this version devcluster "
             "restore --data NEW-DATA FILE"
         )
-        raise DataError(msg)
     try:
         return decode_header(line)
     except DataError as error:
@@ -210,11 +206,10 @@ def _usable(path: Path, line: bytes) -> Header:
 def _facts(path: Path, header: Header) -> ClusterFacts:
     if isinstance(header.cluster, ClusterFacts):
         return header.cluster
-    msg = (
+    raise DataError(
         f"{path}: is a snapshot without keys, not a data file; restore it to one: "
         f"controller-manager devcluster restore --data NEW-DATA {path}"
     )
-    raise DataError(msg)
 
 
 def _new_facts() -> ClusterFacts:
@@ -230,11 +225,10 @@ def _new_facts() -> ClusterFacts:
 
 def _damaged(path: Path, why: object) -> DataError:
     reason = str(why).replace("\n", " ")
-    msg = (
+    return DataError(
         f"{path}: is damaged, and was left as it is: {reason}; restore a snapshot to "
         "another file, or name another file"
     )
-    return DataError(msg)
 
 
 # Writes the state of a cluster to its data file, in the background.
@@ -349,8 +343,7 @@ def snapshot_of_data(data: Path, file: Path) -> int:
     Raises DataError.
     """
     if not data.exists():
-        msg = f"{data}: there is no such file"
-        raise DataError(msg)
+        raise DataError(f"{data}: there is no such file")
     with DataFile.open(data) as opened:
         state = opened.state()
     write_snapshot(file, state)
@@ -401,8 +394,7 @@ async def _connection(kubeconfig: Path) -> AsyncIterator[HTTPTransport]:
     try:
         yield transport
     except (ConfigError, TransportError) as error:
-        msg = f"{kubeconfig}: {error}"
-        raise DataError(msg) from error
+        raise DataError(f"{kubeconfig}: {error}") from error
     finally:
         await transport.close()
 

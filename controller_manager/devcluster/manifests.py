@@ -57,8 +57,7 @@ def read_manifests(paths: Sequence[Traversable | Path]) -> list[Manifest]:
     for path in paths:
         found = [each for file in _files(path) for each in _documents(file)]
         if not found:
-            msg = f"manifest {path.name}: has no object in it"
-            raise ManifestError(msg)
+            raise ManifestError(f"manifest {path.name}: has no object in it")
         documents += found
     catalogue = Catalogue(find_kinds())
     for _, document in documents:
@@ -103,8 +102,7 @@ async def apply_manifests(
             error = error_from_response(
                 answer.status, answer.body, None, answer.headers.get("location")
             )
-            msg = f"manifest {manifest.where}: {error}"
-            raise ManifestError(msg)
+            raise ManifestError(f"manifest {manifest.where}: {error}")
         created(manifest)
 
 
@@ -113,8 +111,7 @@ def _files(path: Traversable | Path) -> list[Traversable | Path]:
         return [path]
     found = [each for each in path.iterdir() if each.name.endswith((".yaml", ".yml"))]
     if not found:
-        msg = f"manifest directory {path.name}: has no .yaml files"
-        raise ManifestError(msg)
+        raise ManifestError(f"manifest directory {path.name}: has no .yaml files")
     return sorted(found, key=lambda each: each.name)
 
 
@@ -152,15 +149,13 @@ def _manifest(where: str, document: Any, catalogue: Catalogue) -> Manifest:
     version, name = _type_of(where, document)
     kind = catalogue.of(version, name)
     if kind is None or not kind.is_stored:
-        msg = (
+        raise ManifestError(
             f"manifest {where}: the development cluster has no kind {name} in "
             f"version {version}"
         )
-        raise ManifestError(msg)
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("name"):
-        msg = f"manifest {where}: {name} has no metadata.name"
-        raise ManifestError(msg)
+        raise ManifestError(f"manifest {where}: {name} has no metadata.name")
     return Manifest(where, kind, metadata.get("namespace") or "default", document)
 
 
@@ -168,11 +163,10 @@ def _type_of(where: str, document: Any) -> tuple[str, str]:
     """Return apiVersion and kind of an object; raises ManifestError without them."""
     if not isinstance(document, dict):
         found = "a list" if isinstance(document, list) else f"the value {document!r}"
-        msg = (
+        raise ManifestError(
             f"manifest {where}: must be an object with apiVersion and kind, it is "
             f"{found}"
         )
-        raise ManifestError(msg)
     for field in ("apiVersion", "kind"):
         given = document.get(field)
         if given is None:

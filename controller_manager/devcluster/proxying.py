@@ -233,8 +233,7 @@ def _new_session(context: ssl.SSLContext) -> aiohttp.ClientSession:
 
 def unreachable(why: str) -> Refusal:
     """Return the refusal of a request whose program cannot be reached."""
-    message = f"error trying to reach service: {why}"
-    return Refusal(503, "ServiceUnavailable", message)
+    return Refusal(503, "ServiceUnavailable", f"error trying to reach service: {why}")
 
 
 def unverified() -> ssl.SSLContext:

@@ -135,14 +135,12 @@ def decode_header(line: bytes) -> Header:
         header = _HEADER.decode(line)
         int(header.resource_version)
     except ValueError as error:  # msgspec's errors are ValueErrors
-        msg = "it is not a snapshot of a development cluster"
-        raise DataError(msg) from error
+        raise DataError("it is not a snapshot of a development cluster") from error
     if header.version > VERSION:
-        msg = (
+        raise DataError(
             f"it has version {header.version} of the format, and this version of "
             f"controller-manager reads versions up to {VERSION}; install a newer one"
         )
-        raise DataError(msg)
     return header
 
 
@@ -215,8 +213,7 @@ def read_text(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        msg = f"{file}: cannot be read: {error.strerror}"
-        raise DataError(msg) from error
+        raise DataError(f"{file}: cannot be read: {error.strerror}") from error
 
 
 def read_snapshot(file: Path) -> StorageState:
@@ -225,8 +222,7 @@ def read_snapshot(file: Path) -> StorageState:
     try:
         return decode_snapshot(text)
     except DataError as error:
-        msg = f"{file}: {error}"
-        raise DataError(msg) from error
+        raise DataError(f"{file}: {error}") from error
 
 
 def write_snapshot(file: Path, state: StorageState) -> None:
@@ -254,8 +250,7 @@ def replaced(file: Path, suffix: str = "") -> Iterator[IO[bytes]]:
         finally:
             draft.unlink(missing_ok=True)
     except OSError as error:
-        msg = f"{file}: cannot be written: {error.strerror}"
-        raise DataError(msg) from error
+        raise DataError(f"{file}: cannot be written: {error.strerror}") from error
 
 
 # The path ``/devcluster/snapshot``, for snapshots of a running cluster.
@@ -318,8 +313,7 @@ class SnapshotEndpoint:
             # Decoding takes long for a large cluster; the cluster runs meanwhile.
             state = await asyncio.to_thread(decode_snapshot, request.body or b"")
         except DataError as error:
-            message = f"the snapshot cannot be restored: {error}"
-            raise bad_request(message) from error
+            raise bad_request(f"the snapshot cannot be restored: {error}") from error
         self._restore(state, ends_watches=KEEP_WATCHES not in request.query)
         return json_response(_OK, success(details={"objects": state.count}))
 

@@ -152,8 +152,7 @@ class Session:
             first, second = struct.unpack(">II", self._unread[:8])
             length = second & 0xFFFFFF
             if length > _LARGEST:
-                msg = f"a frame has {length} bytes, more than {_LARGEST}"
-                raise SPDYError(msg)
+                raise SPDYError(f"a frame has {length} bytes, more than {_LARGEST}")
             if len(self._unread) < 8 + length:
                 return
             payload = self._unread[8 : 8 + length]
@@ -348,6 +347,5 @@ class _Taken(asyncio.Protocol):
         """Send bytes; raises ConnectionError."""
         await self._writable.wait()
         if self._transport.is_closing():
-            msg = "the client has closed the connection"
-            raise ConnectionResetError(msg)
+            raise ConnectionResetError("the client has closed the connection")
         self._transport.write(data)

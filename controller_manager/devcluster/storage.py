@@ -165,8 +165,7 @@ class Collection:
         if a data file keeps the changes, because the file has one sequence.
         """
         if self._storage.is_kept:
-            msg = "a cluster with a data file has one sequence of versions"
-            raise ValueError(msg)
+            raise ValueError("a cluster with a data file has one sequence of versions")
         self._versions = Versions(self.version + ahead)
 
     def __iter__(self) -> Iterator[Stored]:

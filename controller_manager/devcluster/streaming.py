@@ -60,8 +60,7 @@ async def _connected(
     except OSError as error:
         why = os.strerror(error.errno).lower() if error.errno else str(error)
         where = f"{host}:{number}"
-        msg = f"port {port}: dial tcp {where}: connect: {why}"
-        raise PortError(msg) from None
+        raise PortError(f"port {port}: dial tcp {where}: connect: {why}") from None
 
 
 async def _forward_over_streams(connection: Connection, address_of: AddressOf) -> None:
@@ -107,8 +106,7 @@ def _port_of(stream: Stream) -> int:
     text = stream.headers.get("port", "")
     if text.isascii() and text.isdigit():
         return int(text)
-    msg = f'"port" header "{text}" is no number'
-    raise PortError(msg)
+    raise PortError(f'"port" header "{text}" is no number')
 
 
 async def _copied(

@@ -107,14 +107,12 @@ def chosen_plugins(
     on, off = _checked("enable", enabled), _checked("disable", disabled)
     if both := sorted(on & off):
         flags = "enable-admission-plugins and disable-admission-plugins"
-        msg = f"[{' '.join(both)}] in {flags} overlapped"
-        raise PluginError(msg)
+        raise PluginError(f"[{' '.join(both)}] in {flags} overlapped")
     if absent := sorted(on & _ABSENT):
-        msg = (
+        raise PluginError(
             "enable-admission-plugins: the development cluster does not have "
             f"{', '.join(absent)}"
         )
-        raise PluginError(msg)
     return (frozenset(default) | on) - off
 
 
@@ -122,8 +120,7 @@ def _checked(verb: str, given: Iterable[str]) -> set[str]:
     names = {part for each in given for part in each.replace(",", " ").split()}
     if unknown := sorted(names - {*ORDERED}):
         quoted = ", ".join(f'"{name}"' for name in unknown)
-        msg = f"{verb}-admission-plugins plugin {quoted} is unknown"
-        raise PluginError(msg)
+        raise PluginError(f"{verb}-admission-plugins plugin {quoted} is unknown")
     return names
 
 

@@ -263,8 +263,7 @@ class RuntimeClass(BuiltInPlugin):
             return {}
         stored = self._storage.collection(_RUNTIME_CLASSES).get(("", name))
         if stored is None:
-            why = f'pod rejected: RuntimeClass "{name}" not found'
-            raise refused(write, why)
+            raise refused(write, f'pod rejected: RuntimeClass "{name}" not found')
         return stored.obj
 
 

@@ -101,8 +101,7 @@ def as_json(value: Value) -> Any:
             return [as_json(each) for each in value]
         case dict():
             return {str(name): as_json(each) for name, each in value.items()}
-    msg = f"a value of type {type(value).__name__} has no JSON"
-    raise EvaluationError(msg)
+    raise EvaluationError(f"a value of type {type(value).__name__} has no JSON")
 
 
 def misnamed(value: Value, path: str = "Object") -> str:

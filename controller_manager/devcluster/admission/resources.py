@@ -312,8 +312,7 @@ def cluster_trust_bundle_attest(write: Write, parts: Parts) -> None:
     if not signer or (write.old and write.old.get("spec", {}) == spec):
         return
     if not _may(parts.authorizer, write, "attest", signer):
-        why = f'user not permitted to attest for signerName "{signer}"'
-        raise refused(write, why)
+        raise refused(write, f'user not permitted to attest for signerName "{signer}"')
 
 
 def _check_signer(authorizer: Authorizer, write: Write, verb: str) -> None:

@@ -62,8 +62,7 @@ Outcome = Failure | Answer
 def internal_error(message: str) -> Refusal:
     """Return a 500 (NewInternalError)."""
     details = {"causes": [{"message": message}]}
-    text = f"Internal error occurred: {message}"
-    return Refusal(500, "InternalError", text, details)
+    return Refusal(500, "InternalError", f"Internal error occurred: {message}", details)
 
 
 def calling_failed(name: str, failure: Failure) -> Refusal:

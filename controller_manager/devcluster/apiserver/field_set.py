@@ -158,13 +158,11 @@ def shared(fields: FieldSet) -> FieldSet:
 def check_fields(fields: Any) -> None:
     """Raise ValueError if a value of a request is not a set of fields."""
     if not isinstance(fields, dict):
-        msg = "fields are a map"
-        raise ValueError(msg)  # noqa: TRY004 - a caller asks whether the value is good
+        raise ValueError("fields are a map")  # noqa: TRY004 - a caller asks whether the value is good
     for step, inner in fields.items():
         kind, colon, _ = step.partition(":")
         if step != ITSELF and not (colon and kind in ("f", "k", "v", "i")):
-            msg = f"unknown step {step!r}"
-            raise ValueError(msg)
+            raise ValueError(f"unknown step {step!r}")
         check_fields(inner)
 
 

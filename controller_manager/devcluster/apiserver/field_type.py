@@ -55,20 +55,17 @@ class ListType:
         if not self.keys:
             return _value_step(item)
         if item is None:
-            msg = "associative list with keys may not have a null element"
-            raise NoKeyError(msg)
+            raise NoKeyError("associative list with keys may not have a null element")
         if not isinstance(item, dict):
-            msg = "associative list with keys may not have non-map elements"
-            raise NoKeyError(msg)
+            raise NoKeyError("associative list with keys may not have non-map elements")
         keys, defaults = self.keys, self.defaults
         names = [name for name in keys if name in item or name in defaults]
         if not names:
             listed = " ".join(f'"{name}"' for name in keys)
-            msg = (
+            raise NoKeyError(
                 "associative list with keys has an element that omits all key fields "
                 f"[{listed}] (and doesn't have default values for any key fields)"
             )
-            raise NoKeyError(msg)
         values = [item[name] if name in item else defaults[name] for name in names]
         if all(each.__class__ is str for each in values):
             return _text_step(*names, *values)
@@ -189,8 +186,7 @@ def _value_step(item: Any) -> str:
         msg = "associative list without keys has an element that's a map type"
         raise NoKeyError(msg)
     if isinstance(item, list):
-        msg = "not supported: associative list with lists as elements"
-        raise NoKeyError(msg)
+        raise NoKeyError("not supported: associative list with lists as elements")
     if item is None:
         msg = "associative list without keys has an element that's an explicit null"
         raise NoKeyError(msg)

@@ -530,8 +530,7 @@ def _parse_fields(kind: Kind, text: str) -> tuple[_FieldTerm, ...]:
     for part in filter(None, re.split(r"(?<!\\),", text)):
         match = re.fullmatch(r"(.*?)(==|!=|=)(.*)", part, re.DOTALL)
         if match is None:
-            message = f"invalid selector: '{text}'; can't understand '{part}'"
-            raise bad_request(message)
+            raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
         name, operator, value = match.groups()
         path = _COMMON.get(name) or kind.strategy.fields_to_select().get(name)
         if path is None:

@@ -87,16 +87,13 @@ def _manager(entry: JSON) -> Manager:
 
 def _given(number: int, entry: Any) -> tuple[Manager, Owned]:
     if not isinstance(entry, dict) or entry.get("operation") not in _OPERATIONS:
-        msg = "operation must be `Apply` or `Update`"
-        raise ValueError(msg)
+        raise ValueError("operation must be `Apply` or `Update`")
     api_version = entry.get("apiVersion")
     if not api_version:
-        msg = "apiVersion must not be empty"
-        raise ValueError(msg)
+        raise ValueError("apiVersion must not be empty")
     form = entry.get("fieldsType")
     if not form:
-        msg = f"missing fieldsType in managed fields entry {number}"
-        raise ValueError(msg)
+        raise ValueError(f"missing fieldsType in managed fields entry {number}")
     if form != "FieldsV1":
         msg = f'invalid fieldsType "{form}" in managed fields entry {number}'
         raise ValueError(msg)
@@ -213,8 +210,7 @@ def conflict_of(conflicts: Mapping[Manager, FieldSet]) -> Refusal:
             lines += [f"- {path}" for path in paths]
         text = "\n".join(lines)
         listed = f"{len(causes)} conflicts: {text}"
-    message = f"Apply failed with {listed}"
-    return Refusal(409, "Conflict", message, {"causes": causes})
+    return Refusal(409, "Conflict", f"Apply failed with {listed}", {"causes": causes})
 
 
 def _by_manager(manager: Manager) -> tuple[str, str, str, str]:

@@ -270,11 +270,10 @@ def _decode(body: bytes, content_type: str, wanted: str, version: str) -> JSON:
     """Decode a body; raises Refusal and _Unrecognized."""
     media_type = _media_type(content_type)
     if media_type not in _BODY_TYPES:
-        message = (
+        raise unsupported_media_type(
             "the body of the request was in an unknown format - accepted media types "
             f"include: {', '.join(_BODY_TYPES)}"
         )
-        raise unsupported_media_type(message)
     value: Any
     if media_type == "application/yaml":
         value = _decode_yaml(body)
@@ -351,8 +350,7 @@ def _decode_yaml(body: bytes) -> Any:
     try:
         return decode_yaml(body)
     except YAMLBodyError as error:
-        message = f"error converting YAML to JSON: yaml: {error}"
-        raise bad_request(message) from None
+        raise bad_request(f"error converting YAML to JSON: yaml: {error}") from None
 
 
 def _media_type(content_type: str) -> str:
@@ -421,11 +419,10 @@ async def with_read_protobuf(request: Request, wanted: str, version: str) -> Req
 def parse_version(text: str) -> int:
     """Return a resourceVersion as a number; raises Refusal 400."""
     if not re.fullmatch(r"\d+", text):
-        message = (
+        raise bad_request(
             f'invalid resource version: resourceVersion: Invalid value: "{text}": '
             f'strconv.ParseUint: parsing "{text}": invalid syntax'
         )
-        raise bad_request(message)
     return int(text)
 
 
@@ -502,11 +499,10 @@ def check_object(obj: JSON, kind: Kind, version: str) -> tuple[JSON, list[str]]:
     if given_kind and given_kind != kind.kind:
         raise _other_kind(given_kind, version, kind)
     if given_version and given_version != kind.api_version:
-        message = (
+        raise bad_request(
             f"the API version in the data ({given_version}) does not match the "
             f"expected API version ({kind.api_version})"
         )
-        raise bad_request(message)
     try:
         return _decoded(obj, kind)
     except TypeMismatch as error:

@@ -133,11 +133,10 @@ def place(kind: Kind, namespace: str, metadata: JSON) -> None:
         metadata.pop("namespace", None)
         return
     if given and given != namespace:
-        message = (
+        raise bad_request(
             "the namespace of the provided object does not match the "
             "namespace sent on the request"
         )
-        raise bad_request(message)
     metadata["namespace"] = namespace
 
 
@@ -146,17 +145,15 @@ def check_identity(kind: Kind, namespace: str, name: str, metadata: JSON) -> Non
     place(kind, namespace, metadata)
     given = metadata.get("name", "")
     if not given:
-        message = (
+        raise bad_request(
             f"the name of the object ({name} based on URL) was undeterminable: name "
             "must be provided"
         )
-        raise bad_request(message)
     if given != name:
-        message = (
+        raise bad_request(
             f"the name of the object ({given}) does not match the name on the "
             f"URL ({name})"
         )
-        raise bad_request(message)
 
 
 # Preconditions: the resource version and uid that a request expects.

@@ -76,8 +76,7 @@ def patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:
         message = "the server rejected our request due to an error in our request"
         raise Refusal(422, "Invalid", message, {}) from None
     if not isinstance(result, dict) or not isinstance(result.get("metadata"), dict):
-        message = f"a patch must leave a {kind.kind} behind"
-        raise bad_request(message)
+        raise bad_request(f"a patch must leave a {kind.kind} behind")
     return result
 
 

@@ -200,8 +200,7 @@ def _map_of(*, filters: bool, makes_entries: bool) -> Macro:
             value = evaluator.value(node.arguments[-1], each)
             entries = expect(value, dict) if makes_entries else {each[key]: value}
             if any(name in found for name in entries):
-                msg = "insert failed: key already exists"
-                raise EvaluationError(msg)
+                raise EvaluationError("insert failed: key already exists")
             found.update(entries)
         return found
 
@@ -366,8 +365,7 @@ class Evaluator:
         for number in range(0, len(parts), 2):
             key, each = parts[number], parts[number + 1]
             if not is_key(key):
-                msg = "unsupported key type"
-                raise EvaluationError(msg)
+                raise EvaluationError("unsupported key type")
             if number + 1 not in node.optional:
                 found[key] = each
             elif expect(each, Maybe).values:
@@ -443,13 +441,11 @@ def part_of(value: Value, key: Value) -> Value:
     if isinstance(value, dict):
         if is_key(key) and key in value:
             return value[key]
-        msg = f"no such key: {key}"
-        raise EvaluationError(msg)
+        raise EvaluationError(f"no such key: {key}")
     if isinstance(value, list) and is_number(key) and key == int(key):
         if 0 <= key < len(value):
             return value[int(key)]
-        msg = f"index out of bounds: {int(key)}"
-        raise EvaluationError(msg)
+        raise EvaluationError(f"index out of bounds: {int(key)}")
     raise no_overload()
 
 
@@ -473,8 +469,7 @@ def _named(name: str, names: Scope) -> Value:
         return names[name]
     if name in TYPE_NAMES:
         return TypeName(name)
-    msg = f"no such attribute(s): {name}"
-    raise EvaluationError(msg)
+    raise EvaluationError(f"no such attribute(s): {name}")
 
 
 def _fields(node: syntax.Collection, parts: list[Value]) -> dict[str, Value]:

@@ -82,8 +82,7 @@ def _is_integer(value: Value) -> bool:
 
 def _as_integer(value: Value) -> int:
     if not _is_integer(value):
-        msg = "cannot convert value to integer"
-        raise EvaluationError(msg)
+        raise EvaluationError("cannot convert value to integer")
     return int(value.nanos // _NANOS)
 
 
@@ -97,12 +96,10 @@ def _sign(value: Value) -> int:
 
 def _address_of(text: str) -> Address:
     if "%" in text:
-        msg = f'IP Address "{text}" with zone value is not allowed'
-        raise ValueError(msg)
+        raise ValueError(f'IP Address "{text}" with zone value is not allowed')
     found = ipaddress.ip_address(text)
     if getattr(found, "ipv4_mapped", None) is not None:
-        msg = f'IPv4-mapped IPv6 address "{text}" is not allowed'
-        raise ValueError(msg)
+        raise ValueError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
     return found
 
 
@@ -229,8 +226,7 @@ def _service_account(one: Value, namespace: Value, name: Value) -> AuthorizerVal
 def _path(one: Value, path: Value) -> PathCheck:
     found = expect(one, AuthorizerValue)
     if not expect(path, str):
-        msg = "path must not be empty"
-        raise EvaluationError(msg)
+        raise EvaluationError("path must not be empty")
     return PathCheck(found.decide, Asked(path=path, account=found.account))
 
 

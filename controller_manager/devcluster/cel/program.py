@@ -44,8 +44,7 @@ class Program:
         try:
             return Evaluator(self.literals, budget).value(self.node, names)
         except RecursionError:
-            msg = "the expression is nested too deeply"
-            raise EvaluationError(msg) from None
+            raise EvaluationError("the expression is nested too deeply") from None
 
     def problems(self, names: frozenset[str]) -> list[syntax.Problem]:
         """Return the functions and names that nothing stands for but `names`."""

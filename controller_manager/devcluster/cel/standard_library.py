@@ -62,14 +62,12 @@ def duration_of(text: str) -> timedelta:
         return timedelta()
     parts = list(_PART.finditer(rest))
     if not parts or "".join(each[0] for each in parts) != rest:
-        msg = f'time: invalid duration "{text}"'
-        raise ValueError(msg)
+        raise ValueError(f'time: invalid duration "{text}"')
     total = sum(float(each[1]) * _UNITS[each[2]] for each in parts)
     try:
         return sign * timedelta(microseconds=total)
     except OverflowError:
-        msg = f'time: invalid duration "{text}"'
-        raise ValueError(msg) from None
+        raise ValueError(f'time: invalid duration "{text}"') from None
 
 
 def timestamp_of(text: str) -> datetime:
@@ -96,8 +94,7 @@ def _int(value: Value) -> int:
         return whole(parsed(int, value))
     number = expect(value, int, float, UInt)
     if isinstance(number, float) and not abs(number) < MOST_INT:
-        msg = "integer overflow"
-        raise EvaluationError(msg)
+        raise EvaluationError("integer overflow")
     return whole(int(number))
 
 
@@ -105,8 +102,7 @@ def _uint(value: Value) -> UInt:
     number = parsed(int, value) if isinstance(value, str) else value
     number = expect(number, int, float, UInt)
     if not 0 <= number <= MOST_UINT:
-        msg = "unsigned integer overflow"
-        raise EvaluationError(msg)
+        raise EvaluationError("unsigned integer overflow")
     return UInt(number)
 
 
@@ -163,8 +159,7 @@ def _bool(value: Value) -> bool:
             return True
         if value in ("false", "False", "FALSE", "f", "0"):
             return False
-        msg = f"type conversion error from '{value}' to 'bool'"
-        raise EvaluationError(msg)
+        raise EvaluationError(f"type conversion error from '{value}' to 'bool'")
     return expect(value, bool)
 
 
@@ -238,8 +233,7 @@ def _zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
-        msg = f"unknown time zone {name}"
-        raise EvaluationError(msg) from None
+        raise EvaluationError(f"unknown time zone {name}") from None
 
 
 def _part_of_time(part: Callable[[datetime], int]) -> Callable[..., int]:
@@ -277,8 +271,7 @@ _MOST_DIGITS: Final = 1000
 def _char_at(text: Value, index: Value) -> str:
     found, number = expect(text, str), expect(index, int)
     if not 0 <= number <= len(found):
-        msg = f"index out of range: {number}"
-        raise EvaluationError(msg)
+        raise EvaluationError(f"index out of range: {number}")
     return found[number : number + 1]
 
 
@@ -304,11 +297,9 @@ def _substring(text: Value, start: Value, end: Value = None) -> str:
     last = len(found) if end is None else expect(end, int)
     for number in (first, last):
         if not 0 <= number <= len(found):
-            msg = f"index out of range: {number}"
-            raise EvaluationError(msg)
+            raise EvaluationError(f"index out of range: {number}")
     if first > last:
-        msg = f"invalid substring range. start: {first}, end: {last}"
-        raise EvaluationError(msg)
+        raise EvaluationError(f"invalid substring range. start: {first}, end: {last}")
     return found[first:last]
 
 
@@ -352,8 +343,7 @@ def _formatted(text: str, values: Iterator[Value]) -> Iterator[str]:
         verb, precision = text[end : end + 1], text[start + 1 : end].removeprefix(".")
         digits = int(precision[:4]) if precision else 6
         if digits > _MOST_DIGITS:
-            msg = f"precision {precision} is too large"
-            raise EvaluationError(msg)
+            raise EvaluationError(f"precision {precision} is too large")
         try:
             yield _clause(verb, digits, next(values))
         except StopIteration:
@@ -433,8 +423,7 @@ def _extreme(name: str, sign: int) -> Callable[[Value], Value]:
     def function(values: Value) -> Value:
         items = expect(values, list)
         if not items:
-            msg = f"{name} called on empty list"
-            raise EvaluationError(msg)
+            raise EvaluationError(f"{name} called on empty list")
         best = items[0]
         for each in items[1:]:
             if compare(each, best) * sign > 0:
@@ -477,8 +466,7 @@ def _intersects(one: Value, other: Value) -> bool:
 def _value(optional: Value) -> Value:
     found = expect(optional, Maybe)
     if not found.values:
-        msg = "optional.none() dereference"
-        raise EvaluationError(msg)
+        raise EvaluationError("optional.none() dereference")
     return found.values[0]
 
 

@@ -96,8 +96,7 @@ def no_overload() -> EvaluationError:
 def whole(value: int) -> int:
     """Return an int if it has 64 bits; raises EvaluationError."""
     if not -MOST_INT - 1 <= value <= MOST_INT:
-        msg = "integer overflow"
-        raise EvaluationError(msg)
+        raise EvaluationError("integer overflow")
     return value
 
 
@@ -176,8 +175,7 @@ def literal_value(token: Token) -> Value:
 def _bounded(number: int, most: int) -> int:
     # The number after a minus sign may be one more.
     if number > most + 1:
-        msg = f"the number {number} is too large"
-        raise SyntaxProblem(msg)
+        raise SyntaxProblem(f"the number {number} is too large")
     return number
 
 
@@ -221,8 +219,7 @@ def _unescaped(text: str) -> list[str | int]:
         elif found[5] or found[6]:
             parts.append(_ESCAPES.get(found[5] or "", found[6] or ""))
         elif found[0] == "\\":
-            msg = f"{text!r} has an escape that there is not"
-            raise SyntaxProblem(msg)
+            raise SyntaxProblem(f"{text!r} has an escape that there is not")
         else:
             parts.append(found[0])
     return parts
@@ -237,8 +234,7 @@ def _checked(result: Value, like: Value) -> Value:
     """Return a result in the type of its operands, if it fits; an overflow raises."""
     if isinstance(like, UInt):
         if not 0 <= result <= MOST_UINT:
-            msg = "unsigned integer overflow"
-            raise EvaluationError(msg)
+            raise EvaluationError("unsigned integer overflow")
         return UInt(result)
     return result if isinstance(like, float) else whole(result)
 
@@ -294,8 +290,7 @@ def _divide(one: Value, other: Value) -> Value:
             return one / other
         return math.nan if not one or math.isnan(one) else math.copysign(math.inf, one)
     if not other:
-        msg = "division by zero"
-        raise EvaluationError(msg)
+        raise EvaluationError("division by zero")
     quotient = abs(int(one)) // abs(int(other))
     return _checked(quotient if (one < 0) == (other < 0) else -quotient, one)
 
@@ -304,8 +299,7 @@ def _modulo(one: Value, other: Value) -> Value:
     if not _same_numbers(one, other) or isinstance(one, float):
         raise no_overload()
     if not other:
-        msg = "modulus by zero"
-        raise EvaluationError(msg)
+        raise EvaluationError("modulus by zero")
     rest = abs(int(one)) % abs(int(other))
     return _checked(-rest if one < 0 else rest, one)
 

@@ -135,8 +135,7 @@ class User:
                 body = self._api.sanitize_for_serialization(patch)
                 await self._apps.patch_namespaced_deployment(name, NAMESPACE, body)
                 return
-        msg = f"deployment {name} has no revision {before} to roll back to"
-        raise LookupError(msg)
+        raise LookupError(f"deployment {name} has no revision {before} to roll back to")
 
     async def scale(self, deployment: str, replicas: int) -> None:
         """Set the replicas of a deployment."""

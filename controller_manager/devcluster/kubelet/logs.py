@@ -249,8 +249,7 @@ def _run_of(pod: JSON, name: str, *, previous: bool) -> _Run:
     state, last = status.get("state") or {}, status.get("lastState") or {}
     if previous:
         if "terminated" not in last:
-            message = f"previous terminated container {quoted} not found"
-            raise bad_request(message)
+            raise bad_request(f"previous terminated container {quoted} not found")
         return _ended(last["terminated"])
     if running := state.get("running"):
         return _Run(parse_time(running["startedAt"]), None)

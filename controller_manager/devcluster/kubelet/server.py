@@ -287,8 +287,7 @@ class _PodConnections:
         except proxying.ForwardError as error:
             raise streaming.PortError(str(error)) from None
         if found is None:
-            msg = f"nothing listens on port {port}; {HOW}"
-            raise streaming.PortError(msg)
+            raise streaming.PortError(f"nothing listens on port {port}; {HOW}")
         return found
 
     async def _proxied(self, target: Target, request: Request) -> Answer:

@@ -233,11 +233,10 @@ def _load(
 def _check(source: JSON, key: str, text: str) -> None:
     if not is_load(text):
         name = source["metadata"]["name"]
-        msg = (
+        raise SettingsError(
             f"annotation {key} of {source.get('kind', 'Pod')} {name}: must be a "
             f'quantity such as "200m", or "total:2" to share it, it is {text!r}'
         )
-        raise SettingsError(msg)
 
 
 # The answers of the metrics APIs: a pure function from settings and pods.

@@ -58,24 +58,21 @@ def json_patch(target: JSON, operations: Any) -> Any:
     TooMuchError.
     """
     if not isinstance(operations, list):
-        msg = "a JSON patch is a list of operations"
-        raise PatchError(msg)
+        raise PatchError("a JSON patch is a list of operations")
     if len(operations) > _MOST_OPERATIONS:
-        msg = (
+        raise TooMuchError(
             f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, "
             f"got {len(operations)}"
         )
-        raise TooMuchError(msg)
     document: Any = {"": copy.deepcopy(target)}
     copied = 0
     for operation in operations:
         copied += _apply(document, operation)
         if copied > _MOST_COPIED:
-            msg = (
+            raise TooMuchError(
                 "Unable to complete the copy, the accumulated size increase of copy is "
                 f"{copied}, exceeding the limit {_MOST_COPIED}"
             )
-            raise TooMuchError(msg)
     return document.get("")
 
 
@@ -97,20 +94,17 @@ def _apply(document: JSON, operation: Any) -> int:
             case "test":
                 _test(document, path, operation.get("value"))
             case _:
-                msg = f"Unexpected kind: {name}"
-                raise PatchError(msg)
+                raise PatchError(f"Unexpected kind: {name}")
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         if isinstance(error, PatchError):
             raise
-        msg = f"operation cannot be applied: {operation}"
-        raise PatchError(msg) from error
+        raise PatchError(f"operation cannot be applied: {operation}") from error
     return 0
 
 
 def _tokens(path: str) -> list[str]:
     if path and not path.startswith("/"):
-        msg = f"not a JSON pointer: {path!r}"
-        raise PatchError(msg)
+        raise PatchError(f"not a JSON pointer: {path!r}")
     return [""] + [
         token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:]
     ]
@@ -148,8 +142,7 @@ def _index(token: str) -> int:
     try:
         return int(token)
     except ValueError:
-        msg = f'strconv.Atoi: parsing "{token}": invalid syntax'
-        raise PatchError(msg) from None
+        raise PatchError(f'strconv.Atoi: parsing "{token}": invalid syntax') from None
 
 
 def _get(parent: Any, token: str) -> Any:
@@ -165,11 +158,10 @@ def _add(document: JSON, path: str, value: Any) -> None:
     else:
         index = _index(token)
         if not -len(parent) - 1 <= index <= len(parent):
-            msg = (
+            raise PatchError(
                 f"error in add for path: '{path}': Unable to access invalid index: "
                 f"{index}: invalid index referenced"
             )
-            raise PatchError(msg)
         parent.insert(index if index >= 0 else len(parent) + 1 + index, value)
 
 
@@ -181,18 +173,16 @@ def _remove(document: JSON, path: str) -> Any:
     if isinstance(parent, list):
         msg = f"{prefix}access invalid index: {token}: invalid index referenced"
         raise PatchError(msg)
-    msg = f"{prefix}remove nonexistent key: {token}: missing value"
-    raise PatchError(msg)
+    raise PatchError(f"{prefix}remove nonexistent key: {token}: missing value")
 
 
 def _replace(document: JSON, path: str, value: Any) -> None:
     parent, token = _parent(document, path, "replace")
     if not _has(parent, token):
-        msg = (
+        raise PatchError(
             f"replace operation does not apply: doc is missing key: {path}: missing "
             "value"
         )
-        raise PatchError(msg)
     parent[int(token) if isinstance(parent, list) else token] = value
 
 
@@ -216,8 +206,7 @@ def _test(document: JSON, path: str, value: Any) -> None:
     parent, token = _parent(document, path, "test")
     found = _get(parent, token) if _has(parent, token) else None
     if found != value:
-        msg = f"testing value {path} failed: test failed"
-        raise TestFailedError(msg)
+        raise TestFailedError(f"testing value {path} failed: test failed")
 
 
 # Strategic merge patches: lists are merged by a key.
@@ -232,13 +221,11 @@ def strategic_merge_patch(target: JSON, patch: Any, type_name: str) -> JSON:
     Raises PatchError.
     """
     if not isinstance(patch, dict):
-        msg = "a strategic merge patch is an object"
-        raise PatchError(msg)
+        raise PatchError("a strategic merge patch is an object")
     try:
         merged = _merge_object(target, patch, Type(ref=type_name))
     except (AttributeError, TypeError) as error:
-        msg = f"the patch does not fit the object: {error}"
-        raise PatchError(msg) from error
+        raise PatchError(f"the patch does not fit the object: {error}") from error
     return merged if merged is not None else {}
 
 
@@ -256,8 +243,7 @@ def _merge_object(target: JSON, patch: JSON, of: Type) -> JSON | None:
     if directive == "replace":
         return {k: v for k, v in patch.items() if k != "$patch"}
     if directive not in (None, "merge"):
-        msg = f"unknown patch type: {directive}"
-        raise PatchError(msg)
+        raise PatchError(f"unknown patch type: {directive}")
     result = dict(target)
     if (retained := patch.get("$retainKeys")) is not None:
         result = {key: value for key, value in result.items() if key in retained}
@@ -307,8 +293,7 @@ def _merge_list(
     if any(each.get("$patch") == "replace" for each in patch):
         return [each for each in patch if "$patch" not in each]
     if order is not None and not all(isinstance(each, dict) for each in order):
-        msg = f"$setElementOrder/{name} is not a list of objects"
-        raise PatchError(msg)
+        raise PatchError(f"$setElementOrder/{name} is not a list of objects")
     return _merge_by_key(current, patch, items, key, order)
 
 
@@ -320,8 +305,7 @@ def _merge_by_key(
     patched: list[Any] = []
     for each in patch:
         if not isinstance(each, dict) or key not in each:
-            msg = f"map: {each} does not contain declared merge key: {key}"
-            raise PatchError(msg)
+            raise PatchError(f"map: {each} does not contain declared merge key: {key}")
         known = next((item for item in items if item.get(key) == each[key]), None)
         merged = _merge_object(known or {}, each, of)
         if known is not None:

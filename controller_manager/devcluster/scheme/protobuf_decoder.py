@@ -43,8 +43,7 @@ def read_fields(data: bytes, message: str = "") -> Iterator[tuple[int, int, byte
         if number >> 31:
             number = _signed(number, 32)
         if wire == GROUP_END:
-            msg = f"proto: {message}: wiretype end group for non-group"
-            raise ProtobufError(msg)
+            raise ProtobufError(f"proto: {message}: wiretype end group for non-group")
         if number <= 0:
             msg = f"proto: {message}: illegal tag {number} (wire type {wire})"
             raise ProtobufError(msg)
@@ -62,8 +61,7 @@ def _content(data: bytes, position: int, wire: int) -> tuple[int, int]:
     if wire == BYTES:
         size, position = read_varint(data, position)
         if size >> 63:
-            msg = "proto: negative length found during unmarshaling"
-            raise ProtobufError(msg)
+            raise ProtobufError("proto: negative length found during unmarshaling")
         return position, position + size
     if wire == VARINT:
         return position, read_varint(data, position)[1]
@@ -79,8 +77,7 @@ def _after_group(data: bytes, position: int, wire: int) -> int:
         elif wire == GROUP_END:
             depth -= 1
         elif wire > FIXED32:
-            msg = f"proto: illegal wireType {wire}"
-            raise ProtobufError(msg)
+            raise ProtobufError(f"proto: illegal wireType {wire}")
         else:
             position = _content(data, position, wire)[1]
         if not depth:
@@ -98,8 +95,7 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
     result = shift = 0
     while True:
         if shift >= 64:
-            msg = "proto: integer overflow"
-            raise ProtobufError(msg)
+            raise ProtobufError("proto: integer overflow")
         if position >= len(data):
             raise _unexpected_end()
         byte = data[position]
@@ -335,8 +331,7 @@ class Decoder:
         try:
             return msgspec.json.decode(texts[-1] or b"null")
         except (msgspec.DecodeError, RecursionError) as error:
-            msg = f"a field has no JSON: {error}"
-            raise ProtobufError(msg) from None
+            raise ProtobufError(f"a field has no JSON: {error}") from None
 
     _FieldsV1 = _JSON = _RawExtension = _raw
 
@@ -396,8 +391,7 @@ def _time(seconds: int) -> str:
     try:
         return format_time(_EPOCH + timedelta(seconds=seconds))
     except OverflowError:
-        msg = f"a time has {seconds} seconds"
-        raise ProtobufError(msg) from None
+        raise ProtobufError(f"a time has {seconds} seconds") from None
 
 
 def _wire(of: Type) -> int:
@@ -407,8 +401,7 @@ def _wire(of: Type) -> int:
 def _check_wire(name: str, wire: int, wanted: int) -> None:
     if wire != wanted:
         go_name = name[:1].upper() + name[1:]
-        msg = f"proto: wrong wireType = {wire} for field {go_name}"
-        raise ProtobufError(msg)
+        raise ProtobufError(f"proto: wrong wireType = {wire} for field {go_name}")
 
 
 def _without_zeros(obj: JSON, model: Model) -> JSON:

@@ -41,6 +41,5 @@ _MODULES: Final = {
 def __getattr__(name: str) -> Any:
     """Import an exported name at its first use."""
     if name not in _MODULES:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

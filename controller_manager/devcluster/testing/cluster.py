@@ -48,11 +48,10 @@ def installed_build() -> Registry:
     """
     found = entry_points(group=GROUP)
     if not found:
-        msg = (
+        raise ClusterError(
             f"no installed package has an entry point of the group {GROUP}; install "
             "this project with pip, or give DevelopmentCluster a build"
         )
-        raise ClusterError(msg)
     try:
         build: Registry = next(iter(found)).load()()
     except RegistryError as error:
@@ -363,8 +362,7 @@ class DevelopmentCluster:
 
     def _new_thread(self) -> ClusterThread[RunningCluster]:
         if self._thread is not None:
-            msg = "the cluster is running already"
-            raise RuntimeError(msg)
+            raise RuntimeError("the cluster is running already")
         factor = self.settings.time_factor
         return ClusterThread(
             lambda: run_cluster(self.settings, self._build or installed_build()),

@@ -93,8 +93,7 @@ _NO: Final = frozenset(("false", "no", "off", "0"))
 def _truth(text: str) -> bool:
     lower = text.lower()
     if lower not in _YES | _NO:
-        msg = "must be true or false"
-        raise ValueError(msg)
+        raise ValueError("must be true or false")
     return lower in _YES
 
 
@@ -102,16 +101,14 @@ def _whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        msg = "must be a whole number"
-        raise ValueError(msg) from None
+        raise ValueError("must be a whole number") from None
 
 
 def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        msg = "must be a number"
-        raise ValueError(msg) from None
+        raise ValueError("must be a number") from None
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -192,8 +189,7 @@ def chosen_values(config: pytest.Config) -> dict[str, Any]:
             try:
                 chosen[option.setting.name] = option.parse(text)
             except ValueError as error:
-                msg = f"{option.name}: {error}, not {text!r}"
-                raise ClusterError(msg) from None
+                raise ClusterError(f"{option.name}: {error}, not {text!r}") from None
     return chosen
 
 

@@ -161,8 +161,7 @@ class ClusterThread(Generic[T]):
         """Run a coroutine in the thread's loop."""
         if self._loop is None or self._ended.done():
             work.close()
-            msg = "the cluster is not running"
-            raise RuntimeError(msg)
+            raise RuntimeError("the cluster is not running")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def call(self, function: Callable[[], ResultT]) -> ResultT:
