@@ -23,22 +23,8 @@ from controller_manager.observability.logs import Logger
 from controller_manager.serving.certificates import Pair
 from controller_manager.version import COMMAND_USER_AGENT
 
+from . import snapshot
 from .http_server import ClusterKeys
-from .snapshot import (
-    KEEP_WATCHES,
-    MEDIA_TYPE,
-    PATH,
-    ClusterFacts,
-    DataError,
-    Header,
-    decode_header,
-    decode_snapshot,
-    encode_snapshot,
-    read_snapshot,
-    read_text,
-    replaced,
-    write_snapshot,
-)
 from .storage import Storage, StorageState, load, restore, state_of
 
 # The file in which a cluster keeps its state: a snapshot that also has the keys.
@@ -58,7 +44,11 @@ class DataFile:
     """
 
     def __init__(
-        self, path: Path, lock: int, header: Header, facts: ClusterFacts
+        self,
+        path: Path,
+        lock: int,
+        header: snapshot.Header,
+        facts: snapshot.ClusterFacts,
     ) -> None:
         """Take the descriptor of the file, which has the lock, and its first line."""
         self.path = path
@@ -80,7 +70,7 @@ class DataFile:
         It does not change a file that it cannot use.
         """
         if not path.parent.is_dir():
-            raise DataError(f"{path}: there is no directory {path.parent}")
+            raise snapshot.DataError(f"{path}: there is no directory {path.parent}")
         lock = _locked(path)
         try:
             with os.fdopen(os.dup(lock), "rb") as file:
@@ -88,7 +78,9 @@ class DataFile:
             if line:
                 header = _usable(path, line)
                 return cls(path, lock, header, _facts(path, header))
-            empty = Header("controller-manager devcluster snapshot", 1, "1", 0, {})
+            empty = snapshot.Header(
+                "controller-manager devcluster snapshot", 1, "1", 0, {}
+            )
             created = cls(path, lock, empty, _new_facts())
             created.write(StorageState(1, {}, {}), is_final=True)
         except ValueError as error:
@@ -105,10 +97,10 @@ class DataFile:
         After a crash, the version is higher than all versions that clients may have
         seen.
         """
-        text = read_text(self.path)
+        text = snapshot.read_text(self.path)
         try:
-            state = decode_snapshot(text)
-        except DataError as error:
+            state = snapshot.decode_snapshot(text)
+        except snapshot.DataError as error:
             raise _damaged(self.path, error) from error
         return msgspec.structs.replace(state, version=self._version)
 
@@ -132,11 +124,11 @@ class DataFile:
         lock = -1
         try:
             # The draft of a killed cluster is replaced by that of the next one.
-            with replaced(self.path, "new") as draft:
+            with snapshot.replaced(self.path, "new") as draft:
                 # The lock of a file ends with its last descriptor.
                 lock = os.dup(draft.fileno())
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                draft.writelines(encode_snapshot(state, facts))
+                draft.writelines(snapshot.encode_snapshot(state, facts))
         except BaseException:
             if lock >= 0:
                 os.close(lock)
@@ -166,12 +158,14 @@ def _locked(path: Path) -> int:
         try:
             lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
+            raise snapshot.DataError(
+                f"{path}: cannot be opened: {error.strerror}"
+            ) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(lock)
-            raise DataError(
+            raise snapshot.DataError(
                 f"{path}: is in use by another development cluster; stop that one, "
                 "or name another file"
             ) from error
@@ -181,18 +175,18 @@ def _locked(path: Path) -> int:
         os.close(lock)
 
 
-def _usable(path: Path, line: bytes) -> Header:
+def _usable(path: Path, line: bytes) -> snapshot.Header:
     """Return the first line of a data file; raises DataError for any other file."""
     if line.startswith(_SQLITE):
-        raise DataError(
+        raise snapshot.DataError(
             f"{path}: is a data file of version 0.3 or earlier, or a file of another "
             "program (SQLite), and was left as it is; with controller-manager 0.3, run "
             f"devcluster snapshot --data {path} FILE, and with this version devcluster "
             "restore --data NEW-DATA FILE"
         )
     try:
-        return decode_header(line)
-    except DataError as error:
+        return snapshot.decode_header(line)
+    except snapshot.DataError as error:
         if error.__cause__ is None:
             msg = f"{path}: {error}, or name another file"
         else:
@@ -200,21 +194,21 @@ def _usable(path: Path, line: bytes) -> Header:
                 f"{path}: is not a data file of a development cluster; name another "
                 "file"
             )
-        raise DataError(msg) from error
+        raise snapshot.DataError(msg) from error
 
 
-def _facts(path: Path, header: Header) -> ClusterFacts:
-    if isinstance(header.cluster, ClusterFacts):
+def _facts(path: Path, header: snapshot.Header) -> snapshot.ClusterFacts:
+    if isinstance(header.cluster, snapshot.ClusterFacts):
         return header.cluster
-    raise DataError(
+    raise snapshot.DataError(
         f"{path}: is a snapshot without keys, not a data file; restore it to one: "
         f"controller-manager devcluster restore --data NEW-DATA {path}"
     )
 
 
-def _new_facts() -> ClusterFacts:
+def _new_facts() -> snapshot.ClusterFacts:
     keys = ClusterKeys.generate()
-    return ClusterFacts(
+    return snapshot.ClusterFacts(
         authority=keys.authority.certificate.decode(),
         authority_key=keys.authority.key.decode(),
         account_key=keys.account_key_pem().decode(),
@@ -223,9 +217,9 @@ def _new_facts() -> ClusterFacts:
     )
 
 
-def _damaged(path: Path, why: object) -> DataError:
+def _damaged(path: Path, why: object) -> snapshot.DataError:
     reason = str(why).replace("\n", " ")
-    return DataError(
+    return snapshot.DataError(
         f"{path}: is damaged, and was left as it is: {reason}; restore a snapshot to "
         "another file, or name another file"
     )
@@ -276,7 +270,7 @@ class Saving:
                 continue
             try:
                 await self.save()
-            except DataError as error:
+            except snapshot.DataError as error:
                 if not self._storage.trouble:
                     self._logger.error("Data file cannot be written", err=str(error))
                 self._storage.trouble = str(error)
@@ -324,17 +318,19 @@ async def snapshot_of_cluster(kubeconfig: Path, file: Path) -> int:
     Raises DataError; then an old file stays.
     """
     async with _connection(kubeconfig) as transport:
-        answer = await transport.stream(Request("GET", PATH, timeout=_PATIENCE))
+        answer = await transport.stream(
+            Request("GET", snapshot.PATH, timeout=_PATIENCE)
+        )
         try:
             if answer.status != _OK:
                 body = b"".join([piece async for piece in answer.chunks()])
                 raise _refused(transport, answer.status, body)
-            with replaced(file) as draft:
+            with snapshot.replaced(file) as draft:
                 async for piece in answer.chunks():
                     draft.write(piece)
         finally:
             await answer.close()
-    return read_snapshot(file).count
+    return snapshot.read_snapshot(file).count
 
 
 def snapshot_of_data(data: Path, file: Path) -> int:
@@ -343,10 +339,10 @@ def snapshot_of_data(data: Path, file: Path) -> int:
     Raises DataError.
     """
     if not data.exists():
-        raise DataError(f"{data}: there is no such file")
+        raise snapshot.DataError(f"{data}: there is no such file")
     with DataFile.open(data) as opened:
         state = opened.state()
-    write_snapshot(file, state)
+    snapshot.write_snapshot(file, state)
     return state.count
 
 
@@ -358,10 +354,10 @@ async def restore_cluster(
     Watches end with 410, unless it `keeps_watches`. Raises DataError.
     """
     # A part of a snapshot is told before anything is sent.
-    text, count = read_text(file), read_snapshot(file).count
-    headers = {"content-type": MEDIA_TYPE}
-    query = (KEEP_WATCHES,) if keeps_watches else ()
-    request = Request("PUT", PATH, query, headers, text, _PATIENCE)
+    text, count = snapshot.read_text(file), snapshot.read_snapshot(file).count
+    headers = {"content-type": snapshot.MEDIA_TYPE}
+    query = (snapshot.KEEP_WATCHES,) if keeps_watches else ()
+    request = Request("PUT", snapshot.PATH, query, headers, text, _PATIENCE)
     async with _connection(kubeconfig) as transport:
         answer = await transport.request(request)
         if answer.status != _OK:
@@ -375,7 +371,7 @@ def restore_data(data: Path, file: Path) -> int:
     Versions continue from those of the file. Raises DataError, and then the file has
     not changed.
     """
-    state, storage = read_snapshot(file), Storage()
+    state, storage = snapshot.read_snapshot(file), Storage()
     with DataFile.open(data) as opened:
         load(storage, opened.state())
         restore(storage, state, ends_watches=True)
@@ -389,23 +385,23 @@ async def _connection(kubeconfig: Path) -> AsyncIterator[HTTPTransport]:
     try:
         credentials = from_kubeconfig(str(kubeconfig), "", SystemClock())
     except ConfigError as error:
-        raise DataError(str(error)) from error
+        raise snapshot.DataError(str(error)) from error
     transport = HTTPTransport(credentials, COMMAND_USER_AGENT)
     try:
         yield transport
     except (ConfigError, TransportError) as error:
-        raise DataError(f"{kubeconfig}: {error}") from error
+        raise snapshot.DataError(f"{kubeconfig}: {error}") from error
     finally:
         await transport.close()
 
 
-def _refused(transport: HTTPTransport, status: int, body: bytes) -> DataError:
+def _refused(transport: HTTPTransport, status: int, body: bytes) -> snapshot.DataError:
     if status == _NOT_FOUND:
-        return DataError(
+        return snapshot.DataError(
             f"{transport.host}: is not a development cluster of this version: it has "
-            f"no path {PATH}"
+            f"no path {snapshot.PATH}"
         )
     message = body.decode(errors="replace").strip()
     with suppress(msgspec.DecodeError, KeyError, TypeError):
         message = msgspec.json.decode(body)["message"]
-    return DataError(f"{transport.host}: answered {status}: {message}")
+    return snapshot.DataError(f"{transport.host}: answered {status}: {message}")

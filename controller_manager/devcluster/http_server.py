@@ -202,7 +202,6 @@ class Interceptor(Protocol):
 
         Raises ConnectionCutError to cut the connection.
         """
-        ...
 
 
 Observer = Callable[[Request, str, Answer | None], None]

@@ -271,7 +271,6 @@ class Restoring(Protocol):
 
     def __call__(self, state: StorageState, *, ends_watches: bool) -> None:
         """Replace all objects by those of a state."""
-        ...
 
 
 class SnapshotEndpoint:

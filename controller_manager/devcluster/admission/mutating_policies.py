@@ -27,20 +27,8 @@ from controller_manager.devcluster.scheme.patches import (
 )
 from controller_manager.devcluster.scheme.statuses import Refusal, forbidden
 
+from . import writes
 from .policies import Invocation, Policies, Variables, as_json, misnamed
-from .writes import (
-    MOST_STEPS,
-    MOST_STEPS_OF_WRITE,
-    OUT_OF_BUDGET,
-    ConditionError,
-    Rounds,
-    evaluated,
-    hold,
-    in_requested,
-    is_exempt_from_policies,
-    names_of,
-    take_changed,
-)
 
 # Changes an object by one policy (policy/mutating/patch).
 
@@ -61,7 +49,7 @@ def mutated(
     is_patch = mutation["patchType"] == "JSONPatch"
     patch = mutation["jsonPatch" if is_patch else "applyConfiguration"]
     try:
-        found = evaluated(patch["expression"], names, budget)
+        found = writes.evaluated(patch["expression"], names, budget)
         budget.spend(size_of(found, budget.left + 1))
         return _patched(obj, found) if is_patch else _applied(obj, found, kind)
     except EvaluationError as error:
@@ -166,10 +154,17 @@ class MutatingAdmissionPolicy(Plugin):
 
         A policy with failurePolicy Fail that fails refuses the write.
         """
-        if not self.acts() or is_exempt_from_policies(write) or write.obj is None:
+        if (
+            not self.acts()
+            or writes.is_exempt_from_policies(write)
+            or write.obj is None
+        ):
             return
         refusals: list[tuple[Invocation, _PolicyError]] = []
-        rounds, total = Rounds.of(write, self.name), Budget(MOST_STEPS_OF_WRITE)
+        rounds, total = (
+            writes.Rounds.of(write, self.name),
+            Budget(writes.MOST_STEPS_OF_WRITE),
+        )
         for invocation in [*self._policies.invocations(write)]:
             try:
                 self._invoke(invocation, write, rounds, total)
@@ -181,29 +176,29 @@ class MutatingAdmissionPolicy(Plugin):
             raise _refusal(refusals, write)
 
     def _invoke(
-        self, invocation: Invocation, write: Write, rounds: Rounds, total: Budget
+        self, invocation: Invocation, write: Write, rounds: writes.Rounds, total: Budget
     ) -> None:
         """Let one policy change the object, with one parameter; raises _PolicyError."""
         if invocation.problem:
             raise _PolicyError(invocation.problem, is_own=False)
         spec = invocation.policy["spec"]
         try:
-            if not hold(
+            if not writes.hold(
                 spec.get("matchConditions") or (), self._names(invocation, write)
             ):
                 return
-        except ConditionError as error:
+        except writes.ConditionError as error:
             raise _PolicyError(str(error)) from None
         key = _key(invocation)
         if rounds.leaves_out(key, write):
             return
-        changed = self._mutate(invocation, write, Budget(MOST_STEPS, total))
+        changed = self._mutate(invocation, write, Budget(writes.MOST_STEPS, total))
         policy = spec.get("reinvocationPolicy", "Never")
         rounds.note(key, write, changed=changed, policy=policy)
 
     def _names(self, invocation: Invocation, write: Write) -> Any:
         matcher = self._policies.matcher
-        names = names_of(write, invocation.kind, matcher, self._authorizer)
+        names = writes.names_of(write, invocation.kind, matcher, self._authorizer)
         if "paramKind" in invocation.policy["spec"]:
             return names.having(params=lambda: invocation.params)
         return names
@@ -216,16 +211,16 @@ class MutatingAdmissionPolicy(Plugin):
             names = self._names(invocation, write)
             variables = Variables(spec.get("variables") or (), names, budget)
             known = names.having(variables=lambda found=variables: found)
-            obj = in_requested(write, kind, write.obj) or {}
+            obj = writes.in_requested(write, kind, write.obj) or {}
             try:
                 changed = mutated(mutation, obj, kind, known, budget)
                 if changed != obj:
-                    take_changed(write, changed, kind)
+                    writes.take_changed(write, changed, kind)
                     is_other = True
             except (MutationError, Refusal) as error:
                 raise _PolicyError(str(error)) from None
             except OutOfBudgetError:
-                raise _PolicyError(OUT_OF_BUDGET) from None
+                raise _PolicyError(writes.OUT_OF_BUDGET) from None
         return is_other
 
 

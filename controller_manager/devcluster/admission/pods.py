@@ -21,19 +21,7 @@ from controller_manager.devcluster.registry.scheduling import (
 )
 from controller_manager.devcluster.storage import Storage
 
-from .writes import (
-    CREATE,
-    PODS,
-    UPDATE,
-    BuiltInPlugin,
-    Parts,
-    annotations_of,
-    concerns,
-    object_of,
-    refused,
-    rule,
-    spec_of,
-)
+from . import writes
 
 # Merges lists of tolerations (pkg/util/tolerations).
 
@@ -84,19 +72,19 @@ _NO_EXECUTE: Final = "NoExecute"
 _SECONDS: Final = 300
 
 
-@rule(
+@writes.rule(
     "DefaultTolerationSeconds",
-    CREATE | UPDATE,
-    *PODS,
+    writes.CREATE | writes.UPDATE,
+    *writes.PODS,
     changes=True,
     sees_own_writes=True,
 )
-def default_toleration_seconds(write: Write, _: Parts) -> None:
+def default_toleration_seconds(write: Write, _: writes.Parts) -> None:
     """Let a pod stay for five minutes on a node that does not answer.
 
     A pod with its own tolerations for these taints is not changed.
     """
-    spec = spec_of(write)
+    spec = writes.spec_of(write)
     given = spec.get("tolerations") or []
     added = [_toleration(key) for key in _TAINTS if not _tolerates(given, key)]
     if added:
@@ -125,26 +113,28 @@ def _toleration(key: str) -> JSON:
 _NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
-@rule("TaintNodesByCondition", CREATE, ("", "nodes", ""), changes=True)
-def taint_nodes_by_condition(write: Write, _: Parts) -> None:
+@writes.rule("TaintNodesByCondition", writes.CREATE, ("", "nodes", ""), changes=True)
+def taint_nodes_by_condition(write: Write, _: writes.Parts) -> None:
     """Taint a new node as not ready; the node lifecycle controller removes the taint.
 
     The nodes of the development cluster itself have no such taint: they work without
     that controller.
     """
-    taints = spec_of(write).get("taints") or []
+    taints = writes.spec_of(write).get("taints") or []
     if not any(_NOT_READY.items() <= each.items() for each in taints):
-        spec_of(write)["taints"] = [*taints, dict(_NOT_READY)]
+        writes.spec_of(write)["taints"] = [*taints, dict(_NOT_READY)]
 
 
 # The admission plugin PodTopologyLabels, for pods that name their node themselves.
 
 
-@rule("PodTopologyLabels", CREATE, *PODS, changes=True, sees_own_writes=True)
-def pod_topology_labels(write: Write, parts: Parts) -> None:
+@writes.rule(
+    "PodTopologyLabels", writes.CREATE, *writes.PODS, changes=True, sees_own_writes=True
+)
+def pod_topology_labels(write: Write, parts: writes.Parts) -> None:
     """Give a pod the zone and the region of its node."""
-    if node := spec_of(write).get("nodeName"):
-        metadata = object_of(write)["metadata"]
+    if node := writes.spec_of(write).get("nodeName"):
+        metadata = writes.object_of(write)["metadata"]
         metadata.update(labelled_by_node(metadata, node, parts.storage))
 
 
@@ -158,7 +148,7 @@ _CONTROLLER: Final = (
 )
 
 
-class Priority(BuiltInPlugin):
+class Priority(writes.BuiltInPlugin):
     """Gives a pod the priority of its class; there is one default class at most."""
 
     name: ClassVar = "Priority"
@@ -169,25 +159,25 @@ class Priority(BuiltInPlugin):
         )
     )
     covers_own_writes: ClassVar = True
-    mutates: ClassVar = CREATE | UPDATE
-    validates: ClassVar = CREATE | UPDATE
+    mutates: ClassVar = writes.CREATE | writes.UPDATE
+    validates: ClassVar = writes.CREATE | writes.UPDATE
 
     def mutate(self, write: Write) -> None:
         """Fill in a pod's priority; an update keeps it. Raises Refusal."""
-        if not concerns(write, "", "pods"):
+        if not writes.concerns(write, "", "pods"):
             return
         if write.operation is Operation.CREATE:
             self._set_priority(write)
         elif write.old is not None:
             for name in ("priority", "preemptionPolicy"):
                 if name in write.old["spec"]:
-                    spec_of(write).setdefault(name, write.old["spec"][name])
+                    writes.spec_of(write).setdefault(name, write.old["spec"][name])
 
     def validate(self, write: Write) -> None:
         """Raise Refusal if a second class would be the default class."""
-        if not concerns(write, _SCHEDULING, _PRIORITY_CLASSES):
+        if not writes.concerns(write, _SCHEDULING, _PRIORITY_CLASSES):
             return
-        found = object_of(write)
+        found = writes.object_of(write)
         default = find_priority_class(self._storage, "")
         if default is None or not found.get("globalDefault"):
             return
@@ -195,14 +185,14 @@ class Priority(BuiltInPlugin):
         is_new = write.operation is Operation.CREATE
         if is_new or name != found["metadata"]["name"]:
             why = "is already marked as default. Only one default can exist"
-            raise refused(write, f"PriorityClass {name} {why}")
+            raise writes.refused(write, f"PriorityClass {name} {why}")
 
     def _set_priority(self, write: Write) -> None:
-        spec = spec_of(write)
+        spec = writes.spec_of(write)
         name = spec.get("priorityClassName", "")
         found = find_priority_class(self._storage, name)
         if found is None and name:
-            raise refused(write, f"no PriorityClass with name {name} was found")
+            raise writes.refused(write, f"no PriorityClass with name {name} was found")
         if found is None:
             found = {"value": 0, "preemptionPolicy": LOWER_PRIORITY}
         elif not name:
@@ -210,12 +200,12 @@ class Priority(BuiltInPlugin):
         value, policy = found["value"], found["preemptionPolicy"]
         if spec.get("priority", value) != value:
             given = f"the integer value of priority ({spec['priority']}) "
-            raise refused(write, f"{given}{_CONTROLLER} {value} {_COMPUTED}")
+            raise writes.refused(write, f"{given}{_CONTROLLER} {value} {_COMPUTED}")
         if spec.get("preemptionPolicy", policy) != policy:
             given = (
                 f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) "
             )
-            raise refused(write, f"{given}{_CONTROLLER} {policy} {_COMPUTED}")
+            raise writes.refused(write, f"{given}{_CONTROLLER} {policy} {_COMPUTED}")
         spec |= {"priority": value, "preemptionPolicy": policy}
 
 
@@ -230,40 +220,45 @@ _WITHOUT_CLASS: Final = (
 )
 
 
-class RuntimeClass(BuiltInPlugin):
+class RuntimeClass(writes.BuiltInPlugin):
     """Gives a pod the overhead of its runtime class, and the nodes that have it."""
 
     name: ClassVar = "RuntimeClass"
-    targets: ClassVar = PODS
-    mutates: ClassVar = CREATE
-    validates: ClassVar = CREATE
+    targets: ClassVar = writes.PODS
+    mutates: ClassVar = writes.CREATE
+    validates: ClassVar = writes.CREATE
 
     def mutate(self, write: Write) -> None:
         """Fill in the overhead, the node selector and the tolerations."""
-        found, spec = self._class(write), spec_of(write)
+        found, spec = self._class(write), writes.spec_of(write)
         if (fixed := _overhead(found)) is not None:
             if "overhead" in spec and amounts(spec["overhead"]) != amounts(fixed):
-                raise refused(write, _DIFFERENT)
+                raise writes.refused(write, _DIFFERENT)
             spec["overhead"] = dict(fixed)
         if scheduling := found.get("scheduling"):
             _restrict(write, spec, scheduling)
 
     def validate(self, write: Write) -> None:
         """Raise Refusal unless the overhead is that of the class."""
-        fixed, given = _overhead(self._class(write)), spec_of(write).get("overhead")
+        fixed, given = (
+            _overhead(self._class(write)),
+            writes.spec_of(write).get("overhead"),
+        )
         if fixed is None and given is not None:
-            raise refused(write, _WITHOUT_CLASS)
+            raise writes.refused(write, _WITHOUT_CLASS)
         if fixed is not None and amounts(fixed) != amounts(given):
-            raise refused(write, _DIFFERENT)
+            raise writes.refused(write, _DIFFERENT)
 
     def _class(self, write: Write) -> JSON:
         """Return the class of a pod, {} for a pod without one; raises Refusal."""
-        name = spec_of(write).get("runtimeClassName")
+        name = writes.spec_of(write).get("runtimeClassName")
         if name is None:
             return {}
         stored = self._storage.collection(_RUNTIME_CLASSES).get(("", name))
         if stored is None:
-            raise refused(write, f'pod rejected: RuntimeClass "{name}" not found')
+            raise writes.refused(
+                write, f'pod rejected: RuntimeClass "{name}" not found'
+            )
         return stored.obj
 
 
@@ -278,7 +273,7 @@ def _restrict(write: Write, spec: JSON, scheduling: JSON) -> None:
     for key, value in (scheduling.get("nodeSelector") or {}).items():
         if selector.get(key, value) != value:
             where = "nodeSelector"
-            raise refused(
+            raise writes.refused(
                 write,
                 f"conflict: runtimeClass.scheduling.{where}[{key}] = {value}; "
                 f"pod.spec.{where}[{key}] = {selector[key]}",
@@ -297,19 +292,19 @@ _JOBS: Final = ("batch", "jobs", "")
 _GROUPS: Final = "podgroups.scheduling.k8s.io"
 
 
-@rule("JobValidation", UPDATE, _JOBS, sees_own_writes=True)
-def job_validation(write: Write, parts: Parts) -> None:
+@writes.rule("JobValidation", writes.UPDATE, _JOBS, sees_own_writes=True)
+def job_validation(write: Write, parts: writes.Parts) -> None:
     """Refuse a new parallelism of a job whose group of pods is a gang.
 
     Upstream: plugin/pkg/admission/job.
     """
-    old, new = write.old, object_of(write)
+    old, new = write.old, writes.object_of(write)
     if old is None or _parallelism(old) == _parallelism(new):
         return
     for group in _groups_of(old, parts.storage):
         if "gang" in group["spec"]["schedulingPolicy"]:
             why = "cannot change parallelism for a Job referencing gang-scheduled"
-            raise refused(write, f'{why} PodGroup "{group["metadata"]["name"]}"')
+            raise writes.refused(write, f'{why} PodGroup "{group["metadata"]["name"]}"')
 
 
 def _groups_of(job: JSON, storage: Storage) -> list[JSON]:
@@ -408,19 +403,19 @@ Upstream looks ten times, every 100 to 200 ms: a controller makes this account.
 """
 
 
-class ServiceAccount(BuiltInPlugin):
+class ServiceAccount(writes.BuiltInPlugin):
     """Gives a new pod a service account that exists, its token and its pull secrets."""
 
     name: ClassVar = "ServiceAccount"
-    targets: ClassVar = PODS
-    mutates: ClassVar = CREATE
-    validates: ClassVar = CREATE
+    targets: ClassVar = writes.PODS
+    mutates: ClassVar = writes.CREATE
+    validates: ClassVar = writes.CREATE
 
     def mutate(self, write: Write) -> None:
         """Fill in the account, token and pull secrets; raises Refusal and Pending."""
-        if _MIRROR in annotations_of(object_of(write)):
+        if _MIRROR in writes.annotations_of(writes.object_of(write)):
             return
-        spec = spec_of(write)
+        spec = writes.spec_of(write)
         if not spec.get("serviceAccountName"):
             spec["serviceAccountName"] = spec.get("serviceAccount") or _DEFAULT
         spec["serviceAccount"] = spec["serviceAccountName"]
@@ -434,15 +429,15 @@ class ServiceAccount(BuiltInPlugin):
 
     def validate(self, write: Write) -> None:
         """Raise Refusal for forbidden references of the pod."""
-        spec = spec_of(write)
-        if _MIRROR in annotations_of(object_of(write)):
+        spec = writes.spec_of(write)
+        if _MIRROR in writes.annotations_of(writes.object_of(write)):
             problem = _wrong_in_mirror(spec)
         else:
             account = self._account(write, spec.get("serviceAccountName", ""))
-            enforces = annotations_of(account).get(_ENFORCE) in _TRUE
+            enforces = writes.annotations_of(account).get(_ENFORCE) in _TRUE
             problem = next(_foreign_secrets(spec, account), "") if enforces else ""
         if problem:
-            raise refused(write, problem)
+            raise writes.refused(write, problem)
 
     def _account(self, write: Write, name: str) -> JSON:
         """Return a service account; raises Pending while a controller may create it."""
@@ -454,7 +449,7 @@ class ServiceAccount(BuiltInPlugin):
         if submission and name == _DEFAULT and not submission.recall(_ACCOUNTS):
             raise Pending(partial(self._wait_for, submission, key))
         why = f"error looking up service account {write.namespace}/{name}: "
-        raise refused(write, f'{why}serviceaccount "{name}" not found')
+        raise writes.refused(write, f'{why}serviceaccount "{name}" not found')
 
     async def _wait_for(self, submission: Submission, key: tuple[str, str]) -> None:
         accounts = self._storage.collection(_ACCOUNTS)

@@ -31,19 +31,7 @@ from controller_manager.devcluster.registry.apiextensions.schemas.rules import (
 from controller_manager.devcluster.scheme.statuses import Refusal, forbidden
 from controller_manager.devcluster.storage import Collection, Storage, Stored
 
-from .writes import (
-    MOST_STEPS,
-    MOST_STEPS_OF_WRITE,
-    OUT_OF_BUDGET,
-    ConditionError,
-    Kinds,
-    Matcher,
-    Names,
-    evaluated,
-    hold,
-    is_exempt_from_policies,
-    names_of,
-)
+from . import writes
 
 # The variables of a policy (pkg/admission/plugin/cel/composition.go).
 
@@ -51,7 +39,9 @@ from .writes import (
 class Variables(dict[str, Value]):
     """The values of variables; each is evaluated once, when it is needed."""
 
-    def __init__(self, variables: Sequence[JSON], names: Names, budget: Budget) -> None:
+    def __init__(
+        self, variables: Sequence[JSON], names: writes.Names, budget: Budget
+    ) -> None:
         """Take the variables of a policy, and the names that they may use.
 
         A variable may use the variables before it.
@@ -176,9 +166,13 @@ class Policies:
     """The policies of one kind, and their bindings."""
 
     def __init__(
-        self, policies: Collection, bindings: Collection, storage: Storage, kinds: Kinds
+        self,
+        policies: Collection,
+        bindings: Collection,
+        storage: Storage,
+        kinds: writes.Kinds,
     ) -> None:
-        self.matcher = Matcher(storage, kinds)
+        self.matcher = writes.Matcher(storage, kinds)
         self._policies = policies
         self._bindings = bindings
         self._storage = storage
@@ -314,18 +308,18 @@ class Denial(Struct, frozen=True):
     reason: str = ""
 
 
-def denials(spec: JSON, names: Names, total: Budget) -> Iterator[Denial]:
+def denials(spec: JSON, names: writes.Names, total: Budget) -> Iterator[Denial]:
     """Yield why a policy with this spec refuses a write, expression by expression.
 
     It takes its steps from the `total` of the write, up to the limit of one policy.
     """
     try:
-        if not hold(spec.get("matchConditions") or (), names):
+        if not writes.hold(spec.get("matchConditions") or (), names):
             return
-    except ConditionError as error:
+    except writes.ConditionError as error:
         yield Denial(str(error))
         return
-    budget = Budget(MOST_STEPS, total)
+    budget = Budget(writes.MOST_STEPS, total)
     variables = Variables(spec.get("variables") or (), names, budget)
     known = names.having(variables=lambda: variables)
     try:
@@ -334,14 +328,14 @@ def denials(spec: JSON, names: Names, total: Budget) -> Iterator[Denial]:
         for annotation in spec.get("auditAnnotations") or ():
             yield from _annotated(annotation, known, budget)
     except OutOfBudgetError:
-        yield Denial(OUT_OF_BUDGET)
+        yield Denial(writes.OUT_OF_BUDGET)
 
 
 def _checked(
     validation: JSON, names: Mapping[str, Value], budget: Budget
 ) -> Iterator[Denial]:
     try:
-        if evaluated(validation["expression"], names, budget) is True:
+        if writes.evaluated(validation["expression"], names, budget) is True:
             return
     except EvaluationError as error:
         yield Denial(str(error))
@@ -362,7 +356,7 @@ def _own_message(expression: str, names: Mapping[str, Value], budget: Budget) ->
     if not expression:
         return ""
     try:
-        found = evaluated(expression, names, budget)
+        found = writes.evaluated(expression, names, budget)
     except EvaluationError:
         return ""
     if not isinstance(found, str):
@@ -377,7 +371,7 @@ def _annotated(
     """Evaluate an audit annotation; only its errors have an effect."""
     expression = annotation["valueExpression"]
     try:
-        found = evaluated(expression, names, budget)
+        found = writes.evaluated(expression, names, budget)
     except EvaluationError as error:
         yield Denial(str(error))
         return
@@ -410,10 +404,10 @@ class ValidatingAdmissionPolicy(Plugin):
 
     def validate(self, write: Write) -> None:
         """Raise Refusal if a policy refuses the write."""
-        if not self._policies.are_bound or is_exempt_from_policies(write):
+        if not self._policies.are_bound or writes.is_exempt_from_policies(write):
             return
         refusals: list[Refusal] = []
-        total = Budget(MOST_STEPS_OF_WRITE)
+        total = Budget(writes.MOST_STEPS_OF_WRITE)
         for invocation in self._policies.invocations(write):
             policy, binding = invocation.names
             for denial in self._denials(invocation, write, total):
@@ -437,7 +431,7 @@ class ValidatingAdmissionPolicy(Plugin):
                 yield Denial(invocation.problem)
             return
         matcher = self._policies.matcher
-        names = names_of(write, invocation.kind, matcher, self._authorizer)
+        names = writes.names_of(write, invocation.kind, matcher, self._authorizer)
         spec = invocation.policy["spec"]
         if "paramKind" in spec:
             names = names.having(params=lambda: invocation.params)

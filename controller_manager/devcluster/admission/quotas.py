@@ -43,16 +43,7 @@ from controller_manager.devcluster.apiserver.admission import Operation, Write
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.scheme.statuses import invalid_object, too_long
 
-from .writes import (
-    CLAIMS,
-    PODS,
-    BuiltInPlugin,
-    Parts,
-    concerns,
-    object_of,
-    refused,
-    spec_of,
-)
+from . import writes
 
 # Compares objects with the limits of a LimitRange
 # (plugin/pkg/admission/limitranger).
@@ -157,34 +148,34 @@ _LISTS: Final = (("containers", "container"), ("initContainers", "init container
 """The lists of containers, and the name of a list's items in the annotation."""
 
 
-class LimitRanger(BuiltInPlugin):
+class LimitRanger(writes.BuiltInPlugin):
     """Fills in requests and limits of containers; checks containers and claims."""
 
     name: ClassVar = "LimitRanger"
-    targets: ClassVar = PODS | CLAIMS
+    targets: ClassVar = writes.PODS | writes.CLAIMS
     mutates: ClassVar = frozenset((Operation.CREATE,))
     validates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
 
     def mutate(self, write: Write) -> None:
         """Fill in the defaults of each limit range; the first default counts."""
-        if concerns(write, "", "pods"):
+        if writes.concerns(write, "", "pods"):
             for limits in self._limits(write.namespace):
                 _fill_in(write, limits)
 
     def validate(self, write: Write) -> None:
         """Raise Refusal if an object violates a limit range."""
-        if concerns(write, "", "pods"):
+        if writes.concerns(write, "", "pods"):
             # The resources of an existing pod cannot change.
             check = _exceeded_by_pod if write.operation is Operation.CREATE else None
         else:
             check = _exceeded_by_claim
-        if check is None or "deletionTimestamp" in object_of(write)["metadata"]:
+        if check is None or "deletionTimestamp" in writes.object_of(write)["metadata"]:
             return
         for limits in self._limits(write.namespace):
-            found = islice(check(spec_of(write), limits), _MOST_PROBLEMS)
+            found = islice(check(writes.spec_of(write), limits), _MOST_PROBLEMS)
             if problems := list(dict.fromkeys(found)):
                 why = ", ".join(problems)
-                raise refused(write, why if len(problems) == 1 else f"[{why}]")
+                raise writes.refused(write, why if len(problems) == 1 else f"[{why}]")
 
     def _limits(self, namespace: str) -> list[list[JSON]]:
         found = [
@@ -201,7 +192,7 @@ def _fill_in(write: Write, limits: Iterable[JSON]) -> None:
 
     Raises Refusal if the annotation is too long because of many defaults.
     """
-    pod = object_of(write)
+    pod = writes.object_of(write)
     for_containers = [each for each in limits if each["type"] == "Container"]
     defaults = {
         "limits": _merged(each.get("default") for each in for_containers),
@@ -386,13 +377,13 @@ ObjectT = TypeVar("ObjectT", bound=KubeObject)
 _QUOTAS: Final = "resourcequotas"
 
 
-class ResourceQuota(BuiltInPlugin):
+class ResourceQuota(writes.BuiltInPlugin):
     """Refuses writes that exceed a quota, and charges quotas for the others."""
 
     name: ClassVar = "ResourceQuota"
     covers_own_writes: ClassVar = True
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: writes.Parts) -> None:
         super().__init__(parts)
         features = parts.features
         pods = pod_evaluator(pod_level=features.is_enabled(POD_LEVEL_RESOURCES))
@@ -432,7 +423,7 @@ class ResourceQuota(BuiltInPlugin):
         for quota in quotas:
             used, why = check(quota, evaluator, new_typed, old_typed, now)
             if why:
-                raise refused(write, why)
+                raise writes.refused(write, why)
             if used is not None:
                 charged.append((quota, printed(used)))
         if not write.is_dry_run:

@@ -29,18 +29,7 @@ from controller_manager.devcluster.scheme.statuses import (
 from controller_manager.devcluster.storage import Collection, Storage
 from controller_manager.devcluster.webhook import Failure, endpoint_of, posted
 
-from .writes import (
-    ConditionError,
-    Kinds,
-    Matcher,
-    Rounds,
-    hold,
-    in_requested,
-    is_exempt,
-    names_of,
-    request_of,
-    take_changed,
-)
+from . import writes
 
 # The outcome of a webhook's answer for a write (webhook/errors, dispatcher.go).
 
@@ -176,9 +165,9 @@ def question_of(hook: Hook, write: Write, kind: Kind) -> Question:
     if version is None:
         msg = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
         raise Unsuitable(f"could not create admission objects: {msg}")
-    request = request_of(write, kind)
-    request["object"] = in_requested(write, kind, write.obj)
-    request["oldObject"] = in_requested(write, kind, write.old)
+    request = writes.request_of(write, kind)
+    request["object"] = writes.in_requested(write, kind, write.obj)
+    request["oldObject"] = writes.in_requested(write, kind, write.old)
     subject = {**request, "object": _without_managers(request["object"])}
     encoded = msgspec.json.encode((hook.identity, subject), order="deterministic")
     return Question(version, request, encoded)
@@ -304,7 +293,7 @@ class Webhooks:
         self,
         resource: str,
         storage: Storage,
-        kinds: Kinds,
+        kinds: writes.Kinds,
         authorizer: Authorizer,
         rng: random.Random,
     ) -> None:
@@ -315,7 +304,7 @@ class Webhooks:
         self.mutates = resource.startswith("mutating")
         self._configurations = storage.collection(resource)
         self._storage = storage
-        self._matcher = Matcher(storage, kinds)
+        self._matcher = writes.Matcher(storage, kinds)
         self._authorizer = authorizer
         self._rng = rng
 
@@ -326,7 +315,7 @@ class Webhooks:
 
     def hooks(self, write: Write) -> Iterable[Hook]:
         """Return the webhooks that may match a write, in their order."""
-        if not self.are_configured or is_exempt(write):
+        if not self.are_configured or writes.is_exempt(write):
             return ()
         return hooks_of(self._configurations)
 
@@ -346,10 +335,10 @@ class Webhooks:
     def _hold(
         self, conditions: Iterable[JSON], hook: Hook, write: Write, kind: Kind
     ) -> bool:
-        names = names_of(write, kind, self._matcher, self._authorizer)
+        names = writes.names_of(write, kind, self._matcher, self._authorizer)
         try:
-            return hold(conditions, names)
-        except ConditionError as error:
+            return writes.hold(conditions, names)
+        except writes.ConditionError as error:
             if hook.ignores_failures:
                 return False
             asked, name = write.requested, write.shown_name
@@ -477,7 +466,7 @@ class MutatingAdmissionWebhook(Plugin):
         hooks = self._webhooks.hooks(write)
         if not hooks:
             return
-        rounds = Rounds.of(write, self.name)
+        rounds = writes.Rounds.of(write, self.name)
         for hook in hooks:
             invocation = self._webhooks.invocation(hook, write)
             if invocation is None or rounds.leaves_out(hook.identity, write):
@@ -505,7 +494,7 @@ class MutatingAdmissionWebhook(Plugin):
 def _patch(invocation: Invocation, write: Write, patch: Any) -> bool:
     """Apply a patch to the object; tell whether the object changes. Raises Refusal."""
     hook, kind = invocation.hook, invocation.kind
-    shown = in_requested(write, kind, write.obj)
+    shown = writes.in_requested(write, kind, write.obj)
     if shown is None:
         raise _nothing_to_change(hook)
     try:
@@ -517,7 +506,7 @@ def _patch(invocation: Invocation, write: Write, patch: Any) -> bool:
     if changed == shown:
         return False
     try:
-        take_changed(write, changed, kind)
+        writes.take_changed(write, changed, kind)
     except Refusal as error:
         raise internal_error(error.message) from None
     return True

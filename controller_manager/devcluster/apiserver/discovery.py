@@ -13,20 +13,13 @@ from controller_manager.devcluster.scheme.models import Resource
 from controller_manager.serving.health import HealthCheck, probe
 from controller_manager.version import KUBERNETES_VERSION
 
+from . import responses
 from .kind import Catalogue, Kind
 from .negotiation import accepted_as, header
-from .responses import (
-    TEXT_HEADERS,
-    encoded,
-    json_or_404,
-    json_response,
-    no_such_path,
-    unless_known,
-)
 
 # The probes ``/livez``, ``/readyz`` and ``/healthz`` of the API server.
 
-_HEADERS: Final = {**TEXT_HEADERS, "x-content-type-options": "nosniff"}
+_HEADERS: Final = {**responses.TEXT_HEADERS, "x-content-type-options": "nosniff"}
 
 
 def _passes() -> None:
@@ -89,7 +82,7 @@ def probe_answer(path: str, query: Sequence[tuple[str, str]]) -> Response:
     name, slash, check = path.removeprefix("/").partition("/")
     checks = _CHECKS[name]
     if slash:
-        return _ok("ok") if check in checks else no_such_path()
+        return _ok("ok") if check in checks else responses.no_such_path()
     excluded = [value for key, value in query if key == "exclude"]
     verbose = any(key == "verbose" for key, _ in query)
     return _ok(probe(name, checks, verbose=verbose, exclude=excluded).text)
@@ -134,20 +127,20 @@ def answer(
         case ["api"] | ["apis"] if wants_aggregated(request):
             return aggregated_response(catalogue, request, core=parts == ["api"])
         case []:
-            return json_response(200, paths(catalogue))
+            return responses.json_response(200, paths(catalogue))
         case ["version"]:
-            return json_response(200, VERSION)
+            return responses.json_response(200, VERSION)
         case ["api"]:
-            return json_response(200, api_versions(address))
+            return responses.json_response(200, api_versions(address))
         case ["apis"]:
-            return json_response(200, api_groups(catalogue))
+            return responses.json_response(200, api_groups(catalogue))
         case ["apis", group]:
-            return json_or_404(api_group(catalogue, group))
+            return responses.json_or_404(api_group(catalogue, group))
         case ["api", version]:
-            return json_or_404(api_resources(catalogue, "", version))
+            return responses.json_or_404(api_resources(catalogue, "", version))
         case ["apis", group, version]:
-            return json_or_404(api_resources(catalogue, group, version))
-    return no_such_path()
+            return responses.json_or_404(api_resources(catalogue, group, version))
+    return responses.no_such_path()
 
 
 def wants_aggregated(request: Request) -> str:
@@ -172,10 +165,10 @@ def aggregated_response(
         "cache-control": "public",
     }
     body = msgspec.json.encode(aggregated(catalogue, core=core))
-    answer = unless_known(Response(200, headers, body), request)
+    answer = responses.unless_known(Response(200, headers, body), request)
     if answer.status != 200:
         return answer
-    return replace(answer, body=encoded(body, media_type))
+    return replace(answer, body=responses.encoded(body, media_type))
 
 
 def paths(catalogue: Catalogue) -> JSON:

@@ -21,6 +21,7 @@ from controller_manager.devcluster.scheme.statuses import (
 from controller_manager.devcluster.storage import Storage, Stored
 from controller_manager.observability.logs import Logger, silent_logger
 
+from . import responses
 from .admission import Chain
 from .discovery import PROBES, probe_answer
 from .kind import Catalogue, Kind
@@ -40,15 +41,6 @@ from .request_info import (
     connection_of,
     find_target,
 )
-from .responses import (
-    Renderer,
-    json_response,
-    no_such_path,
-    presented,
-    refused,
-    table,
-    with_warnings,
-)
 from .security import ANONYMOUS, Attributes, Authorizer, Tokens, User, forbid_anonymous
 from .writing import Deleter, Writer
 
@@ -61,21 +53,17 @@ class AggregatedAPI(Protocol):
     @property
     def group(self) -> str:
         """The group."""
-        ...
 
     @property
     def version(self) -> str:
         """The version of the group."""
-        ...
 
     @property
     def kinds(self) -> Sequence[Kind]:
         """The kinds that discovery shows; objects of these kinds are not stored."""
-        ...
 
     def answer(self, path: str, query: Mapping[str, str]) -> tuple[int, JSON]:
         """Return the status and the body of the answer to a GET."""
-        ...
 
 
 def aggregated(
@@ -91,7 +79,7 @@ def aggregated(
     status, body = api.answer(request.path, query)
     if status == 200:
         body = _in_form(api, resource, body, request, now)
-    return json_response(status, body)
+    return responses.json_response(status, body)
 
 
 def _in_form(
@@ -103,7 +91,7 @@ def _in_form(
         return body
     items = [Stored(obj, 0) for obj in body.get("items", [body])]
     include = dict(request.query).get("includeObject", "Metadata")
-    return table(kind, items, now, include, body["metadata"])
+    return responses.table(kind, items, now, include, body["metadata"])
 
 
 # The API server's core: a function from request to answer.
@@ -121,13 +109,11 @@ class RemoteAPI(Protocol):
     @property
     def kinds(self) -> Sequence[Kind]:
         """The kinds that discovery shows."""
-        ...
 
     async def answer(
         self, request: Request, user: User
     ) -> Response | StreamingResponse:
         """Answer the request of a user; raises Refusal."""
-        ...
 
 
 class GenericAPIServer:
@@ -175,7 +161,7 @@ class GenericAPIServer:
         self._openapi = OpenAPI(self.catalogue)
         self.metrics = RequestMetrics(self.catalogue, storage)
         self.serve(PATH, Document(MEDIA_TYPE, self.metrics.text))
-        self._renderer = Renderer(clock)
+        self._renderer = responses.Renderer(clock)
         self._reader = Reader(self.objects, self._renderer)
         self._writer = Writer(
             self.objects,
@@ -247,17 +233,17 @@ class GenericAPIServer:
             user = self._effective_user(request, certificate_user)
             answer = await self._answer(request, user, _attributes(request))
         except Refusal as refusal:
-            answer = refused(refusal)
+            answer = responses.refused(refusal)
         except Exception as error:
             self._logger.error("Request failed", path=request.path, exc_info=error)
             message = f"Internal error occurred: {error}"
-            answer = refused(Refusal(500, "InternalError", message))
+            answer = responses.refused(Refusal(500, "InternalError", message))
         if not isinstance(answer, Response):
             return answer
         try:
-            return await presented(answer, request)
+            return await responses.presented(answer, request)
         except Refusal as refusal:
-            return refused(refusal)
+            return responses.refused(refusal)
 
     async def _answer(
         self, request: Request, user: User, attributes: Attributes
@@ -337,7 +323,7 @@ class GenericAPIServer:
         if remote := self._remotes.get(group_version):
             return await remote.answer(request, user)
         if self.catalogue.kinds(*group_version) is None:
-            return no_such_path()
+            return responses.no_such_path()
         if api := self._apis.get(group_version):
             resource = _attributes(request).resource
             return aggregated(api, resource, request, self._clock.now())
@@ -350,7 +336,7 @@ class GenericAPIServer:
             raise no_such_resource()
         answer = await self._about(target, request)
         if target.kind.deprecation and isinstance(answer, Response):
-            return with_warnings(answer, [target.kind.deprecation])
+            return responses.with_warnings(answer, [target.kind.deprecation])
         return answer
 
     def connect(self, resource: str, subresource: str, connector: Connector) -> None:

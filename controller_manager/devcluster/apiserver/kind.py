@@ -54,11 +54,9 @@ class Answers(Protocol):
 
     def remember(self, key: Hashable, value: Any) -> None:
         """Keep an answer for the next attempts."""
-        ...
 
     def recall(self, key: Hashable) -> Any:
         """Return the answer of an earlier attempt, `None` if there is none."""
-        ...
 
 
 class ReadAnswers:
@@ -177,23 +175,18 @@ class Converter(Protocol):
 
     def within(self, answers: Answers) -> "Converter":
         """Return the same converter for one request, which keeps its answers."""
-        ...
 
     def shown(self, stored: Stored) -> Stored:
         """Return a stored object in the version of the kind."""
-        ...
 
     def all_shown(self, found: Sequence[Stored]) -> list[Stored]:
         """Return the items of a list in the version of the kind."""
-        ...
 
     def kept(self, obj: JSON) -> JSON:
         """Return an object of the kind's version as it is stored."""
-        ...
 
     def is_current(self, obj: JSON) -> bool:
         """Tell whether an object is stored in the version of today."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

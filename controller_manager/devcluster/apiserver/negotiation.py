@@ -11,28 +11,10 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request
-from controller_manager.devcluster.scheme import protobuf
-from controller_manager.devcluster.scheme.decoding import (
-    LARGE,
-    YAML_ERRORS,
-    Decoder,
-    ReadBody,
-    YAMLBodyError,
-    decode_yaml,
-    go_json_error,
-    repeated_keys,
-)
+from controller_manager.devcluster.scheme import decoding, protobuf, readers
 from controller_manager.devcluster.scheme.models import DELETE_OPTIONS, built_in
 from controller_manager.devcluster.scheme.protobuf import MEDIA_TYPE
 from controller_manager.devcluster.scheme.protobuf_decoder import ProtobufError
-from controller_manager.devcluster.scheme.readers import (
-    TypeMismatch,
-    duplicates,
-    go_kind,
-    json_patch_problems,
-    repeats_nothing,
-    with_repeated,
-)
 from controller_manager.devcluster.scheme.statuses import (
     Refusal,
     bad_request,
@@ -200,16 +182,16 @@ def decode_json(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
     except _UNREADABLE:
-        raise bad_request(go_json_error(body)) from None
+        raise bad_request(decoding.go_json_error(body)) from None
 
 
 async def with_read_yaml(request: Request) -> Request:
     """Read a large body of YAML in advance, in a thread beside the event loop."""
     body, content_type = request.body or b"", header(request.headers, "content-type")
     media_type = _media_type(content_type)
-    if len(body) < LARGE or media_type not in _YAML_TYPES or _is_json(body):
+    if len(body) < decoding.LARGE or media_type not in _YAML_TYPES or _is_json(body):
         return request
-    return replace(request, body=await asyncio.to_thread(ReadBody, body))
+    return replace(request, body=await asyncio.to_thread(decoding.ReadBody, body))
 
 
 def _is_json(body: bytes) -> bool:
@@ -283,9 +265,9 @@ def _decode(body: bytes, content_type: str, wanted: str, version: str) -> JSON:
         try:
             value = msgspec.json.decode(body)
         except _UNREADABLE:
-            raise _no_json(body, go_json_error(body)) from None
+            raise _no_json(body, decoding.go_json_error(body)) from None
     if not isinstance(value, dict):
-        given = go_kind(value, "struct")
+        given = readers.go_kind(value, "struct")
         why = f"json: cannot unmarshal {given} into Go value of type {_KIND_OF_OBJECT}"
         raise _no_json(body, why)
     return value
@@ -307,7 +289,7 @@ def decode_strictly(
         return _with_repeated(value, body), []
     try:
         return value, yaml_problems(value, body)
-    except YAMLBodyError:  # JSON with surrogates, which YAML does not have
+    except decoding.YAMLBodyError:  # JSON with surrogates, which YAML does not have
         return _with_repeated(value, body), []
 
 
@@ -316,8 +298,10 @@ def yaml_problems(value: JSON, body: bytes) -> list[str]:
 
     `value` is the decoded body. Raises YAMLBodyError.
     """
-    errors = [] if repeats_nothing(value, body) else repeated_keys(body)
-    return ["\n  ".join((YAML_ERRORS, *errors))] if errors else []
+    errors = (
+        [] if readers.repeats_nothing(value, body) else decoding.repeated_keys(body)
+    )
+    return ["\n  ".join((decoding.YAML_ERRORS, *errors))] if errors else []
 
 
 def decode_patch(body: bytes, content_type: str) -> tuple[Any, list[str]]:
@@ -325,13 +309,13 @@ def decode_patch(body: bytes, content_type: str) -> tuple[Any, list[str]]:
     patch = decode_json(body)
     found = _with_repeated(patch, body)
     if content_type == "application/json-patch+json":
-        return patch, json_patch_problems(found)
-    return patch, duplicates(found)
+        return patch, readers.json_patch_problems(found)
+    return patch, readers.duplicates(found)
 
 
 def _with_repeated(value: Any, body: bytes) -> Any:
     try:
-        return with_repeated(value, body)
+        return readers.with_repeated(value, body)
     except RecursionError:
         raise bad_request("json: exceeded max depth") from None
 
@@ -348,8 +332,8 @@ def _decode_yaml(body: bytes) -> Any:
     except _UNREADABLE:
         pass  # the body is YAML that is not JSON
     try:
-        return decode_yaml(body)
-    except YAMLBodyError as error:
+        return decoding.decode_yaml(body)
+    except decoding.YAMLBodyError as error:
         raise bad_request(f"error converting YAML to JSON: yaml: {error}") from None
 
 
@@ -401,7 +385,7 @@ async def with_read_protobuf(request: Request, wanted: str, version: str) -> Req
     """
     body = request.body or b""
     media_type = _media_type(header(request.headers, "content-type"))
-    if len(body) < LARGE or media_type != protobuf.MEDIA_TYPE:
+    if len(body) < decoding.LARGE or media_type != protobuf.MEDIA_TYPE:
         return request
     try:
         obj = await asyncio.to_thread(_decode_protobuf, body, wanted, version)
@@ -456,8 +440,8 @@ def delete_options(request: Request) -> JSON:
     content_type = header(request.headers, "content-type")
     body = decode_options(request.body, content_type, "DeleteOptions", "v1")
     try:
-        return Decoder().decode(body, DELETE_OPTIONS)
-    except TypeMismatch as error:
+        return decoding.Decoder().decode(body, DELETE_OPTIONS)
+    except readers.TypeMismatch as error:
         raise bad_request(str(error)) from None
 
 
@@ -505,7 +489,7 @@ def check_object(obj: JSON, kind: Kind, version: str) -> tuple[JSON, list[str]]:
         )
     try:
         return _decoded(obj, kind)
-    except TypeMismatch as error:
+    except readers.TypeMismatch as error:
         raise bad_request(_cannot_handle(kind.kind, version, str(error))) from None
 
 
@@ -513,7 +497,7 @@ def _decoded(obj: JSON, kind: Kind) -> tuple[JSON, list[str]]:
     """Return an object as its type says, and its problems; raises TypeMismatch."""
     if (type_name := kind.type_name) is None:
         return kind.strategy.decoded(obj)
-    decoder = Decoder()
+    decoder = decoding.Decoder()
     return decoder.decode(obj, type_name), decoder.problems
 
 
@@ -534,8 +518,8 @@ def check_connect_body(body: JSON, subresource: Subresource) -> JSON:
     if (type_name := subresource.type_name) is None:
         return body
     try:
-        return Decoder().decode(body, type_name)
-    except TypeMismatch as error:
+        return decoding.Decoder().decode(body, type_name)
+    except readers.TypeMismatch as error:
         raise bad_request(_cannot_handle(name, version, str(error))) from None
 
 

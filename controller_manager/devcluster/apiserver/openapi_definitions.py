@@ -7,15 +7,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, Final, Literal
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.scheme.models import (
-    DELETE_OPTIONS,
-    OBJECT_META,
-    Field,
-    Model,
-    Type,
-    built_in,
-    field_descriptions,
-)
+from controller_manager.devcluster.scheme import models
 
 from .kind import Kind
 
@@ -188,7 +180,7 @@ _GROUP_VERSION_KIND: Final = "x-kubernetes-group-version-kind"
 _ZEROS: Final = {"boolean": False, "integer": 0, "number": 0, "string": ""}
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _LIST_META: Final = f"{_META}.ListMeta"
-_OF_ALL_GROUPS: Final = (DELETE_OPTIONS, f"{_META}.WatchEvent")
+_OF_ALL_GROUPS: Final = (models.DELETE_OPTIONS, f"{_META}.WatchEvent")
 """Models that each group version has."""
 
 
@@ -223,7 +215,7 @@ class Schemas:
     def of_list(self, kind: Kind) -> JSON:
         """Return the reference to the definition of a kind's lists."""
         if not kind.is_custom and (
-            name := built_in().find(kind.api_version, kind.list_kind)
+            name := models.built_in().find(kind.api_version, kind.list_kind)
         ):
             return self.of_model(name)
         item = self.of_kind(kind)
@@ -235,13 +227,15 @@ class Schemas:
         """Return the reference to a model's definition."""
         if name not in self.definitions and name not in self._known:
             self.definitions[name] = {}  # a model may refer to itself
-            self.definitions[name] = self._definition(name, built_in().model(name))
+            self.definitions[name] = self._definition(
+                name, models.built_in().model(name)
+            )
         return self._reference(name)
 
     def _reference(self, name: str) -> JSON:
         return {"$ref": self._prefix + name}
 
-    def _definition(self, name: str, model: Model) -> JSON:
+    def _definition(self, name: str, model: models.Model) -> JSON:
         found: JSON = {"type": model.type} if model.type else {}
         if model.fields:
             found["description"] = f"{name.rpartition('.')[2]} of the Kubernetes API."
@@ -252,7 +246,7 @@ class Schemas:
                 {"oneOf": model.one_of} if self.version == 3 else {"type": "string"}
             )
         if model.fields:
-            texts = field_descriptions(name)
+            texts = models.field_descriptions(name)
             found["properties"] = {
                 each: self._property(field, texts.get(each, ""))
                 for each, field in model.fields.items()
@@ -267,7 +261,7 @@ class Schemas:
             found["x-kubernetes-unions"] = model.unions
         return found
 
-    def _kinds_of(self, name: str, model: Model) -> list[JSON]:
+    def _kinds_of(self, name: str, model: models.Model) -> list[JSON]:
         """Return the kinds of a model, in all group versions if they have it."""
         if name not in _OF_ALL_GROUPS:
             return list(model.group_version_kind)
@@ -277,19 +271,19 @@ class Schemas:
             for group, version in sorted(self._group_versions)
         ]
 
-    def _property(self, field: Field, description: str) -> JSON:
+    def _property(self, field: models.Field, description: str) -> JSON:
         found: JSON = {"description": description} if description else {}
         if self.version == 3 and field.default is not None:
             found["default"] = field.default
         found |= _merging(field)
         return found | self._shape(field, has_siblings=bool(found))
 
-    def _shape(self, of: Type, *, has_siblings: bool) -> JSON:
+    def _shape(self, of: models.Type, *, has_siblings: bool) -> JSON:
         """Return a type; a reference with siblings needs ``allOf`` in version 3."""
         if of.ref:
-            if (items := built_in().model(of.ref).items) is not None:
+            if (items := models.built_in().model(of.ref).items) is not None:
                 # Documents state the list itself; its name is for protobuf.
-                return self._shape(Type(items=items), has_siblings=has_siblings)
+                return self._shape(models.Type(items=items), has_siblings=has_siblings)
             reference = self.of_model(of.ref)
             if self.version == 3 and has_siblings:
                 return {"allOf": [reference]}
@@ -304,7 +298,7 @@ class Schemas:
             found["format"] = of.format
         return found
 
-    def _element(self, of: Type) -> JSON:
+    def _element(self, of: models.Type) -> JSON:
         default = _zero(of) if self.version == 3 else None
         shape = self._shape(of, has_siblings=default is not None)
         return shape if default is None else {**shape, "default": default}
@@ -314,7 +308,7 @@ class Schemas:
     def _add_custom(self, kind: Kind, name: str) -> None:
         schema, shown = kind.strategy.openapi_schema() or {}, {"type": "object"}
         if has_fields(schema, for_v2=self.version == 2):
-            metadata = self._described(OBJECT_META, METADATA)
+            metadata = self._described(models.OBJECT_META, METADATA)
             shown = published(schema, metadata, for_v2=self.version == 2)
         self.definitions[name] = {
             **shown,
@@ -325,7 +319,7 @@ class Schemas:
     def _described(self, model: str, text: str) -> JSON:
         return {
             "description": text,
-            **self._shape(Type(ref=model), has_siblings=True),
+            **self._shape(models.Type(ref=model), has_siblings=True),
         }
 
     def _add_list(self, kind: Kind, name: str, item: JSON) -> None:
@@ -348,7 +342,7 @@ class Schemas:
         }
 
 
-def _merging(field: Field) -> JSON:
+def _merging(field: models.Field) -> JSON:
     extensions = {
         "list-map-keys": field.list_map_keys,
         "list-type": field.list_type,
@@ -359,10 +353,10 @@ def _merging(field: Field) -> JSON:
     return {f"x-kubernetes-{name}": each for name, each in extensions.items() if each}
 
 
-def _zero(of: Type) -> object:
+def _zero(of: models.Type) -> object:
     """Return the default of an element: its zero in Go, `None` if it has no default."""
     if of.ref:
-        return {} if built_in().model(of.ref).fields else None
+        return {} if models.built_in().model(of.ref).fields else None
     return None if of.format == "byte" else _ZEROS.get(of.type)
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.inmemory import StreamingResponse
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.query import (
     LATEST,
     check_list_options,
@@ -16,14 +17,6 @@ from controller_manager.devcluster.scheme.query import (
     wants_initial_events,
     whole_number,
 )
-from controller_manager.devcluster.scheme.statuses import (
-    Refusal,
-    bad_request,
-    expired,
-    method_not_allowed,
-    not_acceptable,
-    too_large_version,
-)
 from controller_manager.devcluster.storage import (
     Collection,
     Key,
@@ -32,6 +25,7 @@ from controller_manager.devcluster.storage import (
     path_of,
 )
 
+from . import negotiation
 from .kind import (
     Kind,
     ReadAnswers,
@@ -40,16 +34,6 @@ from .kind import (
     in_version,
     parse_selection,
     settled,
-)
-from .negotiation import (
-    JSON_TYPE,
-    PROTOBUF_TYPE,
-    Accepted,
-    Form,
-    accepted,
-    header,
-    parse_version,
-    wanted_form,
 )
 from .objects import Objects, scale_of
 from .request_info import Target, not_served
@@ -62,7 +46,7 @@ _READ: Final = frozenset(("get", "update"))
 
 _ONLY_STREAMS: Final = (
     "only the following media types are accepted: "
-    f"{JSON_TYPE};stream=watch, {PROTOBUF_TYPE};stream=watch"
+    f"{negotiation.JSON_TYPE};stream=watch, {negotiation.PROTOBUF_TYPE};stream=watch"
 )
 _UNCONTINUED: Final = (
     "The provided continue parameter is too old to display a consistent list result. "
@@ -92,12 +76,14 @@ class Reader:
         The ``resourceVersion`` of the query is a minimum for the version of the server.
         """
         kind = target.kind
-        accept = header(request.headers, "accept")
-        form = wanted_form(accept, has_protobuf=not kind.is_custom)
-        if form is Form.METADATA_LIST:
+        accept = negotiation.header(request.headers, "accept")
+        form = negotiation.wanted_form(accept, has_protobuf=not kind.is_custom)
+        if form is negotiation.Form.METADATA_LIST:
             raise wrong_form(target, form, is_list=False)
         if least := target.query.get("resourceVersion"):
-            await self._reach(self._collection(target), parse_version(least))
+            await self._reach(
+                self._collection(target), negotiation.parse_version(least)
+            )
         asked, key = kind.within(ReadAnswers()), (target.namespace, target.name)
         stored = await settled(
             lambda: in_version(asked, self._objects.find(asked, *key))
@@ -120,18 +106,19 @@ class Reader:
         """Return a list or a watch; raises Refusal."""
         watches = is_true(target.query, "watch")
         if ("watch" if watches else "list") not in target.kind.verbs:
-            raise method_not_allowed()
+            raise statuses.method_not_allowed()
         selection = parse_selection(target.kind, target.query)
-        answer_in = accepted(
-            header(request.headers, "accept"), has_protobuf=not target.kind.is_custom
+        answer_in = negotiation.accepted(
+            negotiation.header(request.headers, "accept"),
+            has_protobuf=not target.kind.is_custom,
         )
         form = answer_in.form
         check_list_options(target.query)
         if watches:
             if answer_in.media_type not in FRAMES:
-                raise not_acceptable(_ONLY_STREAMS)
+                raise statuses.not_acceptable(_ONLY_STREAMS)
             return await self._watch(target, selection, answer_in)
-        if form is Form.METADATA:
+        if form is negotiation.Form.METADATA:
             raise wrong_form(target, form, is_list=True)
         return await self._list(target, selection, form)
 
@@ -158,7 +145,9 @@ class Reader:
 
     # Lists
 
-    async def _list(self, target: Target, selection: Selection, form: Form) -> Response:
+    async def _list(
+        self, target: Target, selection: Selection, form: negotiation.Form
+    ) -> Response:
         start, version, exact = await self._position(target)
         limit = _limit(target)
         try:
@@ -196,7 +185,7 @@ class Reader:
         if token := query.get("continue"):
             exact, start = decode_continue(token)
             if wanted not in ("", "0"):
-                raise bad_request(
+                raise statuses.bad_request(
                     "specifying resource version is not allowed when using continue"
                 )
             if exact == LATEST:
@@ -204,7 +193,7 @@ class Reader:
             return start, exact, exact
         if not wanted:
             return "", collection.version, None
-        number = parse_version(wanted)
+        number = negotiation.parse_version(wanted)
         await self._reach(collection, number)
         match = query.get("resourceVersionMatch")
         # A limit has always meant the exact version, unless the query says otherwise.
@@ -217,17 +206,17 @@ class Reader:
         deadline = self._clock.monotonic() + _VERSION_PATIENCE
         while version > collection.version:
             if self._clock.monotonic() >= deadline:
-                raise too_large_version(version, collection.version)
+                raise statuses.too_large_version(version, collection.version)
             await asyncio.sleep(0.1)
 
     # Watches
 
     async def _watch(
-        self, target: Target, selection: Selection, answer_in: Accepted
+        self, target: Target, selection: Selection, answer_in: negotiation.Accepted
     ) -> StreamingResponse | Response:
         query, frame = target.query, FRAMES[answer_in.media_type]
         wanted = query.get("resourceVersion", "")
-        number = parse_version(wanted) if wanted else 0
+        number = negotiation.parse_version(wanted) if wanted else 0
         sends_initial = wants_initial_events(query)
         from_now = number == 0 or sends_initial
         collection = self._collection(target)
@@ -235,7 +224,7 @@ class Reader:
         try:
             watcher = collection.watch(since if from_now else number)
         except TooOldError as error:
-            body = frame.error(expired(str(error)).status())
+            body = frame.error(statuses.expired(str(error)).status())
             return Response(200, {"content-type": frame.content_type}, body)
         try:
             initial = await self._initial(target, selection) if sends_initial else []
@@ -295,9 +284,11 @@ def _limit(target: Target) -> int:
     return 0 if is_any and "continue" not in target.query else limit
 
 
-def _too_old(target: Target) -> Refusal:
+def _too_old(target: Target) -> statuses.Refusal:
     """Return the refusal of a list of a version that is no longer in the history."""
     token = target.query.get("continue")
     if not token:
-        return expired(_TOO_OLD)
-    return expired(_UNCONTINUED, encode_continue(LATEST, decode_continue(token)[1]))
+        return statuses.expired(_TOO_OLD)
+    return statuses.expired(
+        _UNCONTINUED, encode_continue(LATEST, decode_continue(token)[1])
+    )

@@ -43,13 +43,11 @@ class PathHandler(Protocol):
 
     def body_limit(self, user: User) -> int:
         """Return the most bytes that a user may send, 0 for the default."""
-        ...
 
     async def answer(
         self, request: Request, user: User
     ) -> Response | StreamingResponse:
         """Answer a request that authorization allows; raises Refusal."""
-        ...
 
 
 class Document:

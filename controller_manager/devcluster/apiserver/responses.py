@@ -55,14 +55,12 @@ class Connection(Protocol):
 
     async def receive(self) -> bytes:
         """Return the next bytes, or message of a websocket; empty at the end."""
-        ...
 
     async def send(self, data: bytes) -> None:
         """Send bytes, as one message of a websocket.
 
         Raises ConnectionError if the client is gone.
         """
-        ...
 
 
 Serve = Callable[[Connection], Awaitable[None]]

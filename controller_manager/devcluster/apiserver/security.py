@@ -104,18 +104,15 @@ class AccountTokenIssuer(Protocol):
 
     def issue(self, content: AccountToken) -> str:
         """Return a new token."""
-        ...
 
     def identify(self, token: str) -> Identity | None:
         """Return the user that a token authenticates, `None` for foreign tokens.
 
         Raises TokenError if the token is not valid now.
         """
-        ...
 
     def revoke(self, name: str) -> None:
         """Invalidate all tokens of a user that were issued before."""
-        ...
 
 
 class TokenSource(Protocol):
@@ -123,7 +120,6 @@ class TokenSource(Protocol):
 
     def __call__(self, token: str) -> User | None:
         """Return the user of a token, `None` if no object has it."""
-        ...
 
 
 class Tokens:

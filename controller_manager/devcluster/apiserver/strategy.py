@@ -10,19 +10,12 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypedDict, 
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time, parse_time
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.names import validate_subdomain
 from controller_manager.devcluster.scheme.query import (
     asks_for_dry_run,
     is_true,
     whole_number,
-)
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    bad_request,
-    invalid,
-    invalid_object,
-    not_supported,
-    shown,
 )
 from controller_manager.devcluster.storage import Storage, Stored
 
@@ -82,7 +75,7 @@ class Deletion:
         if isinstance(grace, str) and "gracePeriodSeconds" not in body:
             grace = whole_number(query, "gracePeriodSeconds", 0)
         if grace is not None and not re.fullmatch(r"-?\d{1,9}", str(grace)):
-            raise bad_request(f"gracePeriodSeconds: Invalid value: {grace!r}")
+            raise statuses.bad_request(f"gracePeriodSeconds: Invalid value: {grace!r}")
         preconditions = body.get("preconditions") or {}
         return cls(
             grace_period=int(grace) if grace is not None else None,
@@ -98,14 +91,16 @@ def _policy(body: JSON, query: dict[str, str]) -> str:
     if body.get("orphanDependents") is not None or "orphanDependents" in query:
         if policy:
             detail = "orphanDependents and deletionPropagation cannot be both set"
-            cause = invalid("propagationPolicy", shown(policy), detail)
-            raise invalid_object("meta.k8s.io", "DeleteOptions", "", [cause])
+            cause = statuses.invalid(
+                "propagationPolicy", statuses.shown(policy), detail
+            )
+            raise statuses.invalid_object("meta.k8s.io", "DeleteOptions", "", [cause])
         orphans = body.get("orphanDependents", is_true(query, "orphanDependents"))
         return "Orphan" if orphans else "Background"
     if policy not in ("", "Foreground", "Background", "Orphan"):
         supported = ("Foreground", "Background", "Orphan", "nil")
-        cause = not_supported("propagationPolicy", f'"{policy}"', supported)
-        raise invalid_object("meta.k8s.io", "DeleteOptions", "", [cause])
+        cause = statuses.not_supported("propagationPolicy", f'"{policy}"', supported)
+        raise statuses.invalid_object("meta.k8s.io", "DeleteOptions", "", [cause])
     return policy
 
 
@@ -169,11 +164,9 @@ class Printer(Protocol):
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns of the table."""
-        ...
 
     def cells(self, obj: JSON, now: datetime) -> Cells:
         """Return an object's row, one cell for each column."""
-        ...
 
 
 NAME: Final = Column("Name")
@@ -233,7 +226,7 @@ def fields_by_path(*names: str) -> Mapping[str, tuple[str, ...]]:
 class Rules(Protocol):
     """The rules that a kind's objects obey; the package ``validation`` makes them."""
 
-    def errors(self, obj: JSON, outer: JSON = ..., /) -> list[Cause]:
+    def errors(self, obj: JSON, outer: JSON = ..., /) -> list[statuses.Cause]:
         """Return the errors in an object; `outer` is the old one of an update."""
 
 
@@ -243,7 +236,7 @@ class Facts(TypedDict, total=False):
     absent_fields: Mapping[str, str]
     allows_unconditional_update: bool
     apply_defaults: Callable[[JSON], None]
-    check_name: Callable[[str, str], Iterable[Cause]]
+    check_name: Callable[[str, str], Iterable[statuses.Cause]]
     counts_generations: bool
     defaults: Defaults
     dropped: tuple[str, ...]
@@ -333,7 +326,9 @@ class Strategy:
     status_update_rules: ClassVar[Rules | None] = None
     """The rules for the changes of a status."""
 
-    check_name: Callable[[str, str], Iterable[Cause]] = staticmethod(validate_subdomain)
+    check_name: Callable[[str, str], Iterable[statuses.Cause]] = staticmethod(
+        validate_subdomain
+    )
     """Checks the name of a new object; it gets the name, and its path for causes."""
 
     defaults: ClassVar[Defaults] = _NONE
@@ -415,27 +410,27 @@ class Strategy:
 
     # Validation (pkg/apis/*/validation): causes in the order of upstream
 
-    def validate_name(self, name: str) -> list[Cause]:
+    def validate_name(self, name: str) -> list[statuses.Cause]:
         """Check the name of a new object."""
         return list(self.check_name(name, "metadata.name"))
 
-    def validate(self, obj: JSON) -> Sequence[Cause]:
+    def validate(self, obj: JSON) -> Sequence[statuses.Cause]:
         """Check an object before it is stored, except its metadata."""
         return self.rules.errors(obj) if self.rules else ()
 
-    def validate_new(self, obj: JSON) -> Sequence[Cause]:
+    def validate_new(self, obj: JSON) -> Sequence[statuses.Cause]:
         """Check the rules for new objects."""
         return self.new_rules.errors(obj) if self.new_rules else ()
 
-    def validate_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+    def validate_update(self, old: JSON, new: JSON) -> Sequence[statuses.Cause]:
         """Check the changes of an update; the new object itself is valid."""
         return self.update_rules.errors(new, old) if self.update_rules else ()
 
-    def validate_status(self, obj: JSON) -> Sequence[Cause]:
+    def validate_status(self, obj: JSON) -> Sequence[statuses.Cause]:
         """Check a status before it is stored."""
         return self.status_rules.errors(obj) if self.status_rules else ()
 
-    def validate_status_update(self, old: JSON, new: JSON) -> Sequence[Cause]:
+    def validate_status_update(self, old: JSON, new: JSON) -> Sequence[statuses.Cause]:
         """Check the changes of a status; the new status itself is valid."""
         rules = self.status_update_rules
         return rules.errors(new, old) if rules else ()

@@ -6,6 +6,7 @@ import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.scheme import statuses
 from controller_manager.devcluster.scheme.decoding import YAMLBodyError
 from controller_manager.devcluster.scheme.patches import (
     PatchError,
@@ -15,29 +16,12 @@ from controller_manager.devcluster.scheme.patches import (
     strategic_merge_patch,
 )
 from controller_manager.devcluster.scheme.query import is_true
-from controller_manager.devcluster.scheme.statuses import (
-    Refusal,
-    bad_request,
-    conflict,
-    invalid_object,
-    required,
-    unsupported_media_type,
-)
 from controller_manager.devcluster.storage import Stored
 
+from . import negotiation
 from .field_manager import FieldManager, field_manager
 from .field_type import FieldType, faults_of, type_of_model
 from .kind import Catalogue, Kind, in_version, to_stored
-from .negotiation import (
-    body_of,
-    check_object,
-    checked_body,
-    decode_object,
-    decode_patch,
-    decoded_body,
-    header,
-    yaml_problems,
-)
 from .objects import Managed, Objects, scale_of, scaled, with_value
 from .request_info import Target, not_served
 from .responses import json_response, written
@@ -56,7 +40,7 @@ def check_patch_type(content_type: str, kind: Kind) -> None:
     """Raise Refusal 415 if a kind does not accept a patch of that type."""
     known = _PATCH_TYPES if kind.strategy.merges_strategically else _PATCH_TYPES[:-1]
     if content_type not in (*known, APPLY):
-        raise unsupported_media_type("415: Unsupported Media Type", {})
+        raise statuses.unsupported_media_type("415: Unsupported Media Type", {})
 
 
 def patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:
@@ -71,12 +55,12 @@ def patched(obj: JSON, patch: Any, content_type: str, kind: Kind) -> JSON:
                 result = strategic_merge_patch(obj, patch, kind.type_name or "")
     except TooMuchError as error:
         message = f"Request entity too large: {error}"
-        raise Refusal(413, "RequestEntityTooLarge", message) from None
+        raise statuses.Refusal(413, "RequestEntityTooLarge", message) from None
     except PatchError:
         message = "the server rejected our request due to an error in our request"
-        raise Refusal(422, "Invalid", message, {}) from None
+        raise statuses.Refusal(422, "Invalid", message, {}) from None
     if not isinstance(result, dict) or not isinstance(result.get("metadata"), dict):
-        raise bad_request(f"a patch must leave a {kind.kind} behind")
+        raise statuses.bad_request(f"a patch must leave a {kind.kind} behind")
     return result
 
 
@@ -112,12 +96,12 @@ def _problems(target: Target, config: JSON, body: bytes) -> list[str]:
     if target.field_validation == "Ignore":
         return []
     try:
-        problems = yaml_problems(config, body)
+        problems = negotiation.yaml_problems(config, body)
     except YAMLBodyError:
         return []  # JSON with surrogates, which YAML does not have
     if problems and target.field_validation == "Strict":
         text = f"error converting YAML to JSON: {problems[0]}"
-        raise bad_request(f"error strict decoding YAML: {text}")
+        raise statuses.bad_request(f"error strict decoding YAML: {text}")
     return problems
 
 
@@ -150,12 +134,12 @@ def _configuration(
 ) -> JSON:
     """Return the configuration in a body; raises Refusal if it is of another kind."""
     if not target.query.get("fieldManager"):
-        cause = required("fieldManager", "is required for apply patch")
-        raise invalid_object("meta.k8s.io", "PatchOptions", "", [cause])
+        cause = statuses.required("fieldManager", "is required for apply patch")
+        raise statuses.invalid_object("meta.k8s.io", "PatchOptions", "", [cause])
     config = _decoded_body(request.body or b"", kind, api_version)
     given = _shown_kind(config.get("apiVersion"), config.get("kind"))
     if given != _shown_kind(api_version, kind):
-        raise bad_request(f"invalid object type: {given}")
+        raise statuses.bad_request(f"invalid object type: {given}")
     if config.get("metadata") is None:
         config.pop("metadata", None)
     return config
@@ -169,24 +153,24 @@ def _decoded_body(body: bytes, kind: str, api_version: str) -> JSON:
         found = None
     if isinstance(found, dict):
         return found
-    return decode_object(body, "application/yaml", kind, api_version)
+    return negotiation.decode_object(body, "application/yaml", kind, api_version)
 
 
 def _check_types(config: JSON, type_: FieldType) -> None:
     metadata = config.get("metadata", {})
     metadata = metadata if isinstance(metadata, dict) else {}
     if metadata.get("managedFields") is not None:
-        raise bad_request("metadata.managedFields must be nil")
+        raise statuses.bad_request("metadata.managedFields must be nil")
     try:
         faults = faults_of(config, type_)
     except RecursionError:
-        raise bad_request("error decoding YAML: exceeded max depth") from None
+        raise statuses.bad_request("error decoding YAML: exceeded max depth") from None
     if faults:
         namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
         kind = _shown_kind(config["apiVersion"], config["kind"])
         what = f"{namespace}/{name}; {kind}"
         message = f"failed to create typed patch object ({what}): {faults}"
-        raise Refusal(500, "", message)
+        raise statuses.Refusal(500, "", message)
 
 
 def _shown_kind(api_version: Any, kind: Any) -> str:
@@ -204,7 +188,7 @@ def _created(
             f"uid mismatch: the provided object specified uid {uid}, and no existing "
             "object was found"
         )
-        raise conflict(target.kind.group, target.kind.plural, target.name, why)
+        raise statuses.conflict(target.kind.group, target.kind.plural, target.name, why)
     named = {**config, "metadata": metadata}
     _, managers = fields.applied({"metadata": {}}, config, force=False)
     return objects.create(
@@ -220,7 +204,7 @@ def _created(
 
 def _decoded(kind: Kind, obj: JSON) -> JSON:
     """Return an object as Go decodes it: without nulls and empty fields."""
-    found, _ = check_object(obj, kind, kind.version)
+    found, _ = negotiation.check_object(obj, kind, kind.version)
     return found
 
 
@@ -262,17 +246,19 @@ class Updater:
         """Replace an object, its status or its scale; raises Refusal."""
         if target.subresource == "scale":
             managed = self._managed(target, request)
-            body = body_of(request, "Scale", "autoscaling/v1")
+            body = negotiation.body_of(request, "Scale", "autoscaling/v1")
             return self._scaled(target, body, managed)
         _check_replaceable(target)
-        body, problems = decoded_body(target, request)
+        body, problems = negotiation.decoded_body(target, request)
         managed = self._managed(target, request)
         return self._updated(target, body, managed, problems, uid_is_precondition=True)
 
     def patch(self, target: Target, request: Request) -> Response:
         """Change an object, its status or its scale; raises Refusal."""
         kind = target.kind
-        content_type = header(request.headers, "content-type").partition(";")[0]
+        content_type = negotiation.header(request.headers, "content-type").partition(
+            ";"
+        )[0]
         check_patch_type(content_type, kind)
         if content_type == APPLY:
             fields = self._fields(target, request, "Apply")
@@ -281,7 +267,7 @@ class Updater:
                 return json_response(200, scale)
             _check_replaceable(target)
             return apply_configuration(self._objects, target, request, fields)
-        patch, problems = decode_patch(request.body or b"", content_type)
+        patch, problems = negotiation.decode_patch(request.body or b"", content_type)
         stored = self._objects.find(kind, target.namespace, target.name)
         if target.subresource == "scale":
             current = scale_of(kind, stored)
@@ -313,7 +299,7 @@ class Updater:
         uid_is_precondition: bool,
     ) -> Response:
         kind = target.kind
-        obj, problems = checked_body(
+        obj, problems = negotiation.checked_body(
             target, body, problems, sorts=not uid_is_precondition
         )
         if (body.get("metadata") or {}).get("managedFields") == []:

@@ -29,7 +29,6 @@ class Encode(Protocol):
 
     def __call__(self, stored: Stored, form: Form, *, headers: bool) -> bytes:
         """Return the encoded object."""
-        ...
 
 
 class EventForm:

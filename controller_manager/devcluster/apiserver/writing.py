@@ -14,6 +14,7 @@ from controller_manager.devcluster.scheme.statuses import (
 )
 from controller_manager.devcluster.storage import Key, Stored
 
+from . import negotiation, responses
 from .admission import Operation, Submission, Write
 from .field_manager import field_manager
 from .kind import (
@@ -25,25 +26,8 @@ from .kind import (
     parse_selection,
     to_stored,
 )
-from .negotiation import (
-    body_of,
-    check_connect_body,
-    checked_body,
-    decoded_body,
-    delete_options,
-    with_read_protobuf,
-    with_read_yaml,
-)
 from .objects import CUSTOM_RESOURCES, GENERIC, Call, Objects, RESTStorage
 from .request_info import Target, connection_of, not_served, options_of
-from .responses import (
-    JSON_HEADERS,
-    encode_list,
-    json_response,
-    refused,
-    with_warnings,
-    written,
-)
 from .security import Authorizer, Tokens
 from .strategy import Deletion
 from .updating import WHOLE_OBJECTS, Updater
@@ -78,7 +62,7 @@ class Deleter:
         body = in_version(kind, Stored(obj, 0)).obj
         if gone and not kind.strategy.returns_deleted:
             body = _removed(kind, obj)
-        return with_warnings(json_response(200, body), warnings)
+        return responses.with_warnings(responses.json_response(200, body), warnings)
 
     def delete_collection(self, target: Target, request: Request) -> Response:
         """Delete the selected objects; raises Refusal."""
@@ -93,8 +77,10 @@ class Deleter:
         page = [stored for _, stored in items]
         collection = self._objects.storage.collection(kind.stored.resource)
         metadata = {"resourceVersion": str(collection.version)}
-        answer = Response(200, JSON_HEADERS, encode_list(kind, page, metadata))
-        return with_warnings(answer, kind.strategy.deletion_warnings(options))
+        answer = Response(
+            200, responses.JSON_HEADERS, responses.encode_list(kind, page, metadata)
+        )
+        return responses.with_warnings(answer, kind.strategy.deletion_warnings(options))
 
     def _delete_each(
         self, target: Target, items: list[tuple[Key, Stored]], options: Deletion
@@ -127,7 +113,7 @@ def _removed(kind: Kind, obj: JSON) -> JSON:
 
 
 def _deletion(target: Target, request: Request) -> Deletion:
-    options = delete_options(request)
+    options = negotiation.delete_options(request)
     if target.submission:
         target.submission.body_options = options
     return Deletion.parse(options, dict(target.query))
@@ -162,11 +148,11 @@ class Writer:
         It waits only for admission, and for a large body in YAML or protobuf: other
         writes happen at once. Raises Refusal.
         """
-        request = await with_read_yaml(request)
+        request = await negotiation.with_read_yaml(request)
         sends_object = request.method in ("POST", "PUT") and not target.kind.is_custom
         if sends_object and target.subresource in WHOLE_OBJECTS:
             kind, version = target.kind.kind, target.kind.api_version
-            request = await with_read_protobuf(request, kind, version)
+            request = await negotiation.with_read_protobuf(request, kind, version)
         target, submission = self._submitted(target)
         return await attempted(submission, partial(self._attempt, target, request))
 
@@ -241,13 +227,13 @@ class Writer:
             raise method_not_allowed()
         if kind.namespaced and not target.namespace:
             raise method_not_allowed()
-        given = decoded_body(target, request)
-        obj, problems = checked_body(target, *given)
+        given = negotiation.decoded_body(target, request)
+        obj, problems = negotiation.checked_body(target, *given)
         if not kind.is_stored:
             self._admit(target, obj)
         create = self._storage_of(kind).create
         if create and (answer := create(self._call(target), obj)) is not None:
-            return json_response(201, answer)
+            return responses.json_response(201, answer)
         stored = self._objects.create(
             kind.stored,
             target.namespace,
@@ -260,7 +246,7 @@ class Writer:
             submission=target.submission,
         )
         shown = in_version(kind, stored)
-        return written(201, shown, problems, target.field_validation)
+        return responses.written(201, shown, problems, target.field_validation)
 
     def _admit(
         self, target: Target, body: JSON, operation: Operation = Operation.CREATE
@@ -279,10 +265,12 @@ class Writer:
         self._admit_connection(target, request)
         if subresource is None or connect is None:
             raise not_served(target, "create")
-        body = body_of(request, subresource.kind, subresource.api_version, b"{}")
-        body = check_connect_body(body, subresource)
+        body = negotiation.body_of(
+            request, subresource.kind, subresource.api_version, b"{}"
+        )
+        body = negotiation.check_connect_body(body, subresource)
         body = self._admit(target, body)
-        return json_response(201, connect(self._call(target), body))
+        return responses.json_response(201, connect(self._call(target), body))
 
     def _call(self, target: Target) -> Call:
         return Call(
@@ -314,8 +302,8 @@ async def attempted(
     except Refusal as refusal:
         if not submission.warnings:
             raise
-        answer = refused(refusal)
-    return with_warnings(answer, submission.warnings)
+        answer = responses.refused(refusal)
+    return responses.with_warnings(answer, submission.warnings)
 
 
 async def _answer(submission: Submission, attempt: Callable[[], Response]) -> Response:

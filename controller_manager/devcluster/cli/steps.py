@@ -9,15 +9,7 @@ from importlib.resources.abc import Traversable
 from typing import Any, Final
 
 import msgspec
-from kubernetes_asyncio import utils
-from kubernetes_asyncio.client import (
-    ApiClient,
-    AppsV1Api,
-    AutoscalingV2Api,
-    BatchV1Api,
-    CoreV1Api,
-    V1ReplicaSet,
-)
+from kubernetes_asyncio import client, utils
 from rich.console import Console
 
 from controller_manager.api.apps.v1 import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS
@@ -89,14 +81,14 @@ _AUTOSCALER: Final[JSON] = {
 class User:
     """Changes the workloads of the demo; raises ApiException for a refusal."""
 
-    def __init__(self, api: ApiClient) -> None:
+    def __init__(self, api: client.ApiClient) -> None:
         """Take the client; its caller closes it."""
         self._api = api
         # Their annotations have only models as bodies; dictionaries serve as well.
-        self._core: Any = CoreV1Api(api)
-        self._apps: Any = AppsV1Api(api)
-        self._batch: Any = BatchV1Api(api)
-        self._autoscaling: Any = AutoscalingV2Api(api)
+        self._core: Any = client.CoreV1Api(api)
+        self._apps: Any = client.AppsV1Api(api)
+        self._batch: Any = client.BatchV1Api(api)
+        self._autoscaling: Any = client.AutoscalingV2Api(api)
 
     async def create(self, manifest: Manifest) -> None:
         """Create the object of a manifest."""
@@ -189,12 +181,12 @@ def _image(name: str, image: str) -> JSON:
     return {"spec": {"template": {"spec": {"containers": containers}}}}
 
 
-def _owner(replica_set: V1ReplicaSet) -> str:
+def _owner(replica_set: client.V1ReplicaSet) -> str:
     owners = replica_set.metadata.owner_references or []
     return str(owners[0].name) if owners else ""
 
 
-def _revision(replica_set: V1ReplicaSet) -> int:
+def _revision(replica_set: client.V1ReplicaSet) -> int:
     return int((replica_set.metadata.annotations or {}).get(_REVISION, "0"))
 
 

@@ -10,20 +10,13 @@ from msgspec.structs import replace
 from controller_manager.api.json_objects import JSON
 from controller_manager.options.durations import format_duration
 
+from . import programs
 from .commands import FOREVER
 from .events import Note, normal, warning
 from .node_status import pod_address
 from .programs import (
-    FAILING_LIVENESS,
-    FAILING_READINESS,
-    FAILING_STARTUP,
-    OUT_OF_MEMORY,
-    AnnotationError,
     Periods,
-    Program,
-    Role,
     command_of,
-    find,
     periods_of,
 )
 
@@ -39,9 +32,9 @@ class ProbeKind(StrEnum):
 
 
 _SETTINGS: Final = (
-    (ProbeKind.STARTUP, "startupProbe", FAILING_STARTUP),
-    (ProbeKind.LIVENESS, "livenessProbe", FAILING_LIVENESS),
-    (ProbeKind.READINESS, "readinessProbe", FAILING_READINESS),
+    (ProbeKind.STARTUP, "startupProbe", programs.FAILING_STARTUP),
+    (ProbeKind.LIVENESS, "livenessProbe", programs.FAILING_LIVENESS),
+    (ProbeKind.READINESS, "readinessProbe", programs.FAILING_READINESS),
 )
 _ROOTS: Final = {"httpd-foreground": "/usr/local/apache2/htdocs", "test-webserver": ""}
 """The directories of the pages of well-known servers, by the ends of their commands.
@@ -82,7 +75,7 @@ class Probe(Struct, frozen=True):
     period: float
     successes: int
     failures: int
-    failing: Periods
+    failing: programs.Periods
     output: str
     grace: float | None
     passes: bool
@@ -161,7 +154,7 @@ def probes_of(pod: JSON, container: JSON, *, shared: bool) -> tuple[Probe, ...]:
 def _probes(pod: JSON, container: JSON, *, shared: bool) -> Iterator[Probe]:
     for kind, field, annotation in _SETTINGS:
         spec = container.get(field)
-        found = find(pod, annotation, container["name"], shared=shared)
+        found = programs.find(pod, annotation, container["name"], shared=shared)
         if spec is None and found is None:
             continue
         failing = (
@@ -171,7 +164,7 @@ def _probes(pod: JSON, container: JSON, *, shared: bool) -> Iterator[Probe]:
 
 
 def _probe(
-    pod: JSON, container: JSON, kind: ProbeKind, spec: JSON, failing: Periods
+    pod: JSON, container: JSON, kind: ProbeKind, spec: JSON, failing: programs.Periods
 ) -> Probe:
     grace = spec.get("terminationGracePeriodSeconds")
     return Probe(
@@ -275,7 +268,7 @@ class Machine(Protocol):
     def obtain(self, container: "ContainerRun", now: Moment) -> Refused | list[Note]:
         """Return the events before a container starts, or the reason why it cannot."""
 
-    def program(self, container: "ContainerRun", now: Moment) -> Program:
+    def program(self, container: "ContainerRun", now: Moment) -> programs.Program:
         """Return the program of a container that starts now."""
 
     def outcome(self, container: "ContainerRun", probe: Probe, now: Moment) -> Outcome:
@@ -293,8 +286,8 @@ class ContainerRun(Struct, frozen=True):
     """
 
     spec: JSON
-    role: Role
-    program: Program | AnnotationError
+    role: programs.Role
+    program: programs.Program | programs.AnnotationError
     step: Step = Step.NEW
     due: float | None = None
     began: float = 0.0
@@ -323,7 +316,7 @@ class ContainerRun(Struct, frozen=True):
     @property
     def is_ready(self) -> bool:
         """True if the container serves, or has succeeded as an init container."""
-        if self.role is Role.INIT:
+        if self.role is programs.Role.INIT:
             return self.step is Step.ENDED and self.code == 0
         return self.is_started and self._passes(ProbeKind.READINESS)
 
@@ -467,7 +460,9 @@ class ContainerRun(Struct, frozen=True):
         if self.step is not Step.RUNNING or self.stop_code is not None:
             return self
         termination = (
-            self.program.termination if isinstance(self.program, Program) else FOREVER
+            self.program.termination
+            if isinstance(self.program, programs.Program)
+            else FOREVER
         )
         hook = (self.spec.get("lifecycle") or {}).get("preStop") or {}
         sleeps = float((hook.get("sleep") or {}).get("seconds") or 0)
@@ -481,7 +476,9 @@ class ContainerRun(Struct, frozen=True):
 
     def _code(self) -> int:
         return (
-            self.program.code(self.restarts) if isinstance(self.program, Program) else 0
+            self.program.code(self.restarts)
+            if isinstance(self.program, programs.Program)
+            else 0
         )
 
     def ended_by_itself(self, now: Moment) -> "ContainerRun":
@@ -493,7 +490,7 @@ class ContainerRun(Struct, frozen=True):
     def ended(self, now: Moment, code: int) -> "ContainerRun":
         """Return the container, which ran, ended for good."""
         reason = "Error" if code else "Completed"
-        if code == OUT_OF_MEMORY:
+        if code == programs.OUT_OF_MEMORY:
             code, reason = KILLED, "OOMKilled"
         terminated = {
             "exitCode": code,

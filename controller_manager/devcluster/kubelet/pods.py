@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.json_objects import JSON
 
+from . import programs
 from .containers import (
     JUST_NOW,
     KILLED,
@@ -21,15 +22,6 @@ from .containers import (
 )
 from .events import Note, normal, warning
 from .machine import pulling
-from .programs import (
-    FAILING_SANDBOX,
-    AnnotationError,
-    Periods,
-    Program,
-    Role,
-    periods_of,
-    program_of,
-)
 
 # The containers of one pod on its kubelet.
 
@@ -61,7 +53,7 @@ class PodRun(Struct, frozen=True):
     kill_at: float | None = None
     annotations: JSON | None = None
     began: float = 0.0
-    no_sandbox: Periods = Periods()
+    no_sandbox: programs.Periods = programs.Periods()
     failure: tuple[str, str] | None = None
     is_killed: bool = False
     notes: tuple[Note, ...] = ()
@@ -69,7 +61,7 @@ class PodRun(Struct, frozen=True):
     @property
     def main(self) -> list[ContainerRun]:
         """The containers that are no init containers."""
-        return [each for each in self.containers if each.role is Role.MAIN]
+        return [each for each in self.containers if each.role is programs.Role.MAIN]
 
     @property
     def phase(self) -> str:
@@ -80,12 +72,12 @@ class PodRun(Struct, frozen=True):
         is_over = True
         for each in self.containers:
             step = each.step
-            if each.role is Role.MAIN:
+            if each.role is programs.Role.MAIN:
                 has_ended = step is Step.ENDED
                 is_over = is_over and has_ended
                 has_failed = has_failed or (has_ended and each.code != 0)
                 is_pending = is_pending or step is Step.NEW or step is Step.STUCK
-            elif each.role is Role.INIT and step is Step.ENDED and each.code:
+            elif each.role is programs.Role.INIT and step is Step.ENDED and each.code:
                 return "Failed"
         if is_over:
             return "Failed" if has_failed else "Succeeded"
@@ -134,9 +126,9 @@ class PodRun(Struct, frozen=True):
         for each in self.containers:
             if each is container:
                 return True
-            if each.role is Role.INIT and not each.is_ready:
+            if each.role is programs.Role.INIT and not each.is_ready:
                 return False
-            if each.role is Role.SIDECAR and not each.is_started:
+            if each.role is programs.Role.SIDECAR and not each.is_started:
                 return False
         return True
 
@@ -259,16 +251,16 @@ def full_name(pod: JSON) -> str:
     return f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
 
 
-def specs_of(pod: JSON) -> Iterator[tuple[JSON, Role]]:
+def specs_of(pod: JSON) -> Iterator[tuple[JSON, programs.Role]]:
     """Yield the containers of a pod, init containers first, with their roles."""
     spec = pod["spec"]
     for each in spec.get("initContainers", ()):
         always = each.get("restartPolicy") == "Always"
-        yield each, Role.SIDECAR if always else Role.INIT
+        yield each, programs.Role.SIDECAR if always else programs.Role.INIT
     for each in spec["containers"]:
-        yield each, Role.MAIN
+        yield each, programs.Role.MAIN
     for each in spec.get("ephemeralContainers", ()):
-        yield each, Role.EPHEMERAL
+        yield each, programs.Role.EPHEMERAL
 
 
 def statuses_of(pod: JSON) -> dict[str, JSON]:
@@ -278,29 +270,33 @@ def statuses_of(pod: JSON) -> dict[str, JSON]:
 
 
 def container_of(
-    pod: JSON, spec: JSON, role: Role, due: float, grace_scale: float
+    pod: JSON, spec: JSON, role: programs.Role, due: float, grace_scale: float
 ) -> ContainerRun:
     """Return a container that has not started; it may start from `due` on."""
-    program: Program | AnnotationError
+    program: programs.Program | programs.AnnotationError
     probes: tuple[Probe, ...] = ()
     try:
-        program = program_of(pod, spec, role)
-        if role in (Role.MAIN, Role.SIDECAR):
-            probes = probes_of(pod, spec, shared=role is Role.MAIN)
-    except AnnotationError as error:
+        program = programs.program_of(pod, spec, role)
+        if role in (programs.Role.MAIN, programs.Role.SIDECAR):
+            probes = probes_of(pod, spec, shared=role is programs.Role.MAIN)
+    except programs.AnnotationError as error:
         program = error
     seconds = pod["spec"].get("terminationGracePeriodSeconds", 30)
     grace = float(seconds) * grace_scale
     return ContainerRun(spec, role, program, due=due, grace=grace, probes=probes)
 
 
-def _no_sandbox(pod: JSON) -> Periods:
+def _no_sandbox(pod: JSON) -> programs.Periods:
     """Return the periods in which the sandbox of a pod cannot be created."""
-    text = (pod["metadata"].get("annotations") or {}).get(FAILING_SANDBOX)
+    text = (pod["metadata"].get("annotations") or {}).get(programs.FAILING_SANDBOX)
     try:
-        return periods_of(FAILING_SANDBOX, text) if text else Periods()
-    except AnnotationError:
-        return Periods()  # the containers do not start, and report the reason
+        return (
+            programs.periods_of(programs.FAILING_SANDBOX, text)
+            if text
+            else programs.Periods()
+        )
+    except programs.AnnotationError:
+        return programs.Periods()  # the containers do not start, and report the reason
 
 
 def is_due(due: float | None, now: Moment) -> bool:
@@ -398,15 +394,15 @@ def _moved(
 def _again(run: PodRun, container: ContainerRun) -> bool:
     if run.kill_at is not None:
         return False
-    if container.role is Role.EPHEMERAL:
+    if container.role is programs.Role.EPHEMERAL:
         return False
-    if container.role is Role.SIDECAR:
+    if container.role is programs.Role.SIDECAR:
         return True
     policy = container.spec.get("restartPolicy") or run.policy
     for rule in container.spec.get("restartPolicyRules") or ():
         if _applies(rule.get("exitCodes") or {}, container.code):
             return True  # Restart is the only action that rules have
-    if container.role is Role.MAIN and policy == "Always":
+    if container.role is programs.Role.MAIN and policy == "Always":
         return True
     return container.code != 0 and policy != "Never"
 

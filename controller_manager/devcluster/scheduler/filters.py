@@ -11,22 +11,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import Selector
 from controller_manager.control.scheduling import tolerates, untolerated
 
-from .node_infos import (
-    Labels,
-    NodeFacts,
-    NodeInfo,
-    NodeInfos,
-    PodInfo,
-    Term,
-    affinity_fits,
-    collide,
-    matches_preference,
-    preferences_of,
-    selector_of,
-    terms_of,
-    tolerations_of,
-    why_not,
-)
+from . import node_infos
 
 # The nodes that the topology spread constraints of a pod allow.
 
@@ -53,8 +38,8 @@ class TopologySpread:
     def __init__(
         self,
         pod: JSON,
-        infos: NodeInfos,
-        is_eligible: Callable[[JSON, NodeInfo], bool],
+        infos: node_infos.NodeInfos,
+        is_eligible: Callable[[JSON, node_infos.NodeInfo], bool],
         kind: str = HARD,
     ) -> None:
         """Count the pods; `is_eligible` tells whether a constraint counts a node."""
@@ -64,7 +49,7 @@ class TopologySpread:
             if each.get("whenUnsatisfiable", HARD) == kind
         ]
 
-    def why_not(self, node: NodeInfo) -> str:
+    def why_not(self, node: node_infos.NodeInfo) -> str:
         """Return why a node does not fit, empty if it does."""
         for each in self._spreads:
             domain = node.facts.labels.get(each.key)
@@ -75,7 +60,7 @@ class TopologySpread:
                 return UNEVEN
         return ""
 
-    def count(self, node: NodeInfo) -> int:
+    def count(self, node: node_infos.NodeInfo) -> int:
         """Return the number of pods in the domains of a node."""
         return sum(
             each.counts.get(node.facts.labels.get(each.key, ""), 0)
@@ -86,10 +71,10 @@ class TopologySpread:
 def _counted(
     pod: JSON,
     constraint: JSON,
-    infos: NodeInfos,
-    is_eligible: Callable[[JSON, NodeInfo], bool],
+    infos: node_infos.NodeInfos,
+    is_eligible: Callable[[JSON, node_infos.NodeInfo], bool],
 ) -> _Spread:
-    key, selector = constraint["topologyKey"], selector_of(pod, constraint)
+    key, selector = constraint["topologyKey"], node_infos.selector_of(pod, constraint)
     metadata = pod["metadata"]
     counts: dict[str, int] = {}
     eligible = set()
@@ -134,16 +119,16 @@ class PodAffinity:
     def __init__(
         self,
         pod: JSON,
-        infos: NodeInfos,
-        labels_of: Callable[[str], Labels],
+        infos: node_infos.NodeInfos,
+        labels_of: Callable[[str], node_infos.Labels],
     ) -> None:
         """Look at the pods on nodes; `labels_of` knows those of namespaces."""
         self._pod = pod
         self._infos = infos
         self._labels_of = labels_of
         affinity = pod["spec"].get("affinity") or {}
-        self._wanted = terms_of(pod, affinity.get("podAffinity"))
-        self._unwanted = terms_of(pod, affinity.get("podAntiAffinity"))
+        self._wanted = node_infos.terms_of(pod, affinity.get("podAffinity"))
+        self._unwanted = node_infos.terms_of(pod, affinity.get("podAntiAffinity"))
         self._attracting = self._places_of_all(self._wanted)
         self._repelling = set[Place]()
         for term in self._unwanted:
@@ -165,14 +150,14 @@ class PodAffinity:
             return REPELLED
         return ""
 
-    def _places_of_all(self, terms: tuple[Term, ...]) -> set[Place]:
+    def _places_of_all(self, terms: tuple[node_infos.Term, ...]) -> set[Place]:
         pods = self._selected(terms) if terms else []
         places: set[Place] = set()
         for term in terms:
             places |= self._places(term, pods)
         return places
 
-    def _selected(self, terms: Iterable[Term]) -> list[PodInfo]:
+    def _selected(self, terms: Iterable[node_infos.Term]) -> list[node_infos.PodInfo]:
         wanted = list(terms)
         return [
             pod
@@ -182,7 +167,9 @@ class PodAffinity:
             if all(each.selector.matches(pod.labels) for each in wanted)
         ]
 
-    def _places(self, term: Term, pods: Iterable[PodInfo]) -> set[Place]:
+    def _places(
+        self, term: node_infos.Term, pods: Iterable[node_infos.PodInfo]
+    ) -> set[Place]:
         places = set()
         for pod in pods:
             node = self._infos.node_of(pod.key)
@@ -231,7 +218,7 @@ class Misfit(Struct, frozen=True):
 class Plugin(Protocol):
     """A filter plugin for the volumes or the devices of pods."""
 
-    def why_not(self, pod: JSON, node: NodeFacts) -> str:
+    def why_not(self, pod: JSON, node: node_infos.NodeFacts) -> str:
         """Return why a node does not fit a pod, empty if it does."""
 
 
@@ -241,10 +228,10 @@ class Fit:
     def __init__(
         self,
         pod: JSON,
-        infos: NodeInfos,
+        infos: node_infos.NodeInfos,
         plugins: Sequence[tuple[Plugin, frozenset[str]]],
-        labels_of: Callable[[str], Labels],
-        nominated: Callable[[str, PodInfo], Iterable[PodInfo]],
+        labels_of: Callable[[str], node_infos.Labels],
+        nominated: Callable[[str, node_infos.PodInfo], Iterable[node_infos.PodInfo]],
     ) -> None:
         """Take the pod, and the nodes with their pods.
 
@@ -252,7 +239,7 @@ class Fit:
         `nominated` returns the pods for which there is room to be kept on a node.
         """
         self.pod = pod
-        self.info = PodInfo.of(pod)
+        self.info = node_infos.PodInfo.of(pod)
         self._infos = infos
         self._plugins = plugins
         self._labels_of = labels_of
@@ -265,15 +252,15 @@ class Fit:
             self.pod, self._infos, self._plugins, self._labels_of, self._nominated
         )
 
-    def misfit(self, node: NodeInfo) -> Misfit | None:
+    def misfit(self, node: node_infos.NodeInfo) -> Misfit | None:
         """Return why a node does not fit, `None` if it does; the result is cached."""
         name = node.facts.name
         if name not in self._found:
             self._found[name] = self._misfit(node)
         return self._found[name]
 
-    def _misfit(self, node: NodeInfo) -> Misfit | None:
-        if why := why_not(self.pod, node.facts):
+    def _misfit(self, node: node_infos.NodeInfo) -> Misfit | None:
+        if why := node_infos.why_not(self.pod, node.facts):
             return Misfit((why,))
         others = list(self._nominated(node.facts.name, self.info))
         if self.info.ports and self._collides(node, others):
@@ -285,7 +272,7 @@ class Fit:
                 return Misfit((why,), is_resolvable=why in resolvable)
         return self._misplaced(node)
 
-    def _misplaced(self, node: NodeInfo) -> Misfit | None:
+    def _misplaced(self, node: node_infos.NodeInfo) -> Misfit | None:
         if self._spread is not None and (why := self._spread.why_not(node)):
             return Misfit((why,), is_resolvable=why == UNEVEN)
         if self._affinity is not None:
@@ -308,25 +295,27 @@ class Fit:
             return None
         return PodAffinity(self.pod, self._infos, self._labels_of)
 
-    def is_counted(self, constraint: JSON, node: NodeInfo) -> bool:
+    def is_counted(self, constraint: JSON, node: node_infos.NodeInfo) -> bool:
         """Tell whether a topology spread constraint counts the pods on a node."""
         if constraint.get("nodeAffinityPolicy", "Honor") == "Honor" and (
-            not affinity_fits(self.pod, node.facts)
+            not node_infos.affinity_fits(self.pod, node.facts)
         ):
             return False
         if constraint.get("nodeTaintsPolicy", "Ignore") == "Ignore":
             return True
-        tolerations = tolerations_of(self.pod)
+        tolerations = node_infos.tolerations_of(self.pod)
         effects = (NO_SCHEDULE, NO_EXECUTE)
         return untolerated(node.facts.taints, tolerations, effects) is None
 
-    def _collides(self, node: NodeInfo, others: Iterable[PodInfo]) -> bool:
+    def _collides(
+        self, node: node_infos.NodeInfo, others: Iterable[node_infos.PodInfo]
+    ) -> bool:
         return any(
-            each.ports and collide(self.info.ports, each.ports)
+            each.ports and node_infos.collide(self.info.ports, each.ports)
             for each in (*node.pods.values(), *others)
         )
 
-    def _could_have(self, node: NodeInfo) -> bool:
+    def _could_have(self, node: node_infos.NodeInfo) -> bool:
         """Tell whether a node without pods has what the pod requests."""
         allocatable = node.facts.allocatable
         return all(
@@ -336,7 +325,9 @@ class Fit:
 
 
 def shortages(
-    pod: PodInfo, node: NodeInfo, others: Sequence[PodInfo]
+    pod: node_infos.PodInfo,
+    node: node_infos.NodeInfo,
+    others: Sequence[node_infos.PodInfo],
 ) -> tuple[str, ...]:
     """Return the scarce resource of a node for one more pod besides `others`."""
     allocatable = node.facts.allocatable
@@ -372,17 +363,17 @@ def prefers_nodes(pod: JSON) -> bool:
     )
 
 
-def repels(node: NodeInfo) -> bool:
+def repels(node: node_infos.NodeInfo) -> bool:
     """Tell whether the scheduler avoids a node if it can."""
     return any(each.effect == _PREFER_NO_SCHEDULE for each in node.facts.taints)
 
 
 def best(
     fit: Fit,
-    nodes: Sequence[NodeInfo],
-    infos: NodeInfos,
-    labels_of: Callable[[str], Labels],
-) -> NodeInfo:
+    nodes: Sequence[node_infos.NodeInfo],
+    infos: node_infos.NodeInfos,
+    labels_of: Callable[[str], node_infos.Labels],
+) -> node_infos.NodeInfo:
     """Return the best of several nodes that fit a pod, the first of equal ones."""
     pod = fit.pod
     scores = [0.0] * len(nodes)
@@ -406,8 +397,8 @@ def _normalized(values: Sequence[float]) -> Sequence[float]:
     return [_MOST * (each - low) / (high - low) for each in values]
 
 
-def _untolerated(pod: JSON, node: NodeInfo) -> int:
-    tolerations = tolerations_of(pod)
+def _untolerated(pod: JSON, node: node_infos.NodeInfo) -> int:
+    tolerations = node_infos.tolerations_of(pod)
     return sum(
         taint.effect == _PREFER_NO_SCHEDULE
         and not any(tolerates(each, taint) for each in tolerations)
@@ -415,12 +406,12 @@ def _untolerated(pod: JSON, node: NodeInfo) -> int:
     )
 
 
-def _node_score(pod: JSON, node: NodeInfo) -> int:
+def _node_score(pod: JSON, node: node_infos.NodeInfo) -> int:
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     return sum(
         each.get("weight", 0)
         for each in affinity.get(_PREFERRED) or ()
-        if matches_preference(each.get("preference") or {}, node.facts)
+        if node_infos.matches_preference(each.get("preference") or {}, node.facts)
     )
 
 
@@ -428,20 +419,23 @@ class _PodScores:
     """The weights with which the pods on nodes attract or repel a pod."""
 
     def __init__(
-        self, pod: JSON, infos: NodeInfos, labels_of: Callable[[str], Labels]
+        self,
+        pod: JSON,
+        infos: node_infos.NodeInfos,
+        labels_of: Callable[[str], node_infos.Labels],
     ) -> None:
         affinity = pod["spec"].get("affinity") or {}
         self._weights: dict[tuple[str, str], int] = {}
         for sign, name in ((1, "podAffinity"), (-1, "podAntiAffinity")):
-            for term in preferences_of(pod, affinity.get(name)):
+            for term in node_infos.preferences_of(pod, affinity.get(name)):
                 self._count(term, sign, infos, labels_of)
 
     def _count(
         self,
-        term: Term,
+        term: node_infos.Term,
         sign: int,
-        infos: NodeInfos,
-        labels_of: Callable[[str], Labels],
+        infos: node_infos.NodeInfos,
+        labels_of: Callable[[str], node_infos.Labels],
     ) -> None:
         for namespace in infos.namespaces():
             for pod in infos.pods_in(namespace):
@@ -454,7 +448,7 @@ class _PodScores:
                     weight = self._weights.get(place, 0) + sign * term.weight
                     self._weights[place] = weight
 
-    def score(self, node: NodeInfo) -> int:
+    def score(self, node: node_infos.NodeInfo) -> int:
         """Return the weights of the pods in the domains of a node."""
         labels: Mapping[str, str] = node.facts.labels
         return sum(

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from controller_manager.api import selectors
 from controller_manager.api.core.scheduling import (
     NO_EXECUTE,
     NO_SCHEDULE,
@@ -17,14 +18,6 @@ from controller_manager.api.core.scheduling import (
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import parse_quantity
-from controller_manager.api.selectors import (
-    NOTHING,
-    LabelSelector,
-    Requirement,
-    Selector,
-    SelectorError,
-    compile_selector,
-)
 from controller_manager.control.quota.pods import pod_requests
 from controller_manager.control.scheduling import untolerated
 from controller_manager.devcluster.storage import Key
@@ -44,9 +37,9 @@ class Term(Struct, frozen=True):
     """
 
     topology_key: str
-    selector: Selector
+    selector: selectors.Selector
     namespaces: frozenset[str]
-    namespace_selector: Selector
+    namespace_selector: selectors.Selector
     weight: int = 0
 
     def selects(
@@ -92,12 +85,12 @@ def _term(pod: JSON, term: JSON, weight: int) -> Term:
     )
 
 
-def selector_of(pod: JSON, term: JSON) -> Selector:
+def selector_of(pod: JSON, term: JSON) -> selectors.Selector:
     """Return the selector of a term, with the labels that it takes from its pod."""
     selector = compiled(term.get("labelSelector"))
     labels = pod["metadata"].get("labels") or {}
     more = [
-        Requirement(key, operator, frozenset((labels[key],)))
+        selectors.Requirement(key, operator, frozenset((labels[key],)))
         for field, operator in (
             ("matchLabelKeys", "In"),
             ("mismatchLabelKeys", "NotIn"),
@@ -111,14 +104,16 @@ def selector_of(pod: JSON, term: JSON) -> Selector:
     return msgspec.structs.replace(selector, requirements=requirements)
 
 
-def compiled(selector: JSON | None) -> Selector:
+def compiled(selector: JSON | None) -> selectors.Selector:
     """Return the evaluable form of a selector; a wrong one selects nothing."""
     if selector is None:
-        return NOTHING
+        return selectors.NOTHING
     try:
-        return compile_selector(msgspec.convert(selector, LabelSelector))
-    except (SelectorError, msgspec.ValidationError):
-        return NOTHING
+        return selectors.compile_selector(
+            msgspec.convert(selector, selectors.LabelSelector)
+        )
+    except (selectors.SelectorError, msgspec.ValidationError):
+        return selectors.NOTHING
 
 
 # Predicates: nodes that fit a pod, and reasons of the others (filter plugins).
@@ -236,7 +231,7 @@ def _matches_term(term: JSON, node: NodeFacts) -> bool:
 
 def _matches(expression: JSON, values: Mapping[str, str]) -> bool:
     """Tell whether a requirement holds; an invalid requirement never holds."""
-    requirement = Requirement(
+    requirement = selectors.Requirement(
         expression.get("key", ""),
         expression.get("operator", ""),
         frozenset(expression.get("values", ())),

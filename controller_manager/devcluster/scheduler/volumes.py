@@ -7,20 +7,7 @@ from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.objects import Objects
-from controller_manager.devcluster.csi.driver import (
-    ON_DEMAND,
-    SELECTED_NODE,
-    StorageObjects,
-    annotation,
-    capacity_of,
-    claim_name,
-    claims_of,
-    is_bound,
-    is_free,
-    is_made_for,
-    reference_to,
-    satisfies,
-)
+from controller_manager.devcluster.csi import driver
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.registry.core.volumes import VOLUMES as VOLUME
@@ -61,7 +48,7 @@ class VolumeBinding:
     no pod costs a search through all volumes.
     """
 
-    def __init__(self, storage: StorageObjects) -> None:
+    def __init__(self, storage: driver.StorageObjects) -> None:
         self._storage = storage
         self._pods = storage.objects.storage.collection(POD.resource)
         self._free: dict[str, dict[str, None]] = {}
@@ -71,7 +58,7 @@ class VolumeBinding:
         name = change.key[1]
         names = self._free.setdefault(_class_name(change.after.obj), {})
         volume = self._storage.volume(name)
-        if volume is not None and is_free(volume):
+        if volume is not None and driver.is_free(volume):
             names[name] = None
         else:
             names.pop(name, None)
@@ -79,7 +66,7 @@ class VolumeBinding:
     def blocker(self, pod: JSON) -> str:
         """Return why the claims of a pod keep it from every node, if they do."""
         for volume in pod["spec"].get("volumes", ()):
-            name = claim_name(pod, volume)
+            name = driver.claim_name(pod, volume)
             if not name:
                 continue
             is_ephemeral = "ephemeral" in volume
@@ -91,7 +78,7 @@ class VolumeBinding:
 
     def conflict(self, pod: JSON) -> str:
         """Return why another pod keeps a pod from every node, if one does."""
-        for key in claims_of(pod):
+        for key in driver.claims_of(pod):
             claim = self._storage.claim(key)
             modes = claim["spec"].get("accessModes", ()) if claim is not None else ()
             if "ReadWriteOncePod" in modes and self._is_used(key):
@@ -102,9 +89,9 @@ class VolumeBinding:
         """Return why the volumes of a pod keep it from a node, if they do."""
         if conflict := self.conflict(pod):
             return conflict
-        for key in claims_of(pod):
+        for key in driver.claims_of(pod):
             claim = self._storage.claim(key)
-            if claim is None or not is_bound(claim):
+            if claim is None or not driver.is_bound(claim):
                 continue
             volume = self._storage.volume(claim["spec"]["volumeName"])
             if volume is None:
@@ -122,7 +109,7 @@ class VolumeBinding:
                 name = volume["metadata"]["name"]
                 self._reserve(volume, claim)
             else:
-                annotations = {SELECTED_NODE: node.name}
+                annotations = {driver.SELECTED_NODE: node.name}
                 self._storage.annotate(CLAIM, claim, annotations=annotations)
             bindings.append(Binding((metadata["namespace"], metadata["name"]), name))
         return tuple(bindings)
@@ -130,7 +117,7 @@ class VolumeBinding:
     def are_bound(self, bindings: Iterable[Binding]) -> bool:
         """Tell whether the claims of a pod that was prepared are bound."""
         claims = (self._storage.claim(each.claim) for each in bindings)
-        return all(claim is not None and is_bound(claim) for claim in claims)
+        return all(claim is not None and driver.is_bound(claim) for claim in claims)
 
     def failure(self, bindings: Iterable[Binding], node: str) -> str:
         """Return why claims will never be bound for a node, empty if they may be."""
@@ -138,13 +125,13 @@ class VolumeBinding:
             claim, name = self._storage.claim(binding.claim), binding.claim[1]
             if claim is None:
                 return f'persistentvolumeclaim "{name}" not found'
-            if is_bound(claim):
+            if driver.is_bound(claim):
                 continue
             if binding.volume:
                 volume = self._storage.volume(binding.volume)
                 if volume is None or not _is_for(volume, claim):
                     return f'claimRef got reset for PV "{binding.volume}"'
-            elif annotation(claim, SELECTED_NODE) != node:
+            elif driver.annotation(claim, driver.SELECTED_NODE) != node:
                 return f'provisioning failed for PVC "{name}"'
         return ""
 
@@ -166,7 +153,7 @@ class VolumeBinding:
             )
         if "deletionTimestamp" in claim["metadata"]:
             return f'persistentvolumeclaim "{name}" is being deleted'
-        if is_ephemeral and not is_made_for(claim, pod):
+        if is_ephemeral and not driver.is_made_for(claim, pod):
             full_name = f"{namespace}/{pod['metadata']['name']}"
             return (
                 f"PVC {namespace}/{name} was not created for pod {full_name} (pod is "
@@ -176,7 +163,7 @@ class VolumeBinding:
 
     def _is_used(self, key: Key) -> bool:
         return any(
-            key in claims_of(each.obj)
+            key in driver.claims_of(each.obj)
             for each in self._pods
             if each.obj["spec"].get("nodeName")
             and each.obj["metadata"]["namespace"] == key[0]
@@ -184,9 +171,9 @@ class VolumeBinding:
         )
 
     def _unbound(self, pod: JSON) -> Iterator[JSON]:
-        for key in claims_of(pod):
+        for key in driver.claims_of(pod):
             claim = self._storage.claim(key)
-            if claim is not None and not is_bound(claim):
+            if claim is not None and not driver.is_bound(claim):
                 yield claim
 
     def _waits_for_consumer(self, claim: JSON) -> bool:
@@ -194,7 +181,7 @@ class VolumeBinding:
         if claim["spec"].get("volumeName"):
             return False
         found = self._storage.class_of(claim)
-        return found is not None and found["volumeBindingMode"] == ON_DEMAND
+        return found is not None and found["volumeBindingMode"] == driver.ON_DEMAND
 
     def _choose(
         self, pod: JSON, node: NodeFacts
@@ -207,7 +194,7 @@ class VolumeBinding:
         taken: set[str] = set()
         for claim in self._unbound(pod):
             volume = None
-            if selected := annotation(claim, SELECTED_NODE):
+            if selected := driver.annotation(claim, driver.SELECTED_NODE):
                 if selected != node.name:
                     return None  # a volume is being made for another node
             else:
@@ -224,12 +211,12 @@ class VolumeBinding:
             each
             for each in self._volumes_of(claim)
             if each["metadata"]["name"] not in taken
-            and satisfies(each, claim)
+            and driver.satisfies(each, claim)
             and _fits_node(each, node)
         ]
         return min(
             fitting,
-            key=lambda each: ("claimRef" not in each["spec"], capacity_of(each)),
+            key=lambda each: ("claimRef" not in each["spec"], driver.capacity_of(each)),
             default=None,
         )
 
@@ -244,7 +231,7 @@ class VolumeBinding:
         return found is not None and found["provisioner"] != _NO_PROVISIONER
 
     def _reserve(self, volume: JSON, claim: JSON) -> None:
-        spec = {**volume["spec"], "claimRef": reference_to(claim)}
+        spec = {**volume["spec"], "claimRef": driver.reference_to(claim)}
         annotations = {_BOUND_BY_CONTROLLER: "yes"}
         self._storage.annotate(VOLUME, volume, annotations=annotations, spec=spec)
 

@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from controller_manager.client.identity.credentials import load_credentials
@@ -96,12 +95,7 @@ class TemporaryNamespace:
         ).result()
         return self._name
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Remove the namespace with its objects."""
         objects = self._running.cluster.server.objects
         kinds = self._running.cluster.server.catalogue.all()
@@ -113,14 +107,9 @@ class TemporaryNamespace:
         self._name = await asyncio.wrap_future(creating)
         return self._name
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Remove the namespace with its objects."""
-        self.__exit__(kind, error, traceback)
+        self.__exit__()
 
 
 async def create_namespace(running: RunningCluster, prefix: str) -> str:
@@ -233,12 +222,7 @@ class DevelopmentCluster:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop the cluster."""
         self.stop()
 
@@ -249,12 +233,7 @@ class DevelopmentCluster:
         self._thread = thread
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Stop the cluster; the caller's event loop runs meanwhile."""
         if thread := self._forget():
             try:

@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
 
-from controller_manager.devcluster.settings import (
-    File,
-    Names,
-    Option,
-    Paths,
-    Setting,
-    missing_extra,
-)
+from controller_manager.devcluster import settings
 
 from .thread import SETTINGS, ClusterError, ClusterSettings
 
@@ -123,7 +116,7 @@ def _paths(text: str) -> tuple[str, ...]:
 class PluginOption(NamedTuple):
     """An option, which is a flag of pytest and a key of its ini file."""
 
-    setting: Setting
+    setting: settings.Setting
     name: str
     metavar: str
     default: str
@@ -138,21 +131,21 @@ _PARSE: Final[dict[Any, Callable[[str], Any]]] = {
     bool: _truth,
     int: _whole,
     float: _number,
-    Names: _names,
-    Paths: _paths,
-    File: str,
+    settings.Names: _names,
+    settings.Paths: _paths,
+    settings.File: str,
 }
 _METAVARS: Final = {
     bool: "BOOL",
     int: "N",
     float: "F",
-    Names: "LIST",
-    Paths: "PATH,...",
-    File: "FILE",
+    settings.Names: "LIST",
+    settings.Paths: "PATH,...",
+    settings.File: "FILE",
 }
 
 
-def _option(setting: Setting, option: Option) -> PluginOption:
+def _option(setting: settings.Setting, option: settings.Option) -> PluginOption:
     is_time = setting.limits is not None and setting.limits.is_time
     metavar = "SECONDS" if is_time else _METAVARS[setting.type]
     return PluginOption(
@@ -277,7 +270,7 @@ def cluster(
         try:
             from .cluster import DevelopmentCluster  # noqa: PLC0415
         except ImportError as error:
-            pytest.fail(f"devcluster: {missing_extra(error)}", pytrace=False)
+            pytest.fail(f"devcluster: {settings.missing_extra(error)}", pytrace=False)
         made = DevelopmentCluster(devcluster_settings)
         try:
             made.start()
@@ -368,7 +361,7 @@ async def manager(
         try:
             from .manager import VirtualManager  # noqa: PLC0415
         except ImportError as error:
-            pytest.fail(f"devcluster: {missing_extra(error)}", pytrace=False)
+            pytest.fail(f"devcluster: {settings.missing_extra(error)}", pytrace=False)
     monkeypatch.setenv("CONTROLLER_MANAGER_STRICT_READS", "true")
     try:
         made = VirtualManager(own_controllers)

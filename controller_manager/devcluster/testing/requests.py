@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from enum import Enum, auto
-from types import TracebackType
 from typing import Any, Final, Self, TypedDict, Unpack
 
 import msgspec
@@ -398,12 +397,7 @@ class Fault:
         """Return the fault, which has begun already."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Remove it."""
         self.remove()
 

@@ -10,15 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Generic, TypeVar
 
-from controller_manager.devcluster.settings import (
-    Limits,
-    Names,
-    Option,
-    Paths,
-    Setting,
-    Settings,
-    settings_of,
-)
+from controller_manager.devcluster import settings
 
 # The settings of a cluster for tests.
 
@@ -28,7 +20,7 @@ class ClusterError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterSettings(Settings):
+class ClusterSettings(settings.Settings):
     """The settings of a cluster; times are in seconds of the cluster's clock.
 
     Raises ClusterError for a value that is out of its range.
@@ -36,15 +28,15 @@ class ClusterSettings(Settings):
 
     time_factor: Annotated[
         float,
-        Limits(1, 1000),
-        Option("Seconds that pass in the cluster while one passes outside."),
+        settings.Limits(1, 1000),
+        settings.Option("Seconds that pass in the cluster while one passes outside."),
     ] = 1.0
 
     def __post_init__(self) -> None:
         """Check the numbers and the lists."""
         for each in SETTINGS:
             value = getattr(self, each.name)
-            if each.type in (Names, Paths) and isinstance(value, str):
+            if each.type in (settings.Names, settings.Paths) and isinstance(value, str):
                 msg = f"{each.name}: must be a tuple of names, not the text {value!r}"
                 raise ClusterError(msg)
             if each.limits and not each.limits.least <= value <= each.limits.most:
@@ -53,7 +45,7 @@ class ClusterSettings(Settings):
                 raise ClusterError(msg)
 
 
-SETTINGS: Final[tuple[Setting, ...]] = settings_of(ClusterSettings)
+SETTINGS: Final[tuple[settings.Setting, ...]] = settings.settings_of(ClusterSettings)
 
 
 # An event loop in which time passes faster than outside
