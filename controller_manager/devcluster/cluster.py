@@ -455,11 +455,7 @@ async def controllers_over_https(
     transport = HTTPTransport(credentials, USER_AGENT)
     anonymous = HTTPTransport(credentials.anonymous(), USER_AGENT)
     connections = Connections(
-        transport,
-        anonymous,
-        transport,
-        transport,
-        root_ca=credentials.authority(),
+        transport, anonymous, transport, transport, root_ca=credentials.authority()
     )
     try:
         async with running(

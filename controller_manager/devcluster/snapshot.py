@@ -156,9 +156,7 @@ def decode_snapshot(text: bytes) -> StorageState:
     return StorageState(int(header.resource_version), objects, header.numbers)
 
 
-def _objects(
-    lines: Iterable[bytes],
-) -> tuple[dict[str, dict[Key, Stored]], int]:
+def _objects(lines: Iterable[bytes]) -> tuple[dict[str, dict[Key, Stored]], int]:
     objects: dict[str, dict[Key, Stored]] = {}
     count = 0
     for number, line in enumerate(lines, 2):

@@ -114,16 +114,7 @@ _MOST_PODS: Final = 3000
 """The most checked pods of a namespace when it enforces another level."""
 
 _IGNORED: Final = frozenset(
-    (
-        "exec",
-        "attach",
-        "binding",
-        "eviction",
-        "log",
-        "portforward",
-        "proxy",
-        "status",
-    )
+    ("exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status")
 )
 """Subresources that do not change the fields of the checks."""
 

@@ -153,10 +153,7 @@ class Priority(writes.BuiltInPlugin):
 
     name: ClassVar = "Priority"
     targets: ClassVar = frozenset(
-        (
-            ("", "pods", ""),
-            (_SCHEDULING, _PRIORITY_CLASSES, ""),
-        )
+        (("", "pods", ""), (_SCHEDULING, _PRIORITY_CLASSES, ""))
     )
     covers_own_writes: ClassVar = True
     mutates: ClassVar = writes.CREATE | writes.UPDATE

@@ -299,11 +299,7 @@ def handles(evaluator: Evaluator, new: Any, old: Any | None, subresource: str) -
 
 
 def check(
-    quota: Quota,
-    evaluator: Evaluator,
-    new: Any,
-    old: Any | None,
-    now: datetime,
+    quota: Quota, evaluator: Evaluator, new: Any, old: Any | None, now: datetime
 ) -> tuple[Amounts | None, str]:
     """Return the usage of a quota with an object, and the reason for a refusal.
 

@@ -308,11 +308,7 @@ _STATUS: Final[FieldSet] = {"f:status": {}}
 
 
 def field_manager(
-    target: Target,
-    request: Request,
-    operation: str,
-    clock: Clock,
-    catalogue: Catalogue,
+    target: Target, request: Request, operation: str, clock: Clock, catalogue: Catalogue
 ) -> FieldManager:
     """Return the manager of fields that a request names, or its user agent.
 

@@ -476,7 +476,7 @@ def _in_version_3(exchange: _Exchange) -> JSON:
                 for code, text in exchange.codes
             },
             **_UNAUTHORIZED,
-        },
+        }
     }
     if exchange.body is not None:
         sendable = {each: {"schema": exchange.body} for each in exchange.accepted}

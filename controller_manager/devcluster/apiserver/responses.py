@@ -193,11 +193,7 @@ def encode_list(kind: Kind, page: list[Stored], metadata: JSON) -> bytes:
     )
     items = b",".join(b"{" + stored.encoded[prefix + 1 :] for stored in page)
     head = msgspec.json.encode(
-        {
-            "kind": kind.list_kind,
-            "apiVersion": kind.api_version,
-            "metadata": metadata,
-        }
+        {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": metadata}
     )
     return head[:-1] + b',"items":[' + items + b"]}"
 
@@ -365,11 +361,7 @@ def wrong_form(target: Target, form: Form, *, is_list: bool) -> Refusal:
 
 
 def table(
-    kind: Kind,
-    items: Iterable[Stored],
-    now: datetime,
-    include: str,
-    metadata: JSON,
+    kind: Kind, items: Iterable[Stored], now: datetime, include: str, metadata: JSON
 ) -> JSON:
     """Return objects as a Table; `include` selects the form of the object in each row.
 

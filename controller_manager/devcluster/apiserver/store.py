@@ -221,12 +221,7 @@ _MOST_NAMES: Final = 8
 class ObjectStore:
     """Finds, names and stores objects, without checks."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        clock: Clock,
-        rng: random.Random,
-    ) -> None:
+    def __init__(self, storage: Storage, clock: Clock, rng: random.Random) -> None:
         self.storage = storage
         self.clock = clock
         self._rng = rng

@@ -254,14 +254,8 @@ MACROS: Final[Mapping[tuple[str, int], Macro]] = {
 
 # Computes the value of an expression (interpreter of cel-go).
 
-GLOBALS: Final = {
-    **standard_library.GLOBALS,
-    **kubernetes_library.GLOBALS,
-}
-METHODS: Final = {
-    **standard_library.METHODS,
-    **kubernetes_library.METHODS,
-}
+GLOBALS: Final = {**standard_library.GLOBALS, **kubernetes_library.GLOBALS}
+METHODS: Final = {**standard_library.METHODS, **kubernetes_library.METHODS}
 
 TYPE_NAMES: Final = frozenset(
     ("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "uint")

@@ -43,10 +43,7 @@ class Duration(click.ParamType[float]):
     name = "duration"
 
     def convert(
-        self,
-        value: Any,
-        param: click.Parameter | None,
-        ctx: click.Context | None,
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Return the seconds; raises click.BadParameter."""
         if isinstance(value, float):
@@ -206,9 +203,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 def _with_source(command: FunctionT) -> FunctionT:
     command = click.option(
-        "--data",
-        type=_FILE,
-        help="The data file of a cluster that does not run.",
+        "--data", type=_FILE, help="The data file of a cluster that does not run."
     )(command)
     return click.option(
         "--kubeconfig",

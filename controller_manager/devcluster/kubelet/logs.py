@@ -173,12 +173,7 @@ class _Follower:
     """Follows one run of a container."""
 
     def __init__(
-        self,
-        objects: Objects,
-        key: Key,
-        container: str,
-        run: _Run,
-        options: LogOptions,
+        self, objects: Objects, key: Key, container: str, run: _Run, options: LogOptions
     ) -> None:
         self._pods = objects.storage.collection(POD.resource)
         self._version = self._pods.version

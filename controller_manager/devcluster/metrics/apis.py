@@ -16,9 +16,7 @@ from controller_manager.devcluster.apiserver.strategy import (
     Column,
     Strategy,
 )
-from controller_manager.devcluster.registry.core.configuration import (
-    CONFIG_MAPS,
-)
+from controller_manager.devcluster.registry.core.configuration import CONFIG_MAPS
 from controller_manager.devcluster.registry.core.nodes import KIND as NODES
 from controller_manager.devcluster.registry.core.pods import KIND as PODS
 from controller_manager.devcluster.storage import Storage
@@ -201,9 +199,7 @@ class MetricsAPI:
         stored = collection.get((namespace, CONFIG_MAP))
         if stored is None:
             loads = loads_of(
-                measured(pods),
-                self._owner_of,
-                lambda: measured(self._pods(namespace)),
+                measured(pods), self._owner_of, lambda: measured(self._pods(namespace))
             )
             return Settings(resource=dict(loads), window=_POD_WINDOW)
         text = stored.obj.get("data", {}).get(KEY, "")

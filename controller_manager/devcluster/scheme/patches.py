@@ -334,10 +334,7 @@ def _ordered_by(
 
 
 def _in_order(
-    current: list[Any],
-    added: list[Any],
-    order: Any,
-    identity: Callable[[Any], Any],
+    current: list[Any], added: list[Any], order: Any, identity: Callable[[Any], Any]
 ) -> list[Any]:
     if order is None:
         return [*added, *current] if added else current

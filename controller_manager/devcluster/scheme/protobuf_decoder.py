@@ -234,13 +234,7 @@ class Decoder:
                     self._set(obj, name, field, wire, content, depth)
 
     def _set(
-        self,
-        obj: JSON,
-        name: str,
-        field: Field,
-        wire: int,
-        content: bytes,
-        depth: int,
+        self, obj: JSON, name: str, field: Field, wire: int, content: bytes, depth: int
     ) -> None:
         if field.items is not None:
             items = obj.setdefault(name, [])
