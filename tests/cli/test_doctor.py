@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 from controller_manager.cli.command import make_command
 from controller_manager.cli.doctor import own_pod
 from controller_manager.devcluster.controlplane import MANAGER
+from controller_manager.devcluster.testing import ClusterSettings
 from controller_manager.devcluster.testing.cluster import DevelopmentCluster
-from controller_manager.devcluster.testing.thread import ClusterSettings
 from controller_manager.doctor.examination import OwnPod
 from tests.controllers.certificates.authorities import write_authority
 

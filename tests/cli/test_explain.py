@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.cli import explain as command
 from controller_manager.cli.command import make_command
+from controller_manager.devcluster.testing import ClusterSettings
 from controller_manager.devcluster.testing.cluster import DevelopmentCluster
-from controller_manager.devcluster.testing.thread import ClusterSettings
 from controller_manager.explain import following
 from controller_manager.explain.cause import Explanation, Item, Reference, State
 from controller_manager.explain.explainer import explain_item

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from controller_manager.devcluster.testing import ClusterSettings
 from controller_manager.devcluster.testing.cluster import DevelopmentCluster
-from controller_manager.devcluster.testing.thread import ClusterSettings
 from tests.documents.facts import ROOT
 
 KUBECTL = shutil.which("kubectl") or ""

@@ -55,6 +55,7 @@ from controller_manager.options.options import OptionsError
 from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError
 
+from . import ClusterError, ClusterSettings
 from .requests import (
     Ending,
     Fault,
@@ -66,7 +67,7 @@ from .requests import (
     gone_event,
     make_filter,
 )
-from .thread import ClusterError, ClusterSettings, ClusterThread
+from .thread import ClusterThread
 
 # A cluster that runs in the event loop of its own thread.
 

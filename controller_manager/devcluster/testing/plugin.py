@@ -16,7 +16,7 @@ import pytest
 
 from controller_manager.devcluster import settings
 
-from .thread import SETTINGS, ClusterError, ClusterSettings
+from . import SETTINGS, ClusterError, ClusterSettings
 
 if TYPE_CHECKING:
     from controller_manager.runtime.descriptor import Descriptor

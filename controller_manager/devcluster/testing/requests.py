@@ -25,7 +25,8 @@ from controller_manager.devcluster.http_server import (
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.scheme.statuses import expired
 
-from .thread import ClusterError, ClusterThread
+from . import ClusterError
+from .thread import ClusterThread
 
 # The selection of requests
 

@@ -1,4 +1,4 @@
-"""The settings of a cluster for tests, and the thread in which it runs."""
+"""A thread with an event loop, in which a cluster runs beside any program."""
 
 import asyncio
 import selectors
@@ -7,46 +7,7 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, Generic, TypeVar
-
-from controller_manager.devcluster import settings
-
-# The settings of a cluster for tests.
-
-
-class ClusterError(Exception):
-    """A cluster cannot run with its settings; the message names cause and remedy."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterSettings(settings.Settings):
-    """The settings of a cluster; times are in seconds of the cluster's clock.
-
-    Raises ClusterError for a value that is out of its range.
-    """
-
-    time_factor: Annotated[
-        float,
-        settings.Limits(1, 1000),
-        settings.Option("Seconds that pass in the cluster while one passes outside."),
-    ] = 1.0
-
-    def __post_init__(self) -> None:
-        """Check the numbers and the lists."""
-        for each in SETTINGS:
-            value = getattr(self, each.name)
-            if each.type in (settings.Names, settings.Paths) and isinstance(value, str):
-                msg = f"{each.name}: must be a tuple of names, not the text {value!r}"
-                raise ClusterError(msg)
-            if each.limits and not each.limits.least <= value <= each.limits.most:
-                least, most, _ = each.limits
-                msg = f"{each.name}: must be from {least} to {most}, not {value:g}"
-                raise ClusterError(msg)
-
-
-SETTINGS: Final[tuple[settings.Setting, ...]] = settings.settings_of(ClusterSettings)
-
+from typing import Any, Final, Generic, TypeVar
 
 # An event loop in which time passes faster than outside
 

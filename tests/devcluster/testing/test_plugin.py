@@ -257,7 +257,6 @@ def test_it_imports_nothing_before_its_first_use(
                 "controller_manager.devcluster.settings",
                 "controller_manager.devcluster.testing",
                 "controller_manager.devcluster.testing.plugin",
-                "controller_manager.devcluster.testing.thread",
             }
             heavy = {"msgspec", "kubernetes_asyncio", "cryptography", "aiohttp"}
             assert not heavy & set(sys.modules)
