@@ -90,7 +90,11 @@ class Aggregator:
         try:
             while True:
                 watcher.take()
-                remote = [each.obj for each in self._services if _is_remote(each.obj)]
+                remote = [
+                    each.obj
+                    for each in self._services
+                    if each.obj["spec"].get("service") is not None
+                ]
                 self._forget(remote)
                 for obj in remote:
                     await self._look_at(obj)
@@ -211,10 +215,6 @@ class RemoteServer:
 
 def _unavailable(why: str) -> Refusal:
     return Refusal(503, "ServiceUnavailable", why)
-
-
-def _is_remote(obj: JSON) -> bool:
-    return obj["spec"].get("service") is not None
 
 
 def _version_of(obj: JSON) -> Version:

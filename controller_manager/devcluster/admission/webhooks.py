@@ -117,16 +117,14 @@ def hooks_of(configurations: Collection) -> Iterator[Hook]:
 
     The webhooks of one configuration come in its order.
     """
-    for stored in sorted(configurations, key=_name):
+    for stored in sorted(
+        configurations, key=lambda each: str(each.obj["metadata"]["name"])
+    ):
         metadata = stored.obj["metadata"]
         name, uid = metadata["name"], metadata["uid"]
         version = metadata["resourceVersion"]
         for number, config in enumerate(stored.obj.get("webhooks") or ()):
             yield Hook(name, (name, uid, version, number), config)
-
-
-def _name(stored: Any) -> str:
-    return str(stored.obj["metadata"]["name"])
 
 
 # AdmissionReview: the request to a webhook, and its answer.

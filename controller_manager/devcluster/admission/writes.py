@@ -22,7 +22,6 @@ from controller_manager.devcluster.apiserver.negotiation import check_object
 from controller_manager.devcluster.apiserver.security import (
     Attributes,
     Authorizer,
-    User,
     account_user,
 )
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
@@ -535,7 +534,7 @@ def _authorizer(write: Write, authorizer: Authorizer) -> AuthorizerValue:
     def decide(asked: Asked) -> Decision:
         user = write.user
         if asked.account:
-            user = _account(*asked.account)
+            user = account_user(*asked.account, "")
         attributes = Attributes(
             asked.verb,
             path=asked.path,
@@ -548,10 +547,6 @@ def _authorizer(write: Write, authorizer: Authorizer) -> AuthorizerValue:
         return Decision(authorizer.allows(user, attributes))
 
     return AuthorizerValue(decide)
-
-
-def _account(namespace: str, name: str) -> User:
-    return account_user(namespace, name, "")
 
 
 def _asked_resource(write: Write, authorizer: Authorizer) -> ResourceCheck:

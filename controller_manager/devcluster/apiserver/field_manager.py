@@ -316,7 +316,8 @@ def field_manager(
     """
     kind, subresource = target.kind, target.subresource
     options = _OPTIONS.get(request.method, "PatchOptions")
-    name = _checked(target.query, options) or _agent(request.headers) or "unknown"
+    agent = header(request.headers, "user-agent").partition("/")[0]
+    name = _checked(target.query, options) or _printable(agent) or "unknown"
     version = kind.api_version if operation == "Update" else ""
     submission = target.submission
     return FieldManager(
@@ -388,11 +389,6 @@ def _reset(kind: Kind, subresource: str) -> FieldSet:
         more = {"f:metadata": kept} if kept else EMPTY
         return union(kind.strategy.not_in_status, more)
     return _STATUS if kind.has_status and not subresource else EMPTY
-
-
-def _agent(headers: Mapping[str, str]) -> str:
-    """Return the first part of the user agent (managerOrUserAgent)."""
-    return _printable(header(headers, "user-agent").partition("/")[0])
 
 
 @lru_cache(256)

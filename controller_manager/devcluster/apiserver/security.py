@@ -184,7 +184,8 @@ class Tokens:
         Raises TokenError if the token is known and not valid now.
         """
         if user := self._static.get(token):
-            return Identity(_with_uid(user))
+            # Upstream's token file has a uid for each user.
+            return Identity(user if user.uid else replace(user, uid=user.name))
         if found := self._issuer.identify(token):
             return found
         user = self._source(token)
@@ -201,11 +202,6 @@ class Tokens:
     def issue_as(self, content: AccountToken) -> str:
         """Return a new token of a service account with these claims."""
         return self._issuer.issue(content)
-
-
-def _with_uid(user: User) -> User:
-    """Return the user of a static token; upstream's token file has a uid for each."""
-    return user if user.uid else replace(user, uid=user.name)
 
 
 def forbid_anonymous(path: str) -> Refusal:

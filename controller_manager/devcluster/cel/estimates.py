@@ -169,10 +169,6 @@ def _pattern_cost(parts: Parts) -> int:
     return text * parts[1].size.cost(_PER_CHARACTER_OF_PATTERN)
 
 
-def _matches(_root: Bounds, parts: Parts) -> Estimate:
-    return Estimate(_pattern_cost(parts), BOOL, (), ONE)
-
-
 def _find(type_: Type) -> Estimator:
     def estimator(_root: Bounds, parts: Parts) -> Estimate:
         size = Size(0, parts[0].size.most)
@@ -184,10 +180,6 @@ def _find(type_: Type) -> Estimator:
 def _same_text(_root: Bounds, parts: Parts) -> Estimate:
     size = parts[0].size
     return Estimate(size.cost(PER_CHARACTER), STRING, (), size)
-
-
-def _format(_root: Bounds, parts: Parts) -> Estimate:
-    return Estimate(parts[0].size.cost(PER_CHARACTER), STRING, (), _SMALL)
 
 
 def _item_size(root: Bounds, parts: Parts) -> Size:
@@ -251,7 +243,9 @@ _METHODS: Final[dict[tuple[str, int], Estimator]] = {
     ("find", 1): _find(STRING),
     ("findAll", 1): _find(ListOf(STRING)),
     ("findAll", 2): _find(ListOf(STRING)),
-    ("format", 1): _format,
+    ("format", 1): lambda _, parts: Estimate(
+        parts[0].size.cost(PER_CHARACTER), STRING, (), _SMALL
+    ),
     ("indexOf", 1): _traverse,
     ("indexOf", 2): _traverse,
     ("isSorted", 0): _traverse,
@@ -260,7 +254,7 @@ _METHODS: Final[dict[tuple[str, int], Estimator]] = {
     ("lastIndexOf", 1): _traverse,
     ("lastIndexOf", 2): _traverse,
     ("lowerAscii", 0): _same_text,
-    ("matches", 1): _matches,
+    ("matches", 1): lambda _, parts: Estimate(_pattern_cost(parts), BOOL, (), ONE),
     ("max", 0): _traverse,
     ("min", 0): _traverse,
     ("replace", 2): _replace,

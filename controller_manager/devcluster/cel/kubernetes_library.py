@@ -143,14 +143,6 @@ def _ip(value: Value) -> Address:
     return _network(value).ip
 
 
-def _is_canonical(value: Value) -> bool:
-    return bool(str(parsed(_address_of, value)) == value)
-
-
-def _family(value: Value) -> int:
-    return int(_address(value).version)
-
-
 def _is_global(value: Value) -> bool:
     """Tell whether an address is global unicast, as Go means it."""
     found = _address(value)
@@ -259,14 +251,6 @@ def _check(one: Value, verb: Value) -> Decision:
     return found.decide(replace(found.asked, verb=expect(verb, str)))
 
 
-def _allowed(one: Value) -> bool:
-    return expect(one, Decision).allowed
-
-
-def _reason(one: Value) -> str:
-    return expect(one, Decision).reason
-
-
 def _errored(one: Value) -> bool:
     expect(one, Decision)
     return False  # nothing that this authorizer does can fail
@@ -280,21 +264,19 @@ def _error(one: Value) -> str:
 # Functions for JSON patches (library/jsonpatch.go of k8s.io/apiserver).
 
 
-def _escape_key(key: Value) -> str:
-    return expect(key, str).replace("~", "~0").replace("/", "~1")
-
-
 GLOBALS: Final[Mapping[str, Callable[..., Value]]] = {
     "cidr": lambda text: parsed(_network_of, text),
     "ip": _ip,
-    "ip.isCanonical": _is_canonical,
+    "ip.isCanonical": lambda text: str(parsed(_address_of, text)) == text,
     "isCIDR": lambda text: is_parsed(_network_of, text),
     "isIP": lambda text: is_parsed(_address_of, text),
     "isQuantity": lambda text: is_parsed(_quantity_of, text),
     "isURL": lambda text: is_parsed(_url_of, text),
     "quantity": lambda text: parsed(_quantity_of, text),
     "url": lambda text: parsed(_url_of, text),
-    "jsonpatch.escapeKey": _escape_key,
+    "jsonpatch.escapeKey": lambda key: (
+        expect(key, str).replace("~", "~0").replace("/", "~1")
+    ),
 }
 
 
@@ -318,7 +300,7 @@ METHODS: Final[Mapping[str, Callable[..., Value]]] = {
     "sign": _sign,
     "containsCIDR": _contains_network,
     "containsIP": _contains_address,
-    "family": _family,
+    "family": lambda value: int(_address(value).version),
     "ip": lambda network: _network(network).ip,
     "isGlobalUnicast": _is_global,
     "isLinkLocalMulticast": lambda ip: (
@@ -329,7 +311,7 @@ METHODS: Final[Mapping[str, Callable[..., Value]]] = {
     "isUnspecified": lambda ip: _address(ip).is_unspecified,
     "masked": _masked,
     "prefixLength": lambda network: _network(network).network.prefixlen,
-    "allowed": _allowed,
+    "allowed": lambda one: expect(one, Decision).allowed,
     "check": _check,
     "error": _error,
     "errored": _errored,
@@ -337,7 +319,7 @@ METHODS: Final[Mapping[str, Callable[..., Value]]] = {
     "name": _with("name"),
     "namespace": _with("namespace"),
     "path": _path,
-    "reason": _reason,
+    "reason": lambda one: expect(one, Decision).reason,
     "resource": _resource,
     "serviceAccount": _service_account,
     "subresource": _with("subresource"),

@@ -149,10 +149,6 @@ def text_of_double(value: float) -> str:
     return {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}.get(str(value), str(value))
 
 
-def _bytes(value: Value) -> bytes:
-    return value if isinstance(value, bytes) else expect(value, str).encode()
-
-
 def _bool(value: Value) -> bool:
     if isinstance(value, str):
         if value in ("true", "True", "TRUE", "t", "1"):
@@ -172,10 +168,6 @@ def _timestamp(value: Value) -> datetime:
         except OverflowError:
             raise EvaluationError(_TIME_OVERFLOW) from None
     return parsed(timestamp_of, value)
-
-
-def _duration(value: Value) -> timedelta:
-    return value if isinstance(value, timedelta) else parsed(duration_of, value)
 
 
 # Texts and sizes
@@ -456,10 +448,6 @@ def _has_all(one: Value, other: Value) -> bool:
     return all(contains(expect(one, list), each) for each in expect(other, list))
 
 
-def _intersects(one: Value, other: Value) -> bool:
-    return any(contains(expect(one, list), each) for each in expect(other, list))
-
-
 # Values that may be absent (cel/library.go of cel-go, OptionalTypes).
 
 
@@ -476,9 +464,13 @@ def _is_zero(value: Value) -> bool:
 
 GLOBALS: Final[Mapping[str, Callable[..., Value]]] = {
     "bool": _bool,
-    "bytes": _bytes,
+    "bytes": lambda value: (
+        value if isinstance(value, bytes) else expect(value, str).encode()
+    ),
     "double": _double,
-    "duration": _duration,
+    "duration": lambda value: (
+        value if isinstance(value, timedelta) else parsed(duration_of, value)
+    ),
     "dyn": lambda value: value,
     "int": _int,
     "matches": matches,
@@ -489,7 +481,9 @@ GLOBALS: Final[Mapping[str, Callable[..., Value]]] = {
     "uint": _uint,
     "sets.contains": _has_all,
     "sets.equivalent": lambda one, other: _has_all(one, other) and _has_all(other, one),
-    "sets.intersects": _intersects,
+    "sets.intersects": lambda one, other: any(
+        contains(expect(one, list), each) for each in expect(other, list)
+    ),
     "optional.none": lambda: NOTHING,
     "optional.of": lambda value: Maybe((value,)),
     "optional.ofNonZeroValue": lambda value: (

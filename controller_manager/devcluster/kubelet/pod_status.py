@@ -232,7 +232,11 @@ def _containers_ready(run: PodRun, phase: str) -> _Condition:
     over = _OVER.get(phase)
     if over is not None:
         return type_, "False", over, ""
-    unready = [each.spec["name"] for each in _serving(run) if not each.is_ready]
+    unready = [
+        each.spec["name"]
+        for each in run.containers
+        if each.role in (Role.MAIN, Role.SIDECAR) and not each.is_ready
+    ]
     if not unready:
         return type_, "True", "", ""
     message = f"containers with unready status: {_listed(unready)}"
@@ -260,10 +264,6 @@ def _closed(gate: str, status: str | None) -> str:
     if status == "True":
         return ""
     return f'the status of pod readiness gate "{gate}" is not "True", but {status}'
-
-
-def _serving(run: PodRun) -> Iterator[ContainerRun]:
-    return (each for each in run.containers if each.role in (Role.MAIN, Role.SIDECAR))
 
 
 def _listed(names: list[str]) -> str:

@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from controller_manager.api.core.scheduling import NO_EXECUTE, NO_SCHEDULE
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.selectors import Selector
 from controller_manager.control.scheduling import tolerates, untolerated
 
 from . import node_infos
@@ -95,12 +94,8 @@ def _counted(
         constraint.get("maxSkew", 1),
         counts,
         0 if too_few else min(counts.values(), default=0),
-        _selects(selector, metadata),
+        selector.matches(metadata.get("labels") or {}),
     )
-
-
-def _selects(selector: Selector, metadata: JSON) -> bool:
-    return selector.matches(metadata.get("labels") or {})
 
 
 # The nodes that the affinity and the anti-affinity of pods allow.

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.registry.core.pods import bind
 from controller_manager.devcluster.storage import Change, Key
 
-from .filters import Fit, Misfit, best, prefers_nodes, repels
+from .filters import Fit, best, prefers_nodes, repels
 from .node_infos import (
     OTHER_NODE,
     NodeFacts,
@@ -433,7 +433,7 @@ class Scheduler:
         found = [(each, fit.misfit(each)) for each in self._candidates(fit.pod)]
         misfits = [(node, misfit) for node, misfit in found if misfit is not None]
         total = len(self._infos.nodes)
-        reasons = _count_reasons(misfits)
+        reasons = Counter(reason for _, misfit in misfits for reason in misfit.reasons)
         if others := total - len(misfits):
             reasons[OTHER_NODE] += others
         if why := self._preemption.ineligible(fit.pod):
@@ -450,10 +450,6 @@ class Scheduler:
         self._waiting.nominate(key, candidate.node, fit.info)
         message = unschedulable(total, reasons, "")
         self._failures.write(fit.pod, message, nominated=candidate.node)
-
-
-def _count_reasons(misfits: Iterable[tuple[NodeInfo, Misfit]]) -> Counter[str]:
-    return Counter(reason for _, misfit in misfits for reason in misfit.reasons)
 
 
 def _is_ours(pod: JSON) -> bool:

@@ -56,7 +56,9 @@ class VolumeBinding:
     def volume_changed(self, change: Change) -> None:
         """React to a volume that is new, has changed, or is gone."""
         name = change.key[1]
-        names = self._free.setdefault(_class_name(change.after.obj), {})
+        names = self._free.setdefault(
+            str(change.after.obj["spec"].get("storageClassName", "")), {}
+        )
         volume = self._storage.volume(name)
         if volume is not None and driver.is_free(volume):
             names[name] = None
@@ -239,10 +241,6 @@ class VolumeBinding:
 def _is_for(volume: JSON, claim: JSON) -> bool:
     reference = volume["spec"].get("claimRef") or {}
     return bool(reference.get("uid") == claim["metadata"]["uid"])
-
-
-def _class_name(volume: JSON) -> str:
-    return str(volume["spec"].get("storageClassName", ""))
 
 
 def _fits_node(volume: JSON, node: NodeFacts) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.scheduler import filters, scheduler
+from controller_manager.devcluster.scheduler import node_infos, scheduler
 from controller_manager.devcluster.scheduler.node_infos import why_not
 from tests.clusters import Cluster
 from tests.devcluster.csi.objects import (
@@ -179,7 +179,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(node.name)
         return why_not(pod, node)
 
-    monkeypatch.setattr(filters, "why_not", counted)
+    monkeypatch.setattr(node_infos, "why_not", counted)
     monkeypatch.setattr(scheduler, "why_not", counted)
     return names
 
