@@ -16,7 +16,6 @@ from controller_manager.clock import Clock
 from controller_manager.devcluster.admission.plugins import (
     WITHOUT_ACCOUNTS,
     build_chain,
-    dynamic_plugins,
 )
 from controller_manager.devcluster.admission.writes import Parts
 from controller_manager.devcluster.apiserver.admission import Chain
@@ -282,7 +281,9 @@ class APIServer(GenericAPIServer):
             rng=rng,
             tokens=Tokens(users, self._bound_tokens, self._user_of),
             authorizer=authorizer,
-            admission=_chain(admission_plugins, parts),
+            admission=build_chain(
+                admission_plugins, parts, [EscalationCheck(authorizer)]
+            ),
             storages=find_storages(),
             logger=logger,
         )
@@ -368,10 +369,3 @@ class APIServer(GenericAPIServer):
         if user := user_of_bootstrap_token(self.storage, token, now):
             return user
         return self._account_tokens.user_of(token) if self._account_tokens else None
-
-
-def _chain(plugins: Collection[str], parts: Parts) -> Chain:
-    dynamic = dynamic_plugins(parts.storage, parts.kinds, parts.authorizer, parts.rng)
-    return build_chain(
-        plugins, parts, dynamic, first=[EscalationCheck(parts.authorizer)]
-    )

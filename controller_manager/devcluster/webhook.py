@@ -96,8 +96,6 @@ _TEXTS: Final = {
     406: "the server was unable to respond with a content type that the client "
     "supports",
     409: "the server reported a conflict",
-    413: "the server responded with the status code 413 but did not return more "
-    "information",
     415: "the server was unable to understand the content type of the request",
     422: "the server rejected our request due to an error in our request",
     429: "the server has received too many requests and has asked us to try again "

@@ -3,20 +3,17 @@
 The names are those of upstream (pkg/kubeapiserver/options/plugins.go).
 """
 
-import random
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from controller_manager.devcluster.apiserver.admission import Chain, Plugin
-from controller_manager.devcluster.apiserver.security import Authorizer
-from controller_manager.devcluster.storage import Storage
 
 from . import pods, quotas, resources
 from .mutating_policies import MutatingAdmissionPolicy
 from .pod_security import PodSecurity
 from .policies import Policies, ValidatingAdmissionPolicy
 from .webhooks import MutatingAdmissionWebhook, ValidatingAdmissionWebhook, Webhooks
-from .writes import Kinds, Parts
+from .writes import Parts
 
 # The names of all admission plugins of upstream, and the defaults.
 
@@ -129,18 +126,11 @@ def _checked(verb: str, given: Iterable[str]) -> set[str]:
 _GROUP = "admissionregistration.k8s.io"
 
 
-def dynamic_plugins(
-    storage: Storage, kinds: Kinds, authorizer: Authorizer, rng: random.Random
-) -> Mapping[str, Plugin]:
-    """Return the plugins by their names.
-
-    `kinds` returns all kinds of the server, expressions use `authorizer`, `rng`
-    generates the uids of reviews.
-    """
+def _configured_by_objects(parts: Parts) -> Iterator[Plugin]:
+    storage, kinds, authorizer = parts.storage, parts.kinds, parts.authorizer
+    webhooks = f"webhookconfigurations.{_GROUP}"
     mutating, validating = (
-        Webhooks(
-            f"{name}webhookconfigurations.{_GROUP}", storage, kinds, authorizer, rng
-        )
+        Webhooks(f"{name}{webhooks}", storage, kinds, authorizer, parts.rng)
         for name in ("mutating", "validating")
     )
     mutated, validated = (
@@ -152,13 +142,10 @@ def dynamic_plugins(
         )
         for name in ("mutating", "validating")
     )
-    plugins: tuple[Plugin, ...] = (
-        MutatingAdmissionPolicy(mutated, authorizer),
-        MutatingAdmissionWebhook(mutating),
-        ValidatingAdmissionPolicy(validated, authorizer),
-        ValidatingAdmissionWebhook(validating),
-    )
-    return {each.name: each for each in plugins}
+    yield MutatingAdmissionPolicy(mutated, authorizer)
+    yield MutatingAdmissionWebhook(mutating)
+    yield ValidatingAdmissionPolicy(validated, authorizer)
+    yield ValidatingAdmissionWebhook(validating)
 
 
 _BUILT_IN: Final = {
@@ -168,21 +155,13 @@ _BUILT_IN: Final = {
 
 
 def build_chain(
-    chosen: Collection[str],
-    parts: Parts,
-    others: Mapping[str, Plugin] | None = None,
-    first: Iterable[Plugin] = (),
+    chosen: Collection[str], parts: Parts, first: Iterable[Plugin] = ()
 ) -> Chain:
-    """Return the chain of the chosen plugins that are built, in upstream's order.
+    """Return the chain of the chosen plugins, in upstream's order.
 
-    `others` are more plugins by name. The plugins of `first` see each write before all
-    others, and cannot be disabled.
+    The plugins of `first` see each write before all others, and cannot be disabled.
     """
-    given = others or {}
-    plugins = [*first]
-    for name in ORDERED:
-        if name in chosen and name in given:
-            plugins.append(given[name])
-        elif name in chosen and name in _BUILT_IN:
-            plugins.append(_BUILT_IN[name](parts))
-    return Chain(plugins)
+    made = {each.name: each for each in _configured_by_objects(parts)}
+    made |= {name: each(parts) for name, each in _BUILT_IN.items() if name in chosen}
+    ordered = (made[each] for each in ORDERED if each in chosen and each in made)
+    return Chain([*first, *ordered])

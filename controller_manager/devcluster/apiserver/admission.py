@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from controller_manager.api.json_objects import JSON
 
-from .kind import Kind
+from .kind import Answers, Kind
 from .security import ANONYMOUS, User
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class Operation(StrEnum):
 
 
 @dataclass(slots=True)
-class Submission:
+class Submission(Answers):
     """A client's request to write, which may be attempted several times.
 
     `kind` is that of the path, in the version that the client named. `now` is the time
@@ -58,22 +58,12 @@ class Submission:
     warnings: list[str] = field(default_factory=list)
     """Texts for the Warning headers of the answer."""
 
-    _remembered: dict[Hashable, Any] = field(default_factory=dict)
-
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return what `make` returned in the first attempt."""
-        if key not in self._remembered:
-            self._remembered[key] = make()
-        found: T = self._remembered[key]
+        if key not in self.found:
+            self.found[key] = make()
+        found: T = self.found[key]
         return found
-
-    def remember(self, key: Hashable, value: Any) -> None:
-        """Keep an answer for the next attempts."""
-        self._remembered[key] = value
-
-    def recall(self, key: Hashable) -> Any:
-        """Return the answer of an earlier attempt, `None` if there is none."""
-        return self._remembered.get(key)
 
     def warn(self, text: str) -> None:
         """Add a warning to the answer once, if it can be the value of a header."""

@@ -49,29 +49,19 @@ class Pending(Exception):
         self.wait = wait
 
 
-class Answers(Protocol):
+@dataclass(slots=True)
+class Answers:
     """The answers that the attempts of one request have got so far."""
 
-    def remember(self, key: Hashable, value: Any) -> None:
-        """Keep an answer for the next attempts."""
-
-    def recall(self, key: Hashable) -> Any:
-        """Return the answer of an earlier attempt, `None` if there is none."""
-
-
-class ReadAnswers:
-    """The answers of a request that changes nothing; a `Submission` has its own."""
-
-    def __init__(self) -> None:
-        self._found: dict[Hashable, Any] = {}
+    found: dict[Hashable, Any] = field(default_factory=dict, init=False)
 
     def remember(self, key: Hashable, value: Any) -> None:
         """Keep an answer for the next attempts."""
-        self._found[key] = value
+        self.found[key] = value
 
     def recall(self, key: Hashable) -> Any:
         """Return the answer of an earlier attempt, `None` if there is none."""
-        return self._found.get(key)
+        return self.found.get(key)
 
 
 async def settled(read: Callable[[], T]) -> T:

@@ -27,8 +27,8 @@ from controller_manager.devcluster.storage import (
 
 from . import negotiation
 from .kind import (
+    Answers,
     Kind,
-    ReadAnswers,
     Selection,
     all_in_version,
     in_version,
@@ -84,7 +84,7 @@ class Reader:
             await self._reach(
                 self._collection(target), negotiation.parse_version(least)
             )
-        asked, key = kind.within(ReadAnswers()), (target.namespace, target.name)
+        asked, key = kind.within(Answers()), (target.namespace, target.name)
         stored = await settled(
             lambda: in_version(asked, self._objects.find(asked, *key))
         )
@@ -266,7 +266,7 @@ class Reader:
 async def _converted(
     kind: Kind, found: list[tuple[Key, Stored]], most: int | None
 ) -> list[tuple[Key, Stored]]:
-    asked, first = kind.within(ReadAnswers()), found[:most]
+    asked, first = kind.within(Answers()), found[:most]
     objects = [stored for _, stored in first]
     shown = await settled(lambda: all_in_version(asked, objects))
     keys = [key for key, _ in first]

@@ -82,7 +82,6 @@ _VERBS: Final = {
 }
 _NAMESPACE_SUBRESOURCES: Final = frozenset(("status", "finalize"))
 _SPECIAL_VERBS: Final = frozenset(("proxy", "watch"))
-_WITHOUT_SUBRESOURCE: Final = "proxy"
 _CORE: Final = 3
 """The least number of segments in the path of a resource of the core group."""
 
@@ -117,7 +116,7 @@ def _about(
         if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
             parts = parts[2:]
     resource, name, subresource = [*parts, "", ""][:3]
-    if verb == _WITHOUT_SUBRESOURCE:
+    if verb == "proxy":
         subresource = ""
     if not name and verb == "get":
         verb = "watch" if is_true(query, "watch") else "list"
@@ -134,7 +133,6 @@ def _about(
     )
 
 
-_LONG_VERBS: Final = frozenset(("proxy", "watch"))
 _LONG_SUBRESOURCES: Final = frozenset(("attach", "exec", "log", "portforward", "proxy"))
 """Requests that last as long as their clients want have no deadline."""
 
@@ -151,7 +149,7 @@ def check_timeout(request: Request) -> None:
         parse_duration(text)
     except ValueError:
         found = attributes_of_request(request.method, request.path, request.query)
-        if found.verb in _LONG_VERBS or found.subresource in _LONG_SUBRESOURCES:
+        if found.verb in _SPECIAL_VERBS or found.subresource in _LONG_SUBRESOURCES:
             return
         prefix = "invalid timeout specified in the request URL"
         raise bad_request(f"{prefix} - time: {_error(text)}") from None
@@ -172,9 +170,6 @@ def _error(text: str) -> str:
 
 _NAMESPACES: Final = "namespaces"
 """The segment of a path before the name of a namespace."""
-
-_WATCH: Final = "watch"
-"""The first segment of the watch paths of old clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +209,7 @@ def find_target(
 
     Raises Refusal 404.
     """
-    if parts[0] == _WATCH and len(parts) > 1:
+    if parts[0] == "watch" and len(parts) > 1:
         return _watched(find_target(catalogue, group_version, parts[1:], query, user))
     namespace = ""
     if _is_in_namespace(catalogue, group_version, parts):

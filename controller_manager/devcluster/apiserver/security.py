@@ -20,9 +20,6 @@ UNAUTHENTICATED: Final = "system:unauthenticated"
 CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
 """The key of a user's extra that names the credential of the user."""
 
-NODE_NAME: Final = "authentication.kubernetes.io/node-name"
-"""The key of a user's extra that names the node of the user's pod."""
-
 
 @dataclass(frozen=True, slots=True)
 class User:

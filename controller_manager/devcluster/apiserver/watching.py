@@ -17,7 +17,7 @@ from controller_manager.devcluster.scheme.protobuf_decoder import ProtobufError
 from controller_manager.devcluster.scheme.statuses import Refusal, expired
 from controller_manager.devcluster.storage import Change, Stored, TooOldError, Watcher
 
-from .kind import Kind, ReadAnswers, Selection, all_in_version, settled
+from .kind import Answers, Kind, Selection, all_in_version, settled
 from .negotiation import JSON_TYPE, PROTOBUF_TYPE, Form
 from .responses import partial
 
@@ -220,7 +220,7 @@ class WatchResponse:
         seen = [each for each in changes if namespace in ("", each.key[0])]
         after = [each.after for each in seen]
         before = [each.before for each in seen if each.before is not None]
-        kind = self.request.kind.within(ReadAnswers())
+        kind = self.request.kind.within(Answers())
         shown = await settled(lambda: all_in_version(kind, [*after, *before]))
         later, earlier = iter(shown), iter(shown[len(after) :])
         return [

@@ -1,7 +1,7 @@
 """The CSI driver of the development cluster: claims, classes, delays, attachments."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -50,6 +50,50 @@ class Delays:
     def _call(self, key: Key, function: Callable[[Key], None]) -> None:
         del self._timers[key]
         function(key)
+
+
+class Waiting:
+    """The pods that wait, with an index by the causes for which they wait."""
+
+    def __init__(self) -> None:
+        self._causes: dict[Key, Collection[Hashable]] = {}
+        self._by_cause: dict[Hashable, dict[Key, None]] = {}
+
+    def __contains__(self, key: object) -> bool:
+        """Tell whether a pod waits."""
+        return key in self._causes
+
+    def __len__(self) -> int:
+        """Return the number of pods that wait."""
+        return len(self._causes)
+
+    def __iter__(self) -> Iterator[Key]:
+        """Iterate over a snapshot, beginning with the pod that waits longest."""
+        return iter(list(self._causes))
+
+    def add(self, key: Key, causes: Collection[Hashable]) -> None:
+        """Remember that a pod waits, and its causes, such as claims."""
+        for each in self._causes.get(key, ()):
+            if each not in causes:
+                self._remove(key, each)
+        self._causes[key] = causes
+        for each in causes:
+            self._by_cause.setdefault(each, {})[key] = None
+
+    def discard(self, key: Key) -> None:
+        """Forget a pod that no longer waits."""
+        for each in self._causes.pop(key, ()):
+            self._remove(key, each)
+
+    def _remove(self, key: Key, cause: Hashable) -> None:
+        pods = self._by_cause[cause]
+        del pods[key]
+        if not pods:
+            del self._by_cause[cause]
+
+    def waiting_for(self, cause: Hashable) -> list[Key]:
+        """Return the pods that wait for a cause."""
+        return list(self._by_cause.get(cause, ()))
 
 
 # The claims whose volumes a pod mounts.

@@ -26,6 +26,7 @@ from .driver import (
     STORAGE_PROVISIONER,
     Delays,
     StorageObjects,
+    Waiting,
     annotation,
     capacity_of,
     claim_name,
@@ -304,10 +305,8 @@ class Mounts:
         self._uses: dict[str, _Use] = {}
         """The volumes in use, by the uid of the pod."""
         self._by_node: dict[str, dict[str, None]] = {}
-        self._waiting: dict[Key, tuple[str | Key, ...]] = {}
-        """For each pod that waits for its volumes, the node and the claims."""
-        self._waiting_for: dict[str | Key, dict[Key, None]] = {}
-        """The pods that wait, by node and by claim."""
+        self._waiting = Waiting()
+        """The pods that wait for their volumes, by node and by claim."""
         self._waiting_since: dict[Key, float] = {}
 
     def close(self) -> None:
@@ -337,17 +336,11 @@ class Mounts:
     def _wait(self, key: Key, node: str, claims: Sequence[Key]) -> None:
         now = self._storage.objects.clock.monotonic()
         self._waiting_since.setdefault(key, now)
-        causes = self._waiting[key] = (node, *claims)
-        for each in causes:
-            self._waiting_for.setdefault(each, {})[key] = None
+        self._waiting.add(key, (node, *claims))
 
     def _stop_waiting(self, key: Key) -> None:
         self._waiting_since.pop(key, None)
-        for each in self._waiting.pop(key, ()):
-            pods = self._waiting_for.get(each, {})
-            pods.pop(key, None)
-            if not pods:
-                self._waiting_for.pop(each, None)
+        self._waiting.discard(key)
 
     def _use(self, uid: str, use: _Use) -> None:
         if self._uses.get(uid) == use:
@@ -418,11 +411,11 @@ class Mounts:
 
     def waiting_for(self, claim: Key) -> Sequence[Key]:
         """Return the pods that wait for the volume of a claim."""
-        return list(self._waiting_for.get(claim, ()))
+        return self._waiting.waiting_for(claim)
 
     def ready_on(self, node: str) -> Sequence[Key]:
         """Return the pods on a node whose volumes are attached now."""
-        waiting = self._waiting_for.get(node)
+        waiting = self._waiting.waiting_for(node)
         if not waiting:
             return ()
         attached = self._attached(node)

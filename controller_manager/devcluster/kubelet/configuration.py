@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from controller_manager.api.json_objects import JSON
+from controller_manager.devcluster.csi.driver import Waiting
 from controller_manager.devcluster.registry.core.configuration import (
     CONFIG_MAPS as CONFIG_MAP,
 )
@@ -95,8 +96,7 @@ class Sources:
     def __init__(self, configuration: Configuration, report: Reporter) -> None:
         self._configuration = configuration
         self._report = report
-        self._waiting: dict[Key, frozenset[tuple[str, Key]]] = {}
-        self._waiting_for: dict[tuple[str, Key], dict[Key, None]] = {}
+        self._waiting = Waiting()
 
     def prepare(self, pod: JSON) -> bool:
         """Mount the config maps and secrets of a pod; tell whether all exist.
@@ -117,19 +117,11 @@ class Sources:
 
     def wait(self, pod: JSON) -> None:
         """Remember that a pod waits for its config maps and secrets."""
-        key = _key(pod)
-        self.forget(key)
-        sources = self._waiting[key] = _sources_of(pod)
-        for each in sources:
-            self._waiting_for.setdefault(each, {})[key] = None
+        self._waiting.add(_key(pod), _sources_of(pod))
 
     def forget(self, key: Key) -> None:
         """Forget a pod that no longer waits."""
-        for each in self._waiting.pop(key, ()):
-            pods = self._waiting_for[each]
-            del pods[key]
-            if not pods:
-                del self._waiting_for[each]
+        self._waiting.discard(key)
 
     def waiting(self) -> Sequence[Key]:
         """Return all pods that wait."""
@@ -137,7 +129,7 @@ class Sources:
 
     def waiting_for(self, resource: str, key: Key) -> Sequence[Key]:
         """Return the pods that wait for a ``configmap`` or a ``secret``."""
-        return list(self._waiting_for.get((resource, key), ()))
+        return self._waiting.waiting_for((resource, key))
 
 
 def _key(pod: JSON) -> Key:

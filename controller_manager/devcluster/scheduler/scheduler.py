@@ -10,7 +10,7 @@ from msgspec import Struct
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver.objects import Objects
-from controller_manager.devcluster.csi.driver import claims_of
+from controller_manager.devcluster.csi.driver import Waiting, claims_of
 from controller_manager.devcluster.kubelet.events import SCHEDULER, Reporter, normal
 from controller_manager.devcluster.registry.core.namespaces import KIND as NAMESPACE
 from controller_manager.devcluster.registry.core.pods import KIND as POD
@@ -30,48 +30,18 @@ from .node_infos import (
 from .preemption import NOT_HELPFUL, Preemption
 from .volumes import NOT_ALLOCATED, ONE_POD, Binding, DeviceClaims, VolumeBinding
 
-# The pods that wait for a node, with an index by claim.
 
-
-class WaitingPods:
+class WaitingPods(Waiting):
     """Remembers the waiting pods, their claims, and their nominated nodes."""
 
     def __init__(self) -> None:
-        """Begin without pods."""
-        self._claims: dict[Key, tuple[Key, ...]] = {}
-        self._by_claim: dict[Key, dict[Key, None]] = {}
+        super().__init__()
         self._nominated: dict[Key, tuple[str, PodInfo]] = {}
 
-    def __contains__(self, key: object) -> bool:
-        """Tell whether a pod waits."""
-        return key in self._claims
-
-    def __len__(self) -> int:
-        """Return the number of pods that wait."""
-        return len(self._claims)
-
-    def __iter__(self) -> Iterator[Key]:
-        """Iterate over a snapshot, beginning with the pod that waits longest."""
-        return iter(list(self._claims))
-
-    def add(self, key: Key, claims: tuple[Key, ...]) -> None:
-        """Remember that a pod waits, and its claims."""
-        self._claims[key] = claims
-        for claim in claims:
-            self._by_claim.setdefault(claim, {})[key] = None
-
     def discard(self, key: Key) -> None:
-        """Forget a pod that no longer waits."""
+        """Forget a pod that no longer waits, and its node."""
         self._nominated.pop(key, None)
-        for claim in self._claims.pop(key, ()):
-            pods = self._by_claim.get(claim, {})
-            pods.pop(key, None)
-            if not pods:
-                self._by_claim.pop(claim, None)
-
-    def with_claim(self, claim: Key) -> Sequence[Key]:
-        """Return the waiting pods that use a claim."""
-        return list(self._by_claim.get(claim, ()))
+        super().discard(key)
 
     def nominate(self, key: Key, node: str, pod: PodInfo) -> None:
         """Nominate a node for a pod that waits until its victims are gone."""
@@ -295,7 +265,7 @@ class Scheduler:
 
     def claim_changed(self, key: Key) -> None:
         """React to a claim that is new, has changed, or is gone."""
-        for pod in self._waiting.with_claim(key):
+        for pod in self._waiting.waiting_for(key):
             self.sync(pod)
 
     def retry_all(self) -> None:

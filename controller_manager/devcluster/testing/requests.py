@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.apiserver import request_info
+from controller_manager.devcluster.apiserver.kind import ALL_VERBS
 from controller_manager.devcluster.apiserver.negotiation import header
 from controller_manager.devcluster.apiserver.responses import Upgrade
 from controller_manager.devcluster.apiserver.security import Attributes
@@ -30,16 +31,7 @@ from .thread import ClusterThread
 
 # The selection of requests
 
-VERBS: Final = (
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
-)
+VERBS: Final = ALL_VERBS
 
 
 class Which(TypedDict, total=False):
