@@ -1,4 +1,4 @@
-"""Changes an object by one policy (policy/mutating/patch)."""
+"""The admission plugin MutatingAdmissionPolicy (policy/mutating)."""
 
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, ClassVar

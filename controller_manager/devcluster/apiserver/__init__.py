@@ -8,8 +8,7 @@ through these modules. pyproject.toml has their order; each imports only lower o
 
 - Verbs: ``reading`` answers GET, ``writing`` POST and DELETE, ``updating`` the others.
 - Requests and answers: ``request_info``, ``negotiation``, ``responses``.
-- Objects: ``objects`` checks and admits their changes, ``store`` stores them,
-  ``watching`` sends their events.
+- Objects: ``objects`` checks and admits their changes, ``store`` stores them.
 - Fields: ``field_manager`` writes managedFields, with ``merging``, ``field_set`` and
   ``field_type`` (structured-merge-diff).
 """

@@ -1,4 +1,4 @@
-"""APIs that a part of the cluster answers without storage (kube-aggregator)."""
+"""The API server's core: a function from request to answer."""
 
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Schemas of custom resources, in the forms of the OpenAPI documents.
+"""The definitions of OpenAPI documents: models, and schemas of custom resources.
 
 Upstream: pkg/controller/openapi of apiextensions-apiserver.
 """

@@ -1,4 +1,4 @@
-"""The events that a kubelet reports about a container."""
+"""The events of kubelets, scheduler and volumes: reported, counted, expired."""
 
 from datetime import datetime
 from itertools import islice

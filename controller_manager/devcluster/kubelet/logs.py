@@ -1,4 +1,4 @@
-"""The options of a request for a log (PodLogOptions)."""
+"""The logs of containers, made from annotations and commands."""
 
 import asyncio
 from collections import deque

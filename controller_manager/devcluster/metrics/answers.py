@@ -1,4 +1,4 @@
-"""The settings of a namespace with all answers of the metrics APIs."""
+"""The answers of the metrics APIs, from annotations or settings of a namespace."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

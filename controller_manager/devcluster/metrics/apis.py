@@ -1,4 +1,4 @@
-"""The columns of metrics, as metrics-server has them (pkg/api/table.go)."""
+"""The metrics APIs, and the columns of metrics as metrics-server has them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""The pods that wait for a node, with an index by claim."""
+"""The scheduler: binds each pod to a node that fits, or reports why none fits."""
 
 import asyncio
 from collections import Counter

@@ -16,13 +16,13 @@ from msgspec import Struct
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import Clock, LoopClock, SystemClock
 from controller_manager.devcluster.admission.plugins import PluginError
+from controller_manager.devcluster.apiserver.reading import frame_of
 from controller_manager.devcluster.apiserver.responses import (
     TEXT_HEADERS,
     media_type_of,
     refused,
 )
 from controller_manager.devcluster.apiserver.security import Attributes
-from controller_manager.devcluster.apiserver.watching import frame_of
 from controller_manager.devcluster.cluster import (
     DevCluster,
     controllers_in_memory,

@@ -14,9 +14,9 @@ from controller_manager.client.rest.transport import Request, Response
 from controller_manager.devcluster.apiserver import request_info
 from controller_manager.devcluster.apiserver.kind import ALL_VERBS
 from controller_manager.devcluster.apiserver.negotiation import header
+from controller_manager.devcluster.apiserver.reading import Frame, frame_of
 from controller_manager.devcluster.apiserver.responses import Upgrade
 from controller_manager.devcluster.apiserver.security import Attributes
-from controller_manager.devcluster.apiserver.watching import Frame, frame_of
 from controller_manager.devcluster.http_server import (
     Answer,
     Answering,
