@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.apiserver.admission import Operation, Plugin, Write
+from controller_manager.devcluster.apiserver.admission import Operation, Write
 from controller_manager.devcluster.apiserver.field_manager import version_of
 from controller_manager.devcluster.apiserver.field_type import (
     DEDUCED,
@@ -13,7 +13,6 @@ from controller_manager.devcluster.apiserver.field_type import (
 )
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.merging import merged
-from controller_manager.devcluster.apiserver.security import Authorizer
 from controller_manager.devcluster.cel.evaluation import (
     Budget,
     OutOfBudgetError,
@@ -135,15 +134,15 @@ class _PolicyError(Exception):
         self.is_own = is_own
 
 
-class MutatingAdmissionPolicy(Plugin):
+class MutatingAdmissionPolicy(writes.BuiltInPlugin):
     """Lets the bound policies change an object, one after the other."""
 
     name: ClassVar = "MutatingAdmissionPolicy"
     mutates: ClassVar = frozenset((Operation.CREATE, Operation.UPDATE))
 
-    def __init__(self, policies: Policies, authorizer: Authorizer) -> None:
-        self._policies = policies
-        self._authorizer = authorizer
+    def __init__(self, parts: writes.Parts) -> None:
+        super().__init__(parts)
+        self._policies = Policies("mutating", parts)
 
     def acts(self) -> bool:
         """Tell whether there is a policy with a binding."""
@@ -184,7 +183,8 @@ class MutatingAdmissionPolicy(Plugin):
         spec = invocation.policy["spec"]
         try:
             if not writes.hold(
-                spec.get("matchConditions") or (), self._names(invocation, write)
+                spec.get("matchConditions") or (),
+                self._policies.names(invocation, write),
             ):
                 return
         except writes.ConditionError as error:
@@ -196,19 +196,12 @@ class MutatingAdmissionPolicy(Plugin):
         policy = spec.get("reinvocationPolicy", "Never")
         rounds.note(key, write, changed=changed, policy=policy)
 
-    def _names(self, invocation: Invocation, write: Write) -> Any:
-        matcher = self._policies.matcher
-        names = writes.names_of(write, invocation.kind, matcher, self._authorizer)
-        if "paramKind" in invocation.policy["spec"]:
-            return names.having(params=lambda: invocation.params)
-        return names
-
     def _mutate(self, invocation: Invocation, write: Write, budget: Budget) -> bool:
         """Carry out the mutations; tell whether they change the object."""
         spec, kind = invocation.policy["spec"], invocation.kind
         is_other = False
         for mutation in spec["mutations"]:
-            names = self._names(invocation, write)
+            names = self._policies.names(invocation, write)
             variables = Variables(spec.get("variables") or (), names, budget)
             known = names.having(variables=lambda found=variables: found)
             obj = writes.in_requested(write, kind, write.obj) or {}

@@ -3,7 +3,7 @@
 The names are those of upstream (pkg/kubeapiserver/options/plugins.go).
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from controller_manager.devcluster.apiserver.admission import Chain, Plugin
@@ -11,9 +11,9 @@ from controller_manager.devcluster.apiserver.admission import Chain, Plugin
 from . import pods, quotas, resources
 from .mutating_policies import MutatingAdmissionPolicy
 from .pod_security import PodSecurity
-from .policies import Policies, ValidatingAdmissionPolicy
-from .webhooks import MutatingAdmissionWebhook, ValidatingAdmissionWebhook, Webhooks
-from .writes import Parts
+from .policies import ValidatingAdmissionPolicy
+from .webhooks import MutatingAdmissionWebhook, ValidatingAdmissionWebhook
+from .writes import BuiltInPlugin, Parts
 
 # The names of all admission plugins of upstream, and the defaults.
 
@@ -121,36 +121,18 @@ def _checked(verb: str, given: Iterable[str]) -> set[str]:
     return names
 
 
-# The plugins that objects of the cluster configure: webhooks and policies.
-
-_GROUP = "admissionregistration.k8s.io"
-
-
-def _configured_by_objects(parts: Parts) -> Iterator[Plugin]:
-    storage, kinds, authorizer = parts.storage, parts.kinds, parts.authorizer
-    webhooks = f"webhookconfigurations.{_GROUP}"
-    mutating, validating = (
-        Webhooks(f"{name}{webhooks}", storage, kinds, authorizer, parts.rng)
-        for name in ("mutating", "validating")
-    )
-    mutated, validated = (
-        Policies(
-            storage.collection(f"{name}admissionpolicies.{_GROUP}"),
-            storage.collection(f"{name}admissionpolicybindings.{_GROUP}"),
-            storage,
-            kinds,
-        )
-        for name in ("mutating", "validating")
-    )
-    yield MutatingAdmissionPolicy(mutated, authorizer)
-    yield MutatingAdmissionWebhook(mutating)
-    yield ValidatingAdmissionPolicy(validated, authorizer)
-    yield ValidatingAdmissionWebhook(validating)
-
-
-_BUILT_IN: Final = {
+_PLUGINS: Final[Mapping[str, type[BuiltInPlugin]]] = {
     each.name: each
-    for each in (*pods.PLUGINS, *quotas.PLUGINS, *resources.PLUGINS, PodSecurity)
+    for each in (
+        *pods.PLUGINS,
+        *quotas.PLUGINS,
+        *resources.PLUGINS,
+        MutatingAdmissionPolicy,
+        MutatingAdmissionWebhook,
+        PodSecurity,
+        ValidatingAdmissionPolicy,
+        ValidatingAdmissionWebhook,
+    )
 }
 
 
@@ -161,7 +143,7 @@ def build_chain(
 
     The plugins of `first` see each write before all others, and cannot be disabled.
     """
-    made = {each.name: each for each in _configured_by_objects(parts)}
-    made |= {name: each(parts) for name, each in _BUILT_IN.items() if name in chosen}
-    ordered = (made[each] for each in ORDERED if each in chosen and each in made)
-    return Chain([*first, *ordered])
+    made = (
+        _PLUGINS[each](parts) for each in ORDERED if each in chosen and each in _PLUGINS
+    )
+    return Chain([*first, *made])

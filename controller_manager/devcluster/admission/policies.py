@@ -15,9 +15,8 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import LabelSelector, compile_selector
 from controller_manager.cel.syntax import SyntaxProblem
-from controller_manager.devcluster.apiserver.admission import Operation, Plugin, Write
+from controller_manager.devcluster.apiserver.admission import Operation, Write
 from controller_manager.devcluster.apiserver.kind import Kind, in_version
-from controller_manager.devcluster.apiserver.security import Authorizer
 from controller_manager.devcluster.cel.evaluation import Budget, OutOfBudgetError
 from controller_manager.devcluster.cel.values import (
     EvaluationError,
@@ -29,7 +28,7 @@ from controller_manager.devcluster.registry.apiextensions.schemas.rules import (
     program_of,
 )
 from controller_manager.devcluster.scheme.statuses import Refusal, forbidden
-from controller_manager.devcluster.storage import Collection, Storage, Stored
+from controller_manager.devcluster.storage import Stored
 
 from . import writes
 
@@ -165,23 +164,30 @@ class _ParamsError(Exception):
 class Policies:
     """The policies of one kind, and their bindings."""
 
-    def __init__(
-        self,
-        policies: Collection,
-        bindings: Collection,
-        storage: Storage,
-        kinds: writes.Kinds,
-    ) -> None:
-        self.matcher = writes.Matcher(storage, kinds)
-        self._policies = policies
-        self._bindings = bindings
+    def __init__(self, prefix: str, parts: writes.Parts) -> None:
+        """Take ``mutating`` or ``validating``, with which their resources begin."""
+        storage, resource = parts.storage, f"{prefix}admissionpolic"
+        self._policies = storage.collection(f"{resource}ies.{writes.REGISTRATION}")
+        self._bindings = storage.collection(
+            f"{resource}ybindings.{writes.REGISTRATION}"
+        )
         self._storage = storage
-        self._kinds = kinds
+        self._kinds = parts.kinds
+        self._authorizer = parts.authorizer
+        self._matcher = writes.Matcher(storage, parts.kinds)
 
     @property
     def are_bound(self) -> bool:
         """True if there are policies and bindings."""
         return len(self._bindings) > 0 and len(self._policies) > 0
+
+    def names(self, invocation: "Invocation", write: Write) -> Any:
+        """Return the names that the expressions of a policy may use."""
+        kind = invocation.kind
+        names = writes.names_of(write, kind, self._matcher, self._authorizer)
+        if "paramKind" in invocation.policy["spec"]:
+            return names.having(params=lambda: invocation.params)
+        return names
 
     def invocations(self, write: Write) -> Iterator[Invocation]:
         """Yield the policies to evaluate for a write, sorted by name."""
@@ -199,7 +205,7 @@ class Policies:
     ) -> Iterator[Invocation]:
         match = policy["spec"]["matchConstraints"]
         try:
-            kind = self.matcher.matched(write, match, match.get("resourceRules") or ())
+            kind = self._matcher.matched(write, match, match.get("resourceRules") or ())
         except Refusal as error:
             problem = f"failed to configure policy: {error.message}"
             yield Invocation(policy, None, write.requested, problem=problem)
@@ -225,7 +231,7 @@ class Policies:
         match = binding["spec"].get("matchResources") or {}
         rules = match.get("resourceRules") or None
         try:
-            if self.matcher.matched(write, match, rules) is None:
+            if self._matcher.matched(write, match, rules) is None:
                 return
             found = self._params(binding["spec"].get("paramRef"), params, write)
         except (_ParamsError, Refusal) as error:
@@ -388,7 +394,7 @@ _CODES: Final = {"Forbidden": 403, "RequestEntityTooLarge": 413, "Unauthorized":
 _INVALID: Final = ("Invalid", 422)
 
 
-class ValidatingAdmissionPolicy(Plugin):
+class ValidatingAdmissionPolicy(writes.BuiltInPlugin):
     """Evaluates the policies that are bound.
 
     A binding with the action Deny refuses the write, one with Warn adds a warning.
@@ -398,9 +404,9 @@ class ValidatingAdmissionPolicy(Plugin):
     name: ClassVar = "ValidatingAdmissionPolicy"
     validates: ClassVar = frozenset(Operation)
 
-    def __init__(self, policies: Policies, authorizer: Authorizer) -> None:
-        self._policies = policies
-        self._authorizer = authorizer
+    def __init__(self, parts: writes.Parts) -> None:
+        super().__init__(parts)
+        self._policies = Policies("validating", parts)
 
     def validate(self, write: Write) -> None:
         """Raise Refusal if a policy refuses the write."""
@@ -430,12 +436,8 @@ class ValidatingAdmissionPolicy(Plugin):
             if invocation.fails_closed:
                 yield Denial(invocation.problem)
             return
-        matcher = self._policies.matcher
-        names = writes.names_of(write, invocation.kind, matcher, self._authorizer)
-        spec = invocation.policy["spec"]
-        if "paramKind" in spec:
-            names = names.having(params=lambda: invocation.params)
-        for denial in denials(spec, names, total):
+        names = self._policies.names(invocation, write)
+        for denial in denials(invocation.policy["spec"], names, total):
             if denial.reason or invocation.fails_closed:
                 yield denial
 

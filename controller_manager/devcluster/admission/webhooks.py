@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import binascii
-import random
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Final
 
@@ -13,12 +12,10 @@ from msgspec import UNSET, Struct, UnsetType, field
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.admission import (
     Operation,
-    Plugin,
     Submission,
     Write,
 )
 from controller_manager.devcluster.apiserver.kind import Kind, Pending
-from controller_manager.devcluster.apiserver.security import Authorizer
 from controller_manager.devcluster.scheme.decoding import go_json_error, random_uid
 from controller_manager.devcluster.scheme.patches import PatchError, json_patch
 from controller_manager.devcluster.scheme.statuses import (
@@ -26,7 +23,7 @@ from controller_manager.devcluster.scheme.statuses import (
     bad_request,
     forbidden,
 )
-from controller_manager.devcluster.storage import Collection, Storage
+from controller_manager.devcluster.storage import Collection
 from controller_manager.devcluster.webhook import Failure, endpoint_of, posted
 
 from . import writes
@@ -287,24 +284,15 @@ class Invocation(Struct, frozen=True):
 class Webhooks:
     """The webhooks of one kind of configuration."""
 
-    def __init__(
-        self,
-        resource: str,
-        storage: Storage,
-        kinds: writes.Kinds,
-        authorizer: Authorizer,
-        rng: random.Random,
-    ) -> None:
-        """Take the resource of the configurations, and the parts of reviews.
-
-        `rng` generates the uids of reviews.
-        """
-        self.mutates = resource.startswith("mutating")
-        self._configurations = storage.collection(resource)
-        self._storage = storage
-        self._matcher = writes.Matcher(storage, kinds)
-        self._authorizer = authorizer
-        self._rng = rng
+    def __init__(self, prefix: str, parts: writes.Parts) -> None:
+        """Take ``mutating`` or ``validating``, with which their resource begins."""
+        resource = f"{prefix}webhookconfigurations.{writes.REGISTRATION}"
+        self.mutates = prefix == "mutating"
+        self._configurations = parts.storage.collection(resource)
+        self._storage = parts.storage
+        self._matcher = writes.Matcher(parts.storage, parts.kinds)
+        self._authorizer = parts.authorizer
+        self._rng = parts.rng
 
     @property
     def are_configured(self) -> bool:
@@ -396,7 +384,7 @@ class Webhooks:
 # The admission plugin ValidatingAdmissionWebhook (validating/dispatcher.go).
 
 
-class ValidatingAdmissionWebhook(Plugin):
+class ValidatingAdmissionWebhook(writes.BuiltInPlugin):
     """Calls validating webhooks about an object, all at the same time.
 
     The refusal of the first in their order counts.
@@ -405,8 +393,9 @@ class ValidatingAdmissionWebhook(Plugin):
     name: ClassVar = "ValidatingAdmissionWebhook"
     validates: ClassVar = frozenset(Operation)
 
-    def __init__(self, webhooks: Webhooks) -> None:
-        self._webhooks = webhooks
+    def __init__(self, parts: writes.Parts) -> None:
+        super().__init__(parts)
+        self._webhooks = Webhooks("validating", parts)
 
     def validate(self, write: Write) -> None:
         """Raise Refusal if a webhook refuses; raise Pending if an answer is missing."""
@@ -441,7 +430,7 @@ def check_outcome(hook: Hook, outcome: Outcome) -> None:
 # The admission plugin MutatingAdmissionWebhook (mutating/dispatcher.go).
 
 
-class MutatingAdmissionWebhook(Plugin):
+class MutatingAdmissionWebhook(writes.BuiltInPlugin):
     """Lets mutating webhooks change an object, one after the other.
 
     Each webhook sees the changes of those before. If a webhook has changed the object,
@@ -452,8 +441,9 @@ class MutatingAdmissionWebhook(Plugin):
     name: ClassVar = "MutatingAdmissionWebhook"
     mutates: ClassVar = frozenset(Operation)
 
-    def __init__(self, webhooks: Webhooks) -> None:
-        self._webhooks = webhooks
+    def __init__(self, parts: writes.Parts) -> None:
+        super().__init__(parts)
+        self._webhooks = Webhooks("mutating", parts)
 
     def acts(self) -> bool:
         """Tell whether there is a configuration."""

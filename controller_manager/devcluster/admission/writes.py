@@ -44,6 +44,9 @@ from controller_manager.options.gates import FeatureGates
 Kinds = Callable[[], Iterable[Kind]]
 """Returns all kinds that the server has."""
 
+REGISTRATION: Final = "admissionregistration.k8s.io"
+"""The group of the objects that configure webhooks and policies."""
+
 CREATE: Final = frozenset((Operation.CREATE,))
 UPDATE: Final = frozenset((Operation.UPDATE,))
 DELETE: Final = frozenset((Operation.DELETE,))
