@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 OF_REAL_TIME = {
     "tests/client/identity/test_trust.py",
-    "tests/devcluster/data/test_restarts.py",
+    "tests/devcluster/test_restarts.py",
     "tests/devcluster/kubelet/test_nodes.py",
     "tests/e2e/test_workloads.py",
     "tests/serving/servers.py",

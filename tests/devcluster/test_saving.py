@@ -155,7 +155,7 @@ def test_a_killed_process_leaves_the_state_of_one_moment(tmp_path: Path) -> None
     process = subprocess.Popen(
         [sys.executable, "-c", WRITE_PAIRS, str(path)],
         stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[2],
     )
     assert process.stdout is not None
     ends_at = time.monotonic() + 2.5

@@ -1,1 +1,0 @@
-"""Tests of port-forward, exec and the proxies of pods and services."""
