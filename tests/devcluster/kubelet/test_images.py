@@ -56,6 +56,8 @@ def test_a_wrong_name_is_no_image(image: str, why: str) -> None:
         ("example.invalid/app", True),
         ("web:404", True),
         ("foo:non-existent", True),
+        ("localhost/some-image-that-doesnt-exist", True),
+        ("localhost/app", False),
         ("web:1.404", False),
         ("web:v404", False),
     ],
