@@ -34,8 +34,10 @@ def test_the_image_has_no_development_cluster(tmp_path: Path) -> None:
     package = ROOT / "controller_manager"
     expected = {
         str(each.relative_to(ROOT))
-        for each in (*package.rglob("*.py"), package / "py.typed")
+        for pattern in ("*.py", "py.typed", "cli/project/**/*.txt")
+        for each in package.rglob(pattern)
         if not each.is_relative_to(package / "devcluster")
+        if each != package / "testing.py"
     }
     assert {each for each in files if each.startswith("controller_manager/")} == (
         expected
@@ -49,6 +51,7 @@ def test_the_image_has_no_development_cluster(tmp_path: Path) -> None:
         "doctor",
         "explain",
         "help",
+        "new",
         "preview",
         "roles",
         "version",

@@ -52,10 +52,7 @@ def imported(path: Path) -> dict[str, str]:
         (sdk, sdk._MODULES | sdk._GROUP_VERSIONS),
         (
             testing,
-            {
-                name: f"controller_manager.devcluster.testing.{where}"
-                for name, where in testing._MODULES.items()
-            },
+            dict.fromkeys(testing.__all__, "controller_manager.devcluster.testing"),
         ),
     ],
     ids=["sdk", "testing"],

@@ -2,6 +2,7 @@
 
 pytest imports this package wherever it is installed. So the first use of another
 name than those of the settings imports the cluster, not the import of this package.
+Users import the names from `controller_manager.testing`.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,9 @@ from controller_manager.devcluster import settings
 if TYPE_CHECKING:
     from .cluster import DevelopmentCluster, TemporaryNamespace
     from .faults import Faults, Snapshot
+    from .manager import VirtualManager
     from .requests import Fault, RecordedRequest, Requests
+
 
 __all__ = [
     "ClusterError",
@@ -25,6 +28,7 @@ __all__ = [
     "Requests",
     "Snapshot",
     "TemporaryNamespace",
+    "VirtualManager",
 ]
 
 
@@ -68,6 +72,7 @@ _MODULES: Final = {
     "Requests": "requests",
     "Snapshot": "faults",
     "TemporaryNamespace": "cluster",
+    "VirtualManager": "manager",
 }
 
 

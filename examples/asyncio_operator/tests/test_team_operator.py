@@ -14,7 +14,7 @@ from kubernetes_asyncio.client import ApiException
 from team_operator import LABEL, NAME, TeamOperator
 
 if TYPE_CHECKING:
-    from controller_manager.devcluster.testing import DevelopmentCluster, Faults
+    from controller_manager.testing import DevelopmentCluster, Faults
 
 ROLE = Path(__file__).parents[1] / "role.yaml"
 

@@ -16,7 +16,7 @@ from kubernetes_asyncio import client
 from kubernetes_asyncio.client import ApiClient, ApiException
 
 if TYPE_CHECKING:
-    from controller_manager.devcluster.testing import DevelopmentCluster, Faults
+    from controller_manager.testing import DevelopmentCluster, Faults
 
 CRD = Path(__file__).parents[1] / "crd.yaml"
 
