@@ -41,12 +41,6 @@ from controller_manager.devcluster.apiserver.strategy import (
     human_duration,
 )
 
-CONTAINERS: Final = (
-    Column("Containers", priority=1),
-    Column("Images", priority=1),
-)
-SELECTOR: Final = Column("Selector", priority=1)
-
 
 def name_of(obj: JSON) -> str:
     """Return an object's name."""
@@ -58,15 +52,6 @@ def selector_text(selector: JSON | None) -> str:
     if not selector:
         return NONE
     return format_selector(msgspec.convert(selector, LabelSelector)) or NONE
-
-
-def container_cells(template: JSON) -> Cells:
-    """Return the names and the images of a template's containers."""
-    containers = template.get("spec", {}).get("containers", [])
-    return [
-        ",".join(each.get("name", "") for each in containers),
-        ",".join(each.get("image", "") for each in containers),
-    ]
 
 
 # Columns as text
@@ -81,10 +66,8 @@ def _since(value: Any, now: datetime) -> str:
 
 
 WORDS: Final[dict[str, Callable[[Any, datetime], Any]]] = {
-    "containers": lambda template, _: container_cells(template)[0],
     "count": lambda value, _: len(value),
     "duration": lambda value, _: human_duration(value),
-    "images": lambda template, _: container_cells(template)[1],
     "join": lambda value, _: ",".join(each or "" for each in value),
     "selector": lambda value, _: selector_text(value),
     "since": _since,

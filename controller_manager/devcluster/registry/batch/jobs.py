@@ -200,8 +200,8 @@ _JOB: Final = _JobStrategy(
         Completions: completions
         Duration: since .status.startTime until .status.completionTime
         Age
-        Containers wide: containers .spec.template
-        Images wide: images .spec.template
+        Containers wide: join .spec.template.spec.containers[].name
+        Images wide: join .spec.template.spec.containers[].image
         Selector wide: selector .spec.selector or <none>
         """,
         _status,
@@ -345,8 +345,8 @@ CRON_JOBS: Final = kind_of(
             Active integer: count .status.active
             Last Schedule: since .status.lastScheduleTime or <none>
             Age
-            Containers wide: containers .spec.jobTemplate.spec.template
-            Images wide: images .spec.jobTemplate.spec.template
+            Containers wide: join .spec.jobTemplate.spec.template.spec.containers[].name
+            Images wide: join .spec.jobTemplate.spec.template.spec.containers[].image
             Selector wide: selector .spec.jobTemplate.spec.selector or <none>
             """,
             _suspend,
