@@ -111,6 +111,20 @@ async def test_the_old_version_shows_the_same_row(cluster: Cluster) -> None:
         assert row["cells"] == ["web", "Deployment/web", targets, "1", "5", 0, "0s"]
 
 
+async def test_the_old_version_writes_the_present_cpu(cluster: Cluster) -> None:
+    """It is a metric of the newer version, and shown in the row."""
+    await create(cluster, metrics=[cpu(50)])
+    status = {"status": {"currentCPUUtilizationPercentage": 7}}
+    await send(cluster, "PATCH", f"{V1}/web/status", status, content_type=MERGE)
+    current = {"name": "cpu", "current": {"averageUtilization": 7}}
+    assert (await get(cluster, f"{V2}/web"))["status"]["currentMetrics"] == [
+        {"type": "Resource", "resource": current}
+    ]
+    answer = await call(cluster, "GET", V1, accept=TABLE)
+    (row,) = json.loads(answer.body)["rows"]
+    assert row["cells"][2] == "cpu: 7%/50%"
+
+
 async def test_the_old_version_knows_cpu(cluster: Cluster) -> None:
     """It is the same object in both."""
     created = await create(cluster, V1, targetCPUUtilizationPercentage=50)
