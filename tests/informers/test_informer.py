@@ -543,24 +543,19 @@ async def test_events_that_were_seen_already_are_dropped(cluster: Cluster) -> No
     assert seen.calls == [("add", "a"), ("update", "a")]
 
 
-async def test_a_watch_without_data_counts_as_broken(cluster: Cluster) -> None:
-    """After three minutes without even a bookmark the watch is resumed."""
+async def test_a_server_that_answers_no_watch_is_asked_again(cluster: Cluster) -> None:
+    """Each request has a time after which it counts as failed."""
+
+    async def hung(_: Request) -> Any:
+        await asyncio.sleep(10_000)
+
     transport = Faulty(cluster)
-    transport.spoil = lambda chunk: b"" if b"BOOKMARK" in chunk else chunk
-    loop = asyncio.get_running_loop()
-    async with informer(cluster, transport, stream_lists=False):
-        await asyncio.sleep(179)
-        assert len(transport.requests) == 2  # the list and the watch
-        handle = cluster.server.handle
-
-        async def hung(request: Request) -> Any:
-            await asyncio.sleep(10_000)
-            return await handle(request)
-
-        del loop
+    async with informer(cluster, transport, stream_lists=False) as subject:
+        await subject.wait_for_sync()
         cluster.server.handle = hung  # type: ignore[method-assign]
+        transport.idle_limit = 12.0
         await asyncio.sleep(500)
-    assert len(transport.requests) > 2
+    assert len(transport.requests) > 3
 
 
 async def test_a_resync_replays_the_cache_as_updates(cluster: Cluster) -> None:
@@ -590,43 +585,6 @@ async def test_a_pod_with_another_uid_is_another_pod(cluster: Cluster) -> None:
         transport.spoil = lambda chunk: chunk
         await settle()
     assert seen.calls == [("add", "a"), ("delete", "a"), ("add", "a")]
-
-
-async def test_a_handler_that_fails_does_not_stop_the_others(
-    cluster: Cluster,
-) -> None:
-    """Nor the watch."""
-    seen = Seen()
-
-    def fail(_: Pod) -> None:
-        raise ZeroDivisionError
-
-    async with informer(cluster) as subject:
-        subject.add_handler(Handler(on_add=fail))
-        subject.add_handler(seen.handler())
-        await add_pod(cluster, "a")
-        await add_pod(cluster, "b")
-        await settle()
-    assert sorted(seen.calls) == [("add", "a"), ("add", "b")]
-
-
-async def test_the_factory_has_one_informer_a_resource(cluster: Cluster) -> None:
-    """And says which are not synced yet."""
-    factory = InformerFactory(
-        cluster.client,
-        min_resync_period=100,
-        rng=cluster.rng,
-        logger=silent_logger(),
-        metrics=InformerCollectors(CollectorRegistry(), "test"),
-    )
-    pods = factory.informer(PODS)
-    assert factory.informer(PODS) is pods
-    assert [each.is_synced for each in factory.shared()] == [False]
-    running = asyncio.create_task(factory.run())
-    await factory.wait_for_sync()
-    assert [each.is_synced for each in factory.shared()] == [True]
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_monitors_beyond_the_limit_of_watches_wait(

@@ -1,6 +1,5 @@
 """Cached objects are small: they share their equal parts."""
 
-import asyncio
 from typing import Any
 
 import msgspec
@@ -26,8 +25,6 @@ from controller_manager.informers.transforms import (
     MonitorTransform,
     transform_for,
 )
-from tests.clusters import Cluster
-from tests.informers.test_informer import informer
 
 
 def decoded(name: str, owner: str = "u1", ready: str = "True") -> Pod:
@@ -348,25 +345,3 @@ def test_monitors_keep_only_the_identity_and_owners_of_objects() -> None:
 def test_other_objects_that_are_read_whole_have_no_transform() -> None:
     """Nodes, without declarations."""
     assert transform_for(NODES, ()) is None
-
-
-@pytest.mark.looptime
-async def test_a_long_list_leaves_others_their_turns(cluster: Cluster) -> None:
-    """A thousand pods are not processed in one turn."""
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
-    pods = {f"default/{number}": decoded(str(number)) for number in range(1000)}
-    async with informer(cluster) as subject:
-        await subject.wait_for_sync()
-        counting = asyncio.create_task(count())
-        await subject.replaced(pods, "1000")
-        counting.cancel()
-        await asyncio.gather(counting, return_exceptions=True)
-        assert len(subject.store) == 1000
-    assert turns >= 9
