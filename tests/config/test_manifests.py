@@ -1,14 +1,10 @@
 """The manifests of config/ can be applied, and do as their comments promise."""
 
-import json
-import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS
 from controller_manager.api.batch.v1 import JOBS
@@ -34,13 +30,11 @@ from tests.config.manifests import (
     CONFIG,
     MONITORING,
     STAND_BY,
-    TAKE_OVER,
     WAYS,
     arguments_of,
     config_of,
     container_of,
     documents,
-    kustomization,
     pod_of,
     standing_by,
     taking_over,
@@ -90,53 +84,6 @@ def _ensure_namespace(server: APIServer, name: str) -> None:
         kind = server.catalogue.find("", "v1", "namespaces")
         assert kind is not None
         server.objects.create(kind, "", {"metadata": {"name": name}})
-
-
-@pytest.mark.parametrize("directory", [BASE, STAND_BY, TAKE_OVER], ids=lambda p: p.name)
-def test_a_kustomization_names_files_that_are_there(directory: Path) -> None:
-    """And every file is named."""
-    found = kustomization(directory)
-    named = [*found["resources"]]
-    named += [each["path"] for each in found.get("patches", ())]
-    for each in named:
-        assert (directory / each).exists(), each
-    files = {each.name for each in directory.iterdir()} - {"kustomization.yaml"}
-    assert files - set(named) == set()
-
-
-@pytest.mark.parametrize("directory", [BASE, STAND_BY, TAKE_OVER], ids=lambda p: p.name)
-def test_kustomize_builds_it(directory: Path) -> None:
-    """With the kustomize that is in kubectl, where there is a recent one."""
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("no kubectl")
-    version = subprocess.run(
-        [kubectl, "version", "--client", "-o", "json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    if "kustomizeVersion" not in json.loads(version):
-        pytest.skip("this kubectl is older than kustomize's stable API")
-    built = subprocess.run(
-        [kubectl, "kustomize", str(directory)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert built.returncode == 0, built.stderr
-    objects = list(yaml.safe_load_all(built.stdout))
-    kinds = [each["kind"] for each in objects]
-    assert kinds.count("Deployment") + kinds.count("DaemonSet") == 1
-    assert "image: controller-manager:0.4.0" in built.stdout
-    # A "namespace:" in a kustomization would move these, too.
-    system = [each for each in objects if _namespace(each) == "kube-system"]
-    assert [each["kind"] for each in system] == ["Role", "RoleBinding", "RoleBinding"]
-
-
-def _namespace(document: JSON) -> str:
-    found: str = document["metadata"].get("namespace", "")
-    return found
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -1,7 +1,6 @@
 """The static pod runs with the files that kubeadm has, their owners and their modes."""
 
 import asyncio
-import shutil
 import signal
 import subprocess
 from base64 import b64decode
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
 from controller_manager.api.coordination.v1 import LEASES
 from controller_manager.api.json_objects import JSON
@@ -27,7 +25,6 @@ from tests.config.control_plane import MANIFEST, write_control_plane
 from tests.config.manifests import (
     CONFIG,
     KUBEADM,
-    STATIC_POD,
     STATIC_POD_PATCH,
     arguments_of,
     container_of,
@@ -97,21 +94,6 @@ def test_it_sees_the_files_that_its_flags_name_and_no_others() -> None:
     }
     assert mounts["tmp"] == {"name": "tmp", "mountPath": "/tmp"}  # noqa: S108 - a mount
     assert len(mounts) == len(pod["volumes"])
-
-
-def test_kustomize_builds_the_patched_pod(tmp_path: Path) -> None:
-    """From a manifest of kubeadm that was copied there."""
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("no kubectl")
-    copied = tmp_path / "static-pod"
-    shutil.copytree(STATIC_POD, copied)
-    shutil.copy(KUBEADM, copied / "kube-controller-manager.yaml")
-    built = subprocess.run(
-        [kubectl, "kustomize", str(copied)], capture_output=True, text=True, check=True
-    )
-    expected = static_pod()
-    assert yaml.safe_load(built.stdout) == expected
 
 
 class Node:

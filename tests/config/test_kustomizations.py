@@ -1,0 +1,114 @@
+"""The kustomizations of config/ name their files, and kustomize builds them."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from controller_manager.api.json_objects import JSON
+
+from .manifests import (
+    BASE,
+    KUBEADM,
+    MONITORING,
+    STAND_BY,
+    STATIC_POD,
+    TAKE_OVER,
+    kustomization,
+    static_pod,
+)
+
+TRIAL = MONITORING / "trial"
+WORKLOADS = {
+    BASE: 1,
+    STAND_BY: 1,
+    TAKE_OVER: 1,
+    MONITORING: 0,
+    TRIAL: 1,
+    MONITORING / "operator": 0,
+    MONITORING / "trial-operator": 0,
+}
+"""The number of deployments and daemon sets that each directory makes."""
+
+
+def built(directory: Path) -> list[JSON]:
+    """Return the objects that the kustomize in kubectl builds, if it has one."""
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("no kubectl")
+    result = subprocess.run(
+        [kubectl, "kustomize", str(directory)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unknown command" in result.stderr:
+        pytest.skip("this kubectl has no kustomize")
+    assert result.returncode == 0, result.stderr
+    return list(yaml.safe_load_all(result.stdout))
+
+
+@pytest.mark.parametrize("directory", WORKLOADS, ids=lambda path: path.name)
+def test_a_kustomization_names_every_file_beside_it(directory: Path) -> None:
+    found = kustomization(directory)
+    named = [*found["resources"]]
+    named += [each["path"] for each in found.get("patches", ())]
+    named += [
+        file for each in found.get("configMapGenerator", ()) for file in each["files"]
+    ]
+    assert [each for each in named if not (directory / each).exists()] == []
+    files = {each.name for each in directory.iterdir() if each.is_file()}
+    assert files - {"kustomization.yaml"} == {
+        each for each in named if not each.startswith("..")
+    }
+
+
+@pytest.mark.parametrize("directory", WORKLOADS, ids=lambda path: path.name)
+def test_kustomize_builds_it(directory: Path) -> None:
+    objects = built(directory)
+    kinds = [each["kind"] for each in objects]
+    found = kinds.count("Deployment") + kinds.count("DaemonSet")
+    assert found == WORKLOADS[directory]
+    if directory in (BASE, STAND_BY, TAKE_OVER):
+        assert "image: controller-manager:0.4.0" in yaml.safe_dump(objects)
+        # A "namespace:" in a kustomization would move these, too.
+        system = [
+            each["kind"]
+            for each in objects
+            if each["metadata"].get("namespace") == "kube-system"
+        ]
+        assert system == ["Role", "RoleBinding", "RoleBinding"]
+
+
+def test_the_monitored_trial_gets_its_certificate() -> None:
+    """Everything else of monitoring stands in its own namespace."""
+    (pod,) = (
+        each["spec"]["template"]["spec"]
+        for each in built(TRIAL)
+        if each["kind"] == "Deployment"
+    )
+    (container,) = pod["containers"]
+    assert container["args"][-2:] == [
+        "--tls-cert-file=/etc/serving/tls.crt",
+        "--tls-private-key-file=/etc/serving/tls.key",
+    ]
+    assert container["volumeMounts"][-1] == {
+        "mountPath": "/etc/serving",
+        "name": "serving",
+        "readOnly": True,
+    }
+    assert pod["volumes"][-1] == {
+        "name": "serving",
+        "secret": {"defaultMode": 0o440, "secretName": "controller-manager-serving"},
+    }
+    assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsGroup"]
+
+
+def test_the_patched_static_pod_is_built_from_kubeadms(tmp_path: Path) -> None:
+    """From a manifest of kubeadm that was copied there."""
+    copied = tmp_path / "static-pod"
+    shutil.copytree(STATIC_POD, copied)
+    shutil.copy(KUBEADM, copied / "kube-controller-manager.yaml")
+    assert built(copied) == [static_pod()]
