@@ -546,7 +546,8 @@ async def test_events_that_were_seen_already_are_dropped(cluster: Cluster) -> No
 async def test_a_server_that_answers_no_watch_is_asked_again(cluster: Cluster) -> None:
     """Each request has a time after which it counts as failed."""
 
-    async def hung(_: Request) -> Any:
+    async def hung(request: Request) -> Any:
+        del request
         await asyncio.sleep(10_000)
 
     transport = Faulty(cluster)
