@@ -7,18 +7,23 @@ from typing import Any, Final
 
 import pytest
 
-from controller_manager.api.apps.v1 import DAEMON_SETS
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.client.rest.errors import NotFound
+from controller_manager.clock import LoopClock
+from controller_manager.controllers.apps.daemonset.backoff import (
+    NO_DELAYS,
+    Delays,
+    FailedPodBackoff,
+)
 from controller_manager.controllers.apps.daemonset.nodes import target_of
-from tests.clusters import Cluster
-from tests.controllers.apps.daemonset.fixtures import Operator, running
-from tests.controllers.builders import template
+from tests.clusters import EPOCH, Cluster
+from tests.controllers.apps.daemonset.builders import Operator, running
 from tests.controllers.user import settle
 
 pytestmark = pytest.mark.looptime
+
 
 _STEP: Final = 0.05
 """Seconds between two looks of a kubelet at its pods."""
@@ -130,24 +135,6 @@ async def test_failed_pods_that_others_delete_at_once_are_few(
         assert (await operator.placed()).keys() == {"n1", "n2"}
 
 
-@pytest.mark.parametrize("strategy", ["surge", "percentage"])
-@pytest.mark.parametrize("deletes", [False, True])
-async def test_a_new_template_that_fails_makes_few_pods_beside_healthy_ones(
-    cluster: Cluster, strategy: str, *, deletes: bool
-) -> None:
-    """The old pods serve on, and the update waits with the failing node."""
-    spec: dict[str, Any] = {"updateStrategy": STRATEGIES[strategy]}
-    async with running(cluster, "n1", "n2", **spec) as (operator, _):
-        await operator.run_all()
-        settings = {"bad_version": "2", "deletes": deletes}
-        async with failing(operator, "n1", "n2", **settings) as kubelets:
-            made = {"spec": {"template": template(app="agent", version="2")}}
-            await operator.patch(DAEMON_SETS, "agent", made)
-            await settle(30)
-        assert kubelets.created == {"n1": DELAYED, "n2": []}
-        assert await operator.numbers() == (2, 2, 0, 2, 0)
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES)
 async def test_each_node_that_fails_its_pods_waits_alone(
     cluster: Cluster, strategy: str
@@ -190,49 +177,106 @@ async def test_a_node_that_works_again_gets_its_pod_when_the_delay_ends(
         assert await operator.numbers() == (1, 1, 1, 1, 0)
 
 
-async def test_a_user_who_deletes_a_failed_pod_gets_another_one_at_once(
-    cluster: Cluster,
-) -> None:
-    """The user asks for another attempt, and has looked at the pod before."""
-    async with running(cluster, "n1") as (operator, _):
-        async with failing(operator, "n1") as kubelets:
-            await settle(27)
-            (pod,) = await operator.pods()
-            await operator.client.delete(PODS, "default", pod.metadata.name)
-            await settle(1)
-        assert kubelets.created == {"n1": [*DELAYED, 27]}
+NODES = {"n1", "n2"}
 
 
-async def test_pods_that_a_user_deletes_are_replaced_without_delay(
-    cluster: Cluster,
-) -> None:
-    """They have not failed."""
-    async with running(cluster, "n1") as (operator, _):
-        async with failing(operator, "n1"):
-            await settle(20)
-        await settle(20)
-        await operator.run_all()
-        for _ in range(5):
-            (pod,) = await operator.pods()
-            now = DeleteOptions(grace_period_seconds=0)
-            await operator.client.delete(PODS, "default", pod.metadata.name, now)
-            await operator.run_all()
-            assert await operator.numbers() == (1, 1, 1, 1, 0)
+def delay(backoff: FailedPodBackoff, node: str = "n1") -> float:
+    """Return the delay of a node in whole seconds, 0 for none."""
+    return round(backoff.delays("a/b", 1, NODES).failed.get(node, 0.0))
 
 
-@pytest.mark.parametrize("deletes", [False, True])
-async def test_a_new_template_is_tried_at_once_on_a_node_that_fails(
-    cluster: Cluster, *, deletes: bool
-) -> None:
-    """It may repair the failure."""
-    spec: dict[str, Any] = {"updateStrategy": STRATEGIES["surge"]}
-    async with running(cluster, "n1", **spec) as (operator, _):
-        settings = {"bad_version": "1", "deletes": deletes}
-        async with failing(operator, "n1", **settings) as kubelets:
-            await settle(20)
-            made = {"spec": {"template": template(app="agent", version="2")}}
-            await operator.patch(DAEMON_SETS, "agent", made)
-            await settle(1)
-            await operator.run_all()
-        assert kubelets.created == {"n1": DELAYED}
-        assert await operator.numbers() == (1, 1, 1, 1, 0)
+async def test_the_delay_doubles_up_to_a_quarter_of_an_hour() -> None:
+    """The first failed pod is replaced at once, and each node counts alone."""
+    backoff = FailedPodBackoff(LoopClock(EPOCH))
+    assert delay(backoff) == 0
+    seen = []
+    for _ in range(12):
+        backoff.replaced("a/b", 1, "n1", "p")
+        seen.append(delay(backoff))
+        assert delay(backoff, "n2") == 0
+        await asyncio.sleep(seen[-1])
+        assert delay(backoff) == 0
+    assert seen == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]
+
+
+async def test_the_rest_of_a_delay_is_returned() -> None:
+    """So the next sync comes when the delay ends."""
+    backoff = FailedPodBackoff(LoopClock(EPOCH))
+    for _ in range(4):
+        backoff.replaced("a/b", 1, "n1", "p")
+    await asyncio.sleep(5)
+    assert delay(backoff) == 3
+
+
+async def test_after_half_an_hour_it_begins_again() -> None:
+    """After twice the longest delay, as in upstream."""
+    backoff = FailedPodBackoff(LoopClock(EPOCH))
+    backoff.replaced("a/b", 1, "n1", "p")
+    backoff.replaced("a/b", 1, "n1", "p")
+    await asyncio.sleep(1801)
+    assert delay(backoff) == 0
+    backoff.replaced("a/b", 1, "n1", "p")
+    assert delay(backoff) == 1
+
+
+async def test_another_generation_begins_again() -> None:
+    """A new template may repair the failure."""
+    backoff = FailedPodBackoff(LoopClock(EPOCH))
+    backoff.replaced("a/b", 0, "n1", "p")
+    assert backoff.delays("a/b", 1, NODES) == NO_DELAYS
+    backoff.replaced("a/b", 0, "n1", "p")
+    backoff.replaced("a/b", 1, "n1", "p")
+    assert delay(backoff) == 1
+
+
+async def test_a_failed_pod_that_others_delete_is_replaced_after_the_delay() -> None:
+    """Its creation is the replacement; several events tell of one deletion."""
+    backoff = FailedPodBackoff(LoopClock(EPOCH))
+    backoff.deleted_by_others("a/b", 1, "n1", "p1")
+    assert backoff.delays("a/b", 1, NODES) == NO_DELAYS
+    backoff.created("a/b", 1, "n1")
+    backoff.deleted_by_others("a/b", 1, "n1", "p1")
+    assert backoff.delays("a/b", 1, NODES) == Delays({"n1": 1.0}, {})
+    backoff.deleted_by_others("a/b", 1, "n1", "p2")
+    assert backoff.delays("a/b", 1, NODES) == Delays({"n1": 1.0}, {"n1": 1.0})
+    await asyncio.sleep(1)
+    assert backoff.delays("a/b", 1, NODES) == NO_DELAYS
+    backoff.created("a/b", 1, "n1")
+    backoff.created("a/b", 1, "n1")
+    assert backoff.delays("a/b", 1, NODES) == Delays({"n1": 2.0}, {})
+    backoff.replaced("a/b", 1, "n1", "p3")
+    backoff.deleted_by_others("a/b", 1, "n1", "p3")
+    assert backoff.delays("a/b", 1, NODES) == Delays({"n1": 4.0}, {})
+
+
+async def test_no_failures_are_kept_of_objects_that_are_gone() -> None:
+    """Of daemon sets that are gone, and of nodes where no pod may run."""
+    backoff = FailedPodBackoff(LoopClock(EPOCH))
+    for node in ("n1", "n3"):
+        backoff.replaced("a/b", 1, node, "p")
+    assert set(backoff.delays("a/b", 1, NODES).failed) == {"n1"}
+    assert set(backoff.delays("a/b", 1, {"n1", "n3"}).failed) == {"n1"}
+    backoff.replaced("c/d", 1, "n1", "p")
+    backoff.forget("c/d")
+    assert len(backoff) == 1
+    assert (backoff.delays("a/b", 1, set()), len(backoff)) == (NO_DELAYS, 0)
+
+
+class Ticks(LoopClock):
+    """A clock that shows given times, one after the other."""
+
+    def __init__(self, *times: float) -> None:
+        super().__init__(EPOCH)
+        self._times = iter(times)
+
+    def monotonic(self) -> float:
+        return next(self._times)
+
+
+async def test_an_error_of_floating_point_is_no_delay() -> None:
+    """On virtual time, waiting for it would never end."""
+    began = 1.4000000000000001
+    assert began + 1 > 2.4
+    backoff = FailedPodBackoff(Ticks(began, 2.4))
+    backoff.replaced("a/b", 1, "n1", "p")
+    assert backoff.delays("a/b", 1, NODES) == NO_DELAYS

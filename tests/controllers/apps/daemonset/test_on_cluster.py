@@ -3,23 +3,42 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from unittest import mock
 
 import pytest
 
+from controller_manager.api.apps.v1 import DAEMON_SETS
 from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.client.builder import Connections
+from controller_manager.client.rest.client import (
+    DeleteOptions,
+    PropagationPolicy,
+)
 from controller_manager.client.rest.transport import Request
 from controller_manager.controllers.apps.daemonset.controller import (
     DaemonSetReconciler,
 )
+from controller_manager.controllers.apps.daemonset.nodes import NodeHandlers
 from controller_manager.manager.manager import ControllerManager
+from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.controller import WorkerGroup
 from controller_manager.runtime.outcome import DONE, SyncError
 from tests.clusters import Cluster, RecordingTransport, make_config, run_manager
-from tests.controllers.apps.daemonset.cases import daemon_set
-from tests.controllers.apps.daemonset.fixtures import Operator, running
-from tests.controllers.apps.replicaset.test_surplus import Lossy, creates_pod
-from tests.controllers.builders import template
+from tests.controllers.apps.daemonset.builders import (
+    Operator,
+    config,
+    counted_syncs,
+    daemon_set,
+    running,
+)
+from tests.controllers.apps.replicaset.test_on_cluster import (
+    Lossy,
+    creates_pod,
+    creations,
+    hold,
+)
+from tests.controllers.builders import daemon_set_json, template
 from tests.controllers.user import settle
 from tests.world.memory import remembered
 
@@ -124,31 +143,6 @@ async def test_a_create_whose_response_is_lost_makes_no_surplus_pod(
     )
 
 
-@pytest.mark.slow
-async def test_hundreds_of_nodes_get_their_pods_in_bursts(cluster: Cluster) -> None:
-    """At most 250 at a time, by slow start: one create is tried first."""
-    nodes = [f"n{number:03}" for number in range(300)]
-    async with running(cluster, *nodes) as (operator, recording):
-        await settle(5)
-        assert await operator.numbers() == (300, 300, 300, 0, 0)
-        kinds = [each.path.rpartition("/")[2] for each in recording.writes]
-    assert kinds == [
-        "controllerrevisions",
-        *["pods"] * 250,
-        "status",
-        *["pods"] * 50,
-        "status",
-    ]
-
-
-async def test_a_failed_pod_is_replaced_when_its_delay_ends(cluster: Cluster) -> None:
-    """The first one at once; the end of the delay replaces the next, without event."""
-    async with running(cluster, "n1") as (operator, _):
-        seconds = [await replacement_of_a_failed_pod(operator) for _ in range(6)]
-        assert [round(each) for each in seconds] == [0, 1, 2, 4, 8, 16]
-        assert len(await operator.events("FailedDaemonPod")) == 6
-
-
 async def test_only_a_pod_that_is_deleted_because_it_failed_gets_an_event(
     cluster: Cluster,
 ) -> None:
@@ -174,21 +168,6 @@ async def test_only_a_pod_that_is_deleted_because_it_failed_gets_an_event(
             f"Found succeeded daemon pod default/{other} on node n2, will try to "
             "delete it"
         )
-
-
-async def replacement_of_a_failed_pod(operator: Operator) -> float:
-    """Let the only pod fail; return the seconds until another pod replaces it."""
-    loop = asyncio.get_running_loop()
-    (pod,) = await operator.pods()
-    name, failed = pod.metadata.name, loop.time()
-    status = {"status": {"phase": "Failed"}}
-    await operator.client.patch(PODS, "default", name, status, subresource="status")
-    for _ in range(3000):
-        await asyncio.sleep(0.01)
-        names = [each.metadata.name for each in await operator.pods()]
-        if names not in ([], [name]):
-            break
-    return loop.time() - failed
 
 
 @asynccontextmanager
@@ -225,6 +204,186 @@ async def test_a_daemon_set_that_selects_all_pods_only_gets_a_warning(
         "This daemon set is selecting all pods. A non-empty selector is required.",
     )
     assert await operator.pods() == []
+
+
+STRATEGIES = ("OnDelete", "RollingUpdate")
+
+
+async def finish_deletions(operator: Operator) -> None:
+    """Delete the pods that are being deleted, as their kubelets do at the end."""
+    options = DeleteOptions(grace_period_seconds=0)
+    for pod in await operator.pods():
+        if pod.metadata.deletion_timestamp:
+            await operator.client.delete(PODS, "default", pod.metadata.name, options)
+    await settle(1)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_the_status_is_written_though_pods_cannot_be_created(
+    cluster: Cluster, strategy: str
+) -> None:
+    """TestUpdateStatusDespitePodCreationFailure: a quota lets two pods through."""
+    hard = {"pods": "2"}
+    counted = {"hard": hard, "used": {"pods": "0"}}
+    cluster.add("ResourceQuota", "q", spec={"hard": hard}, status=counted)
+    names = [f"n{number}" for number in range(5)]
+    async with running(cluster, *names, updateStrategy={"type": strategy}) as (
+        operator,
+        _,
+    ):
+        await operator.run_all()
+        assert len(await operator.pods()) == 2
+        assert await operator.numbers() == (5, 2, 2, 2, 0)
+        assert await operator.events("FailedCreate")
+
+
+async def test_pods_of_a_former_daemon_set_are_updated(cluster: Cluster) -> None:
+    """Upstream leaves them as they are: the number of templates is the same."""
+    async with running(cluster, "n1", "n2") as (operator, _):
+        await set_image(operator, "app:v2")
+        await operator.run_all()
+        orphan = DeleteOptions(propagation_policy=PropagationPolicy.ORPHAN)
+        await operator.client.delete(DAEMON_SETS, "default", "agent", orphan)
+        await settle(5)
+        former = {pod.metadata.uid for pod in await operator.pods()}
+        made = template(app="agent", image="app:v2")
+        await operator.create(DAEMON_SETS, daemon_set_json(template=made))
+        await settle(5)
+        assert {pod.metadata.uid for pod in await operator.pods()} == former
+        assert await operator.numbers() == (2, 2, 2, 2, 0)
+        await set_image(operator, "app:v3")
+        await settle(1)
+        assert await operator.numbers() == (2, 2, 0, 2, 0)
+        for _ in range(4):
+            await finish_deletions(operator)
+            await operator.run_all()
+        assert former.isdisjoint(pod.metadata.uid for pod in await operator.pods())
+        assert await operator.numbers() == (2, 2, 2, 2, 0)
+
+
+async def set_image(operator: Operator, image: str) -> None:
+    spec = {"template": template(app="agent", image=image)}
+    await operator.patch(DAEMON_SETS, "agent", {"spec": spec})
+
+
+async def test_heartbeats_cause_no_sync(cluster: Cluster) -> None:
+    """They change neither labels nor taints."""
+    async with running(cluster, "n1", "n2") as (operator, recording):
+        await operator.run_all()
+        recording.writes.clear()
+        with counted_syncs() as names:
+            for number in range(50):
+                for node in ("n1", "n2"):
+                    await operator.beat(node, f"2026-01-01T00:00:{number:02}Z")
+                await settle(10)
+    assert (names, recording.writes) == ([], [])
+
+
+async def test_a_changed_node_affects_only_some_daemon_sets(
+    cluster: Cluster,
+) -> None:
+    """Those for which its fit changes."""
+    selecting = template(app="logs")
+    selecting["spec"]["nodeSelector"] = {"pool": "a"}
+    tolerant = template(app="tolerant")
+    tolerant["spec"]["tolerations"] = [{"operator": "Exists"}]
+    async with running(cluster, "n1", "n2") as (operator, _):
+        for name, each in (("logs", selecting), ("tolerant", tolerant)):
+            await operator.create(DAEMON_SETS, daemon_set_json(name, template=each))
+        await operator.run_all()
+        with counted_syncs() as names:
+            await operator.label("n1", zone="east")
+            await settle(1)
+            assert names == []
+            await operator.taint("n1", "reserved")
+            await settle(1)
+            assert set(names) == {"agent"}
+            names.clear()
+            await operator.label("n2", pool="a")
+            await settle(1)
+            assert set(names) == {"logs"}
+            await settle(5)
+            names.clear()
+            await operator.add_node("n3")
+            await settle(1)
+            assert set(names) == {"agent", "tolerant"}
+
+
+async def test_changes_that_undo_each_other_cause_no_sync(
+    cluster: Cluster,
+) -> None:
+    """If both come before the first one is processed."""
+    async with running(cluster, "n1") as (operator, _):
+        await operator.run_all()
+        with counted_syncs() as names:
+            kind = cluster.server.catalogue.find("", "v1", "nodes")
+            assert kind is not None
+            for taints in ([{"key": "x", "effect": "NoSchedule"}], []):
+                node = cluster.server.objects.find(kind, "", "n1").obj
+                spec = {**node["spec"], "taints": taints}
+                cluster.server.objects.update(kind, "", "n1", {**node, "spec": spec})
+            await settle(1)
+    assert names == []
+
+
+async def test_a_standby_keeps_no_changed_nodes(cluster: Cluster) -> None:
+    """When it begins to lead, it syncs all daemon sets anyway."""
+    operator = Operator(cluster)
+    with mock.patch.object(DaemonSetReconciler, "starting"):
+        async with cluster.manager(config()):
+            with mock.patch.object(NodeHandlers, "sync_node") as synced:
+                await operator.add_node("n1")
+                await settle(1)
+    synced.assert_not_called()
+
+
+@pytest.mark.parametrize(("gate", "answers"), [(True, [200]), (False, [200, 409])])
+async def test_a_daemon_set_waits_for_its_own_writes_if_the_gate_says_so(
+    cluster: Cluster, *, gate: bool, answers: list[int]
+) -> None:
+    """Without it, a sync on the stale cache writes a status that is refused."""
+    free = hold(cluster, "daemonsets")
+    gates = FeatureGates({"StaleControllerConsistencyDaemonSet": gate})
+    operator = Operator(cluster)
+    for name in ("n1", "n2"):
+        await operator.add_node(name)
+    async with cluster.manager(replace(config(), features=gates)) as recording:
+        await operator.create(DAEMON_SETS, daemon_set_json())
+        await settle()
+        recording.writes.clear()
+        free.clear()
+        for pod in await operator.pods():
+            await operator.bind(pod)
+            await settle(2)
+        assert {each.path.rpartition("/")[2] for each in recording.writes} == {"status"}
+        assert [each.status for each in recording.writes] == answers
+        free.set()
+        await settle()
+        assert await operator.numbers() == (2, 2, 2, 2, 0)
+
+
+@pytest.mark.parametrize("gate", [True, False])
+async def test_a_lagging_watch_of_pods_makes_no_surplus_in_either_position(
+    cluster: Cluster, *, gate: bool
+) -> None:
+    """Expectations work without the versions of written objects."""
+    free = hold(cluster, "pods")
+    gates = FeatureGates({"StaleControllerConsistencyDaemonSet": gate})
+    operator = Operator(cluster)
+    for name in ("n1", "n2", "n3"):
+        await operator.add_node(name)
+    async with cluster.manager(replace(config(), features=gates)) as recording:
+        free.clear()
+        await operator.create(DAEMON_SETS, daemon_set_json())
+        for number in range(30):
+            await settle(30)
+            poke = {"metadata": {"annotations": {"poke": str(number)}}}
+            await operator.patch(DAEMON_SETS, "agent", poke)
+        assert creations(recording.writes) == 3
+        free.set()
+        await settle(900)
+        assert creations(recording.writes) == 3
+        assert await operator.numbers() == (3, 3, 3, 0, 0)
 
 
 async def test_no_state_is_kept_of_a_daemon_set_that_is_deleted_during_a_sync(

@@ -18,7 +18,7 @@ from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.control.controller_history import data_hash, template_data
 from controller_manager.controllers.apps.daemonset.nodes import target_of
 from tests.clusters import Cluster
-from tests.controllers.apps.daemonset.fixtures import Operator, config, running
+from tests.controllers.apps.daemonset.builders import Operator, config, running
 from tests.controllers.builders import daemon_set_json
 from tests.controllers.user import settle
 
