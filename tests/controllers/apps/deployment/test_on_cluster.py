@@ -1,7 +1,11 @@
 """Deployments on a cluster in memory, beyond the recorded scenarios."""
 
-from typing import Any
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 
+import msgspec
 import pytest
 
 from controller_manager.api.apps.v1 import (
@@ -9,38 +13,19 @@ from controller_manager.api.apps.v1 import (
     REPLICASETS,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.rest.client import DeleteOptions
-from controller_manager.devcluster.apiserver.strategy import Deletion
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
+from controller_manager.options.config import Config
+from controller_manager.options.gates import FeatureGates
 from tests.clusters import WORKLOADS, Cluster, make_config
-from tests.controllers.builders import deployment_json, replica_set_json, template
+from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle
 
 pytestmark = pytest.mark.looptime
-
-
-async def test_a_name_that_is_taken_gives_another_hash(
-    cluster: Cluster, user: User
-) -> None:
-    """The other owner's replica set is not changed, collisionCount increases."""
-    async with cluster.nodes():
-        async with cluster.manager():
-            await user.create(DEPLOYMENTS, deployment_json())
-            await settle()
-        (first,) = (await user.client.list_page(REPLICASETS)).items
-        await user.client.delete(DEPLOYMENTS, "default", "web")
-        await user.client.delete(REPLICASETS, "default", first.metadata.name)
-        stranger = replica_set_json(first.metadata.name, 0)
-        stranger["spec"]["selector"]["matchLabels"] = {"app": "other"}
-        stranger["spec"]["template"] = template(app="other")
-        await user.create(REPLICASETS, stranger)
-        async with cluster.manager():
-            await user.create(DEPLOYMENTS, deployment_json())
-            await settle()
-    sets = (await user.client.list_page(REPLICASETS)).items
-    ours = [each for each in sets if each.metadata.owner_references]
-    assert len(sets) == 2
-    assert [each.spec.replicas for each in ours] == [3]
-    assert (await user.deployment()).status.collision_count == 1
 
 
 async def test_a_quota_is_reported_once_and_retried_until_it_is_raised(
@@ -73,177 +58,248 @@ async def test_a_quota_is_reported_once_and_retried_until_it_is_raised(
     assert "exceeded quota: q" in event.message
 
 
-async def test_in_a_terminating_namespace_nothing_is_created_or_reported(
-    cluster: Cluster, user: User
-) -> None:
-    """Creation stops without an error."""
-    cluster.add_namespace("ending")
-    obj = replica_set_json()
-    obj["metadata"]["namespace"] = "ending"
-    await user.create(REPLICASETS, obj)
-    late = deployment_json()
-    late["metadata"]["namespace"] = "ending"
-    await user.create(DEPLOYMENTS, late)
-    kind = cluster.server.catalogue.find("", "v1", "namespaces")
-    assert kind is not None
-    cluster.server.objects.delete(kind, "", "ending", Deletion())
-    async with cluster.manager() as recording:
-        await settle(300)
-    refused = [each for each in recording.writes if each.status >= 400]
-    assert len(refused) <= 4
-    assert await user.events("FailedCreate") == []
-    subject = await user.client.get(REPLICASETS, "ending", "rs")
-    assert subject.status.conditions is None
+def config_with(gates: dict[str, bool]) -> Config:
+    return replace(make_config(), features=FeatureGates(gates))
 
 
-async def test_a_deployment_that_selects_all_pods_gets_a_warning_and_others_continue(
-    cluster: Cluster, user: User
+@pytest.mark.parametrize("gate", [True, False])
+async def test_terminating_pods_are_counted_if_the_gate_says_so(
+    cluster: Cluster, user: User, gate: bool
 ) -> None:
-    """Validation refuses it today, but it may be stored since an earlier version."""
-    _store(cluster, _without_selector(deployment_json("bad")))
-    async with cluster.nodes(), cluster.manager():
-        await user.create(DEPLOYMENTS, deployment_json("good"))
+    """In the status of the deployment and of its replica set."""
+    config = config_with({"DeploymentReplicaSetTerminatingReplicas": gate})
+    async with cluster.nodes(), cluster.manager(config):
+        await user.create(DEPLOYMENTS, deployment_json(replicas=3))
         await settle()
-        assert (await user.deployment("good")).status.available_replicas == 3
-        (event,) = await user.events("SelectingAll")
-        assert event.message == (
-            "This deployment is selecting all pods. A non-empty selector is required."
-        )
-        assert (await user.deployment("bad")).status.observed_generation == 1
+        await user.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 1}})
+        await settle(10)
+        (replica_set,) = (await user.replica_sets()).values()
+        expected = 2 if gate else None
+        assert replica_set.status.terminating_replicas == expected
+        assert (await user.deployment()).status.terminating_replicas == expected
 
 
-def _without_selector(obj: JSON) -> JSON:
-    obj["spec"]["selector"] = {}
-    return obj
+async def test_each_status_of_a_rollout_has_a_number_of_terminating_pods(
+    cluster: Cluster, user: User
+) -> None:
+    """A replica set that was just created does not take the number away."""
+    async with cluster.nodes(), cluster.manager() as recording:
+        await user.create(DEPLOYMENTS, deployment_json(replicas=2))
+        await settle()
+        await user.set_image("app:v2")
+        await settle(120)
+        bodies = [
+            msgspec.json.decode(each.body)
+            for each in recording.writes
+            if each.path.endswith("/deployments/web/status") and each.status == 200
+        ]
+    numbers = [body["status"].get("terminatingReplicas") for body in bodies]
+    assert numbers[:2] == [0, 0]
+    assert max(numbers) > 0
+    assert numbers[-1] == 0
 
 
-def _store(cluster: Cluster, obj: JSON) -> None:
-    """Store an object without validation."""
-    collection = cluster.server.storage.collection("deployments.apps")
-    metadata = {**obj["metadata"], "uid": "bad", "generation": 1}
-    collection.put(("default", metadata["name"]), {**obj, "metadata": metadata})
+@dataclass
+class Upgrading:
+    """A transport to an API server that adds a new default once it is upgraded."""
+
+    inner: Transport
+    host: str = "test"
+    is_upgraded: bool = False
+    reads: list[str] = field(default_factory=list)
+
+    def _shown(self, body: bytes) -> bytes:
+        if not self.is_upgraded:
+            return body
+        return body.replace(b'"image":"app:', b'"newDefault":true,"image":"app:')
+
+    async def request(self, request: Request) -> Response:
+        if request.method == "GET":
+            self.reads.append(request.path)
+        answer = await self.inner.request(request)
+        return replace(answer, body=self._shown(answer.body))
+
+    async def stream(self, request: Request) -> Stream:
+        return _Shown(await self.inner.stream(request), self._shown)
+
+    async def close(self) -> None:
+        pass
+
+
+@dataclass
+class _Shown:
+    inner: Stream
+    shown: Callable[[bytes], bytes]
+
+    @property
+    def status(self) -> int:
+        return self.inner.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self.inner.headers
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        async with aclosing(self.inner.chunks()) as chunks:
+            async for chunk in chunks:
+                yield self.shown(chunk)
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+async def test_a_replica_set_that_shows_a_new_default_is_the_deployments_own(
+    cluster: Cluster, user: User
+) -> None:
+    """The cached deployment lacks the default then."""
+    transport = Upgrading(cluster.transport)
+    async with cluster.nodes(), cluster.manager(transport=transport):
+        await user.create(DEPLOYMENTS, deployment_json())
+        await settle()
+        transport.is_upgraded = True
+        (name,) = [each.metadata.name for each in (await user.replica_sets()).values()]
+        annotation = {"metadata": {"annotations": {"note": "1"}}}
+        await user.patch(REPLICASETS, name, annotation)
+        await settle()
+        assert len(await user.replica_sets()) == 1
+        assert (await user.deployment()).status.collision_count is None
+
+
+async def test_a_default_that_is_new_to_the_api_server_makes_no_new_replica_set(
+    cluster: Cluster, user: User
+) -> None:
+    """``kubectl annotate`` after its upgrade shows the deployment anew, and no other.
+
+    The cached replica set lacks the default, though the stored one has it, too.
+    """
+    transport = Upgrading(cluster.transport)
+    async with cluster.nodes(), cluster.manager(transport=transport):
+        await user.create(DEPLOYMENTS, deployment_json())
+        await settle()
+        transport.is_upgraded = True
+        transport.reads.clear()
+        annotation = {"metadata": {"annotations": {"note": "1"}}}
+        await user.patch(DEPLOYMENTS, "web", annotation)
+        await settle()
+        assert len(await user.replica_sets()) == 1
+        assert len([path for path in transport.reads if "replicasets/" in path]) == 1
+        await user.set_image("app:v2")
+        await settle()
+        assert len(await user.replica_sets()) == 2
+        deployed = await user.deployment()
+        assert deployed.status.updated_replicas == deployed.status.replicas == 3
+
+
+async def test_a_template_that_gains_a_field_makes_a_new_replica_set(
+    cluster: Cluster, user: User
+) -> None:
+    """After one read of fresh objects, which differ, too."""
+    transport = Upgrading(cluster.transport)
+    async with cluster.nodes(), cluster.manager(transport=transport):
+        await user.create(DEPLOYMENTS, deployment_json())
+        await settle()
+        transport.reads.clear()
+        spec = {"template": {"spec": {"priorityClassName": "high"}}}
+        await user.patch(DEPLOYMENTS, "web", {"spec": spec})
+        await settle()
+        assert len(await user.replica_sets()) == 2
+        assert len(transport.reads) == 2  # the deployment and its replica set
+
+
+RECREATE: JSON = {"type": "Recreate", "rollingUpdate": None}
+ROLLING: JSON = {
+    "type": "RollingUpdate",
+    "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1},
+}
+
+
+def images(cluster: Cluster) -> Counter[str]:
+    """Return the number of pods with each image."""
+    return Counter(
+        each.obj["spec"]["containers"][0]["image"]
+        for each in cluster.server.storage.collection("pods")
+    )
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    ("size", "image", "second"),
     [
-        ({"selector": {"matchLabels": {"app": "other"}}}, "InvalidTemplate"),
-        ({"template": {"metadata": {}, "spec": {}}}, "InvalidTemplate"),
-        (
-            {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}},
-            "InvalidSelector",
+        (2, "app:v3", "broken:v2"),
+        (7, "app:v3", "broken:v2"),
+        *(
+            pytest.param(size, image, second, marks=pytest.mark.slow)
+            for size in (0, 2, 4, 7)
+            for image in ("app:v1", "app:v2", "app:v3")
+            for second in ("app:v2", "broken:v2")
         ),
-        ({"strategy": {"type": "Sideways"}}, "InvalidStrategy"),
     ],
 )
-async def test_a_deployment_that_cannot_be_used_gets_a_warning_event(
-    cluster: Cluster, user: User, change: JSON, reason: str
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(ROLLING, RECREATE), (RECREATE, ROLLING)],
+    ids=["to Recreate", "to RollingUpdate"],
+)
+async def test_strategy_size_and_template_may_change_together(
+    cluster: Cluster,
+    user: User,
+    size: int,
+    image: str,
+    second: str,
+    before: JSON,
+    after: JSON,
 ) -> None:
-    """Other objects are still synced."""
-    obj = deployment_json("bad")
-    obj["spec"].update(change)
-    _store(cluster, obj)
+    """Also in the middle of a rollout; upstream then may stop for ever."""
     async with cluster.nodes(), cluster.manager():
-        await user.create(DEPLOYMENTS, deployment_json("good"))
+        await user.create(DEPLOYMENTS, deployment_json(replicas=4, strategy=before))
         await settle()
-        assert (await user.deployment("good")).status.available_replicas == 3
-    (event, *_) = await user.events(reason)
-    assert event.type == "Warning"
-    assert event.involved_object.name == "bad"
-
-
-async def test_a_deployment_that_is_being_deleted_gets_its_status_only(
-    cluster: Cluster, user: User
-) -> None:
-    """Its replica sets are not changed any more."""
-    obj = deployment_json()
-    async with cluster.nodes(), cluster.manager() as recording:
-        await user.create(DEPLOYMENTS, obj)
-        await settle()
-        policy: Any = "Foreground"
-        await user.client.delete(
-            DEPLOYMENTS, "default", "web", DeleteOptions(propagation_policy=policy)
+        await user.set_image(second)
+        await settle(60)
+        containers = [{"name": "c", "image": image}]
+        spec = {
+            "replicas": size,
+            "strategy": after,
+            "template": {"spec": {"containers": containers}},
+        }
+        await user.patch(DEPLOYMENTS, "web", {"spec": spec})
+        await settle(180)
+        assert images(cluster) == Counter({image: size} if size else {})
+        sizes = Counter(
+            each.spec.replicas for each in (await user.replica_sets()).values()
         )
-        recording.writes.clear()
-        await user.patch(DEPLOYMENTS, "web", {"spec": {"replicas": 9}})
-        await settle()
+        del sizes[0]
+        assert sizes == Counter([size] if size else [])
         subject = await user.deployment()
-        assert subject.status.observed_generation == subject.metadata.generation
-        (replica_set,) = (await user.replica_sets()).values()
-        assert replica_set.spec.replicas == 3
-        assert {each.path.rpartition("/")[2] for each in recording.writes} == {"status"}
-
-
-async def test_a_replica_set_that_is_deleted_during_a_rollout_is_created_again(
-    cluster: Cluster, user: User
-) -> None:
-    """The rollout completes."""
-    async with cluster.nodes(), cluster.manager():
-        await user.create(DEPLOYMENTS, deployment_json(replicas=4))
-        await settle()
-        await user.set_image("app:v2")
-        await settle(0.5)
-        newest = (await user.replica_sets())["2"]
-        await user.client.delete(REPLICASETS, "default", newest.metadata.name)
-        await settle(60)
-        subject = await user.deployment()
-        assert (subject.status.updated_replicas, subject.status.available_replicas) == (
-            4,
-            4,
+        status = subject.status
+        assert (status.observed_generation, status.replicas) == (
+            subject.metadata.generation,
+            size,
         )
+        assert (status.updated_replicas, status.available_replicas) == (size, size)
+        assert await user.conditions() == {
+            "Available": ("True", "MinimumReplicasAvailable"),
+            "Progressing": ("True", "NewReplicaSetAvailable"),
+        }
 
 
-async def test_without_history_every_old_replica_set_goes(
-    cluster: Cluster, user: User
+@pytest.mark.parametrize("size", [2, 6])
+async def test_pods_of_two_templates_never_run_after_a_change_to_recreate(
+    cluster: Cluster, user: User, size: int
 ) -> None:
-    """RevisionHistoryLimit 0."""
+    """The size changes in the same update, in the middle of a rollout."""
     async with cluster.nodes(), cluster.manager():
-        await user.create(DEPLOYMENTS, deployment_json(revisionHistoryLimit=0))
+        await user.create(DEPLOYMENTS, deployment_json(replicas=4, strategy=ROLLING))
         await settle()
-        await user.set_image("app:v2")
+        await user.set_image("broken:v2")
         await settle(60)
-        assert list(await user.replica_sets()) == ["2"]
-
-
-async def test_a_changed_min_ready_seconds_reaches_the_replica_set(
-    cluster: Cluster, user: User
-) -> None:
-    """Without a rollout."""
-    async with cluster.nodes(), cluster.manager():
-        await user.create(DEPLOYMENTS, deployment_json())
-        await settle()
-        await user.patch(DEPLOYMENTS, "web", {"spec": {"minReadySeconds": 7}})
-        await settle()
-        (replica_set,) = (await user.replica_sets()).values()
-        assert replica_set.spec.min_ready_seconds == 7
-
-
-async def test_a_restarted_manager_continues_where_the_other_stopped(
-    cluster: Cluster, user: User
-) -> None:
-    """No state is only in memory."""
-    async with cluster.nodes():
-        async with cluster.manager():
-            await user.create(DEPLOYMENTS, deployment_json(replicas=6))
-            await settle()
-            await user.set_image("app:v2")
-            await settle(1.5)
-        await settle()
-        async with cluster.manager():
-            await settle(60)
-    subject = await user.deployment()
-    assert (subject.status.updated_replicas, subject.status.replicas) == (6, 6)
-
-
-@pytest.mark.slow
-async def test_a_cluster_without_changes_gets_no_writes(
-    cluster: Cluster, user: User
-) -> None:
-    """No write in a whole day."""
-    async with cluster.nodes(), cluster.manager() as recording:
-        for number in range(5):
-            await user.create(DEPLOYMENTS, deployment_json(f"d{number}"))
-        await settle(60)
-        recording.writes.clear()
-        await settle(86_400)
-        assert recording.writes == []
+        assert len(images(cluster)) == 2
+        await user.patch(
+            DEPLOYMENTS, "web", {"spec": {"replicas": size, "strategy": RECREATE}}
+        )
+        await user.set_image("app:v3")
+        seen = []
+        for _ in range(240):
+            await settle(0.5)
+            seen.append(frozenset(images(cluster)))
+        begun = next(i for i, each in enumerate(seen) if "app:v3" in each)
+        assert set(seen[begun:]) == {frozenset(["app:v3"])}
+        assert images(cluster) == Counter({"app:v3": size})

@@ -16,7 +16,7 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.controllers.apps.deployment.rollout import new_replica_set
 from controller_manager.runtime.outcome import Done, Reason, Requeue
 from tests.controllers.alone import NOW
-from tests.controllers.apps.deployment.cases import (
+from tests.controllers.apps.deployment.builders import (
     EARLIER,
     RECREATE,
     REVISION,

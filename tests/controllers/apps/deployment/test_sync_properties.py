@@ -12,8 +12,8 @@ from controller_manager.controllers.apps.deployment.scaling import (
 )
 from controller_manager.controllers.apps.deployment.status import is_complete
 from controller_manager.runtime.outcome import Done
+from tests.controllers.apps.deployment.builders import clusters, unhurried
 from tests.controllers.apps.deployment.model import Cluster, owned, play, sizes_of
-from tests.controllers.apps.deployment.strategies import clusters, unhurried
 
 flags = st.booleans()
 
