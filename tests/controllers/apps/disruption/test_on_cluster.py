@@ -1,24 +1,20 @@
 """Budgets on a cluster in memory, beyond the recorded scenarios."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-from unittest import mock
 
 import pytest
 
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.policy.v1 import BUDGETS
-from controller_manager.api.selectors import Selector
 from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import Cluster
-from tests.controllers.apps.disruption.cases import budget_json, pod_json
-from tests.controllers.apps.disruption.fixtures import (
+from tests.controllers.apps.disruption.builders import (
     Guard,
+    budget_json,
     counted_syncs,
+    pod_json,
     running,
     writes_status,
 )
@@ -193,42 +189,9 @@ async def test_a_change_that_counts_for_nothing_causes_no_sync(
             assert set(syncs) == {"pdb"}
 
 
-async def test_a_sync_costs_nothing_for_pods_of_others(cluster: Cluster) -> None:
-    """However many of them are in the namespace."""
-    async with running(cluster) as (guard, _):
-        for number in range(500):
-            cluster.add("Pod", f"other-{number}", **_foreign(number))
-        await guard.add_pods("a", "b", owner=await guard.own())
-        with counted_matches() as matches:
-            await guard.guard(maxUnavailable=1)
-            await guard.guard("in", selector=_expression("In", "web"), minAvailable=1)
-            await guard.make_unready("a")
-        assert await guard.numbers("in") == (2, 1, 1, 0)
-        assert len(matches) < 40
-
-
-def _foreign(number: int) -> JSON:
-    metadata = {"name": f"other-{number}", "labels": {"app": f"o{number % 7}"}}
-    return {"metadata": metadata, "spec": pod_json()["spec"]}
-
-
 def _expression(operator: str, *values: str) -> JSON:
     expression = {"key": "app", "operator": operator, "values": list(values)}
     return {"matchExpressions": [expression]}
-
-
-@contextmanager
-def counted_matches() -> Iterator[list[Selector]]:
-    """Yield a list that gets each selector that is compared with labels."""
-    found: list[Selector] = []
-    original = Selector.matches
-
-    def counting(self: Selector, labels: Any) -> bool:
-        found.append(self)
-        return original(self, labels)
-
-    with mock.patch.object(Selector, "matches", counting):
-        yield found
 
 
 # Failures.

@@ -1,10 +1,13 @@
-"""A cluster on which only the disruption controller runs, and a user of it."""
+"""Short ways to make budgets and pods for tests."""
 
 import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest import mock
+
+import msgspec
 
 from controller_manager.api.apps.v1 import REPLICASETS
 from controller_manager.api.core.v1 import PODS, Pod
@@ -15,6 +18,7 @@ from controller_manager.api.policy.v1 import (
     PodDisruptionBudget,
     PodDisruptionBudgetStatus,
 )
+from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.transport import (
     Request,
@@ -26,9 +30,52 @@ from controller_manager.controllers.apps.disruption.controller import (
 )
 from controller_manager.options.config import Config
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
-from tests.controllers.apps.disruption.cases import budget_json, pod_json
 from tests.controllers.builders import replica_set_json
 from tests.controllers.user import User, settle
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def at(seconds: float) -> str:
+    """Return the time so many seconds after `NOW`."""
+    return format_time(NOW + timedelta(seconds=seconds))
+
+
+def budget_json(name: str = "pdb", app: str = "web", **spec: Any) -> JSON:
+    """Return a budget of the pods of an app, as a user would write it."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": app}}, **spec},
+    }
+
+
+def budget(status: JSON | None = None, **spec: Any) -> PodDisruptionBudget:
+    """Return a cached budget of generation 2."""
+    body = budget_json(**spec)
+    body["metadata"] |= {"generation": 2, "resourceVersion": "7", "uid": "b"}
+    return msgspec.convert({**body, "status": status or {}}, PodDisruptionBudget)
+
+
+def pod_json(name: str = "a", app: str = "web", owner: JSON | None = None) -> JSON:
+    """Return a pod of an app; `owner` is a reference to its controller."""
+    metadata: JSON = {"name": name, "namespace": "default", "labels": {"app": app}}
+    if owner:
+        metadata["ownerReferences"] = [{**owner, "controller": True}]
+    containers = [{"name": "c", "image": "app:v1"}]
+    return {"metadata": metadata, "spec": {"containers": containers}}
+
+
+def pod(name: str, *, ready: bool = True, deleted: bool = False) -> Pod:
+    """Return a cached pod."""
+    body = pod_json(name)
+    if deleted:
+        body["metadata"]["deletionTimestamp"] = at(0)
+    status = {"type": "Ready", "status": "True" if ready else "False"}
+    body["status"] = {"phase": "Running", "conditions": [status]}
+    return msgspec.convert(body, Pod)
+
 
 CONTROLLERS = ("disruption-controller",)
 
@@ -165,8 +212,3 @@ def counted_syncs() -> Iterator[list[str]]:
 
     with mock.patch.object(DisruptionReconciler, "reconcile", counting):
         yield names
-
-
-async def pod_names(user: User) -> list[str]:
-    pods: list[Pod] = await user.pods()
-    return [each.metadata.name for each in pods]
