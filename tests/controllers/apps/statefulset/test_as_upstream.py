@@ -1,20 +1,31 @@
 """The situations of upstream's e2e and integration tests of stateful sets.
 
 Upstream: test/e2e/apps/statefulset.go, test/integration/statefulset.
+
 """
 
+import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 import pytest
 
-from controller_manager.api.apps.v1 import STATEFUL_SETS
+from controller_manager.api.apps.v1 import CONTROLLER_REVISIONS, STATEFUL_SETS
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import NAMESPACES, PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import PartialObject, is_deleting, labels_of
+from controller_manager.api.meta import PartialObject, is_deleting
+from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
-from tests.clusters import Cluster
+from controller_manager.client.rest.errors import TransportError
+from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.inmemory import InMemoryTransport
+from controller_manager.manager.manager import ControllerManager
+from controller_manager.options.config import Config
+from controller_manager.options.gates import FeatureGates
+from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config, run_manager
+from tests.controllers.apps.replicaset.test_on_cluster import hold
 from tests.controllers.apps.statefulset.builders import (
     claim_template,
     owner,
@@ -23,9 +34,10 @@ from tests.controllers.apps.statefulset.builders import (
 )
 from tests.controllers.apps.statefulset.test_on_cluster import Sets, config, manager
 from tests.controllers.builders import template
-from tests.controllers.user import settle
+from tests.controllers.user import User, settle
 
 pytestmark = pytest.mark.looptime
+
 
 PARALLEL: dict[str, Any] = {"podManagementPolicy": "Parallel"}
 
@@ -103,184 +115,6 @@ async def test_scaling_halts_beside_a_pod_that_is_not_ready(
         await settle(10)
         assert await operator.names() == []
         assert (await operator.stateful_set()).status.replicas == 0
-
-
-async def test_parallel_scaling_does_not_halt(
-    cluster: Cluster, operator: Operator
-) -> None:
-    """Conformance: burst scaling."""
-    async with manager(cluster):
-        await operator.make(replicas=1, **PARALLEL)
-        await settle(2)
-        await operator.all_ready()
-        await operator.break_pod("web-0")
-        await operator.edit(replicas=3)
-        await settle(5)
-        assert await operator.names() == ["web-0", "web-1", "web-2"]
-        await operator.edit(replicas=0)
-        await settle(5)
-        assert await operator.names() == []
-
-
-async def test_an_update_and_its_rollback_wait_for_a_broken_pod(
-    cluster: Cluster, operator: Operator
-) -> None:
-    """Conformance: rolling updates and roll backs; the old revision is used again."""
-    async with manager(cluster):
-        await operator.make()
-        await settle(2)
-        await operator.all_ready()
-        first = (await operator.stateful_set()).status.current_revision
-        for image in ("app:v2", "app:v1"):
-            before = await operator.images()
-            await operator.break_pod("web-1")
-            await operator.use(image)
-            await settle(60)
-            assert set(await operator.images()) == set(before)
-            status = (await operator.stateful_set()).status
-            assert status.current_revision != status.update_revision
-            await operator.make_ready("web-1")
-            await settle(2)
-            await operator.all_ready()
-            assert set((await operator.images()).values()) == {f"{image}*"}
-            status = (await operator.stateful_set()).status
-            assert status.current_revision == status.update_revision
-        assert status.update_revision == first
-
-
-async def test_a_canary_keeps_its_partition_when_pods_are_deleted(
-    cluster: Cluster, operator: Operator
-) -> None:
-    """Conformance: canary updates and phased rolling updates."""
-    async with manager(cluster):
-        await operator.make(updateStrategy=rolling(3))
-        await settle(2)
-        await operator.all_ready()
-        await operator.use("app:v2")
-        await settle(10)
-        assert set((await operator.images()).values()) == {"app:v1*"}
-        status = (await operator.stateful_set()).status
-        assert (status.current_replicas, status.updated_replicas) == (3, 0)
-        await operator.edit(updateStrategy=rolling(2))
-        await settle(2)
-        await operator.all_ready()
-        canary = {"web-0": "app:v1*", "web-1": "app:v1*", "web-2": "app:v2*"}
-        assert await operator.images() == canary
-        for name in ("web-0", "web-2"):
-            await operator.client.delete(PODS, "default", name)
-        await settle(2)
-        await operator.all_ready()
-        assert await operator.images() == canary
-        status = (await operator.stateful_set()).status
-        assert (status.current_replicas, status.updated_replicas) == (2, 1)
-        for partition in (1, 0):
-            await operator.edit(updateStrategy=rolling(partition))
-            await settle(2)
-            await operator.all_ready()
-        assert set((await operator.images()).values()) == {"app:v2*"}
-        status = (await operator.stateful_set()).status
-        assert status.current_revision == status.update_revision
-
-
-async def test_on_delete_pods_change_when_a_user_deletes_them(
-    cluster: Cluster, operator: Operator
-) -> None:
-    """Conformance: legacy replacement; the current revision stays behind."""
-    async with manager(cluster):
-        await operator.make(updateStrategy={"type": "OnDelete"})
-        await settle(2)
-        await operator.all_ready()
-        first = (await operator.stateful_set()).status.current_revision
-        await operator.client.delete(PODS, "default", "web-0")
-        await settle(2)
-        await operator.all_ready()
-        assert set((await operator.images()).values()) == {"app:v1*"}
-        await operator.use("app:v2")
-        await settle(5)
-        for name in ("web-0", "web-1", "web-2"):
-            await operator.client.delete(PODS, "default", name)
-        await settle(2)
-        await operator.all_ready()
-        assert set((await operator.images()).values()) == {"app:v2*"}
-        status = (await operator.stateful_set()).status
-        assert (status.current_revision, status.updated_replicas) == (first, 3)
-
-
-async def test_an_orphan_is_adopted_again_and_a_stranger_is_released(
-    cluster: Cluster, operator: Operator
-) -> None:
-    """Also if a user takes all labels away and gives them back."""
-    async with manager(cluster):
-        await operator.make(replicas=1)
-        await settle(2)
-        await operator.all_ready()
-        (pod,) = await operator.pods()
-        labels = dict(labels_of(pod))
-        none: JSON = {"metadata": {"ownerReferences": None}}
-        await operator.patch(PODS, "web-0", none)
-        await settle(2)
-        (pod,) = await operator.pods()
-        assert kinds_of_owners(pod) == ["StatefulSet"]
-        await operator.patch(PODS, "web-0", {"metadata": {"labels": None}})
-        await settle(2)
-        (pod,) = await operator.pods()
-        assert kinds_of_owners(pod) == []
-        await operator.patch(PODS, "web-0", {"metadata": {"labels": labels}})
-        await settle(2)
-        (pod,) = await operator.pods()
-        assert kinds_of_owners(pod) == ["StatefulSet"]
-
-
-@pytest.mark.parametrize(
-    ("start", "changed", "expected"),
-    [
-        (None, {"ordinals": {"start": 2}, "replicas": 3}, ["web-2", "web-3", "web-4"]),
-        (2, {"ordinals": {"start": 4}}, ["web-4", "web-5"]),
-        (3, {"ordinals": {"start": 2}}, ["web-2", "web-3"]),
-        (3, {"ordinals": None}, ["web-0", "web-1"]),
-    ],
-)
-async def test_the_ordinals_of_a_set_can_be_moved(
-    cluster: Cluster,
-    operator: Operator,
-    start: int | None,
-    changed: JSON,
-    expected: list[str],
-) -> None:
-    """Set, increased, decreased and removed."""
-    given: JSON = {} if start is None else {"ordinals": {"start": start}}
-    async with manager(cluster):
-        await operator.make(replicas=2, **given)
-        await settle(2)
-        await operator.all_ready()
-        await operator.edit(**changed)
-        await settle(2)
-        await operator.all_ready()
-        assert await operator.names() == expected
-        status = (await operator.stateful_set()).status
-        assert (status.replicas, status.ready_replicas) == (len(expected),) * 2
-
-
-async def test_ended_pods_are_replaced_and_a_terminating_one_is_waited_for(
-    cluster: Cluster, operator: Operator
-) -> None:
-    """TestDeletingAndTerminatingPods."""
-    held: JSON = {"metadata": {"finalizers": ["example.com/hold"]}}
-    async with manager(cluster):
-        await operator.make(**PARALLEL)
-        await settle(2)
-        before = await operator.uids()
-        await operator.patch(PODS, "web-0", held)
-        await operator.client.delete(PODS, "default", "web-0")
-        await operator.end_pod("web-1", "Failed")
-        await operator.end_pod("web-2", "Succeeded")
-        await settle(5)
-        after = await operator.uids()
-        kept = {name for name in before if after.get(name) == before[name]}
-        assert (set(after), kept) == (set(before), {"web-0"})
-        await operator.patch(PODS, "web-0", {"metadata": {"finalizers": None}})
-        await settle(5)
-        assert (await operator.uids())["web-0"] not in ("", before["web-0"])
 
 
 async def test_a_failed_pod_below_the_partition_comes_back_as_it_was(
@@ -454,3 +288,167 @@ async def test_nothing_is_retried_in_a_namespace_that_is_being_deleted(
     kind = "persistentvolumeclaims" if templates else "pods"
     assert set(refused) == {f"/api/v1/namespaces/shop/{kind}"}
     assert len(refused) <= 3  # one for each event of the pod and the claim
+
+
+LOST: Final = "the answer is lost"
+ANSWERS: Final = {
+    "forbidden": (403, "Forbidden"),
+    "not found": (404, "NotFound"),
+    "conflict": (409, "Conflict"),
+    "invalid": (422, "Invalid"),
+    "a webhook fails": (500, "InternalError"),
+    "timeout": (504, "Timeout"),
+}
+
+
+class Faulty(RecordingTransport):
+    """Fails the first request of each verb for each resource."""
+
+    def __init__(self, cluster: Cluster, fault: str) -> None:
+        super().__init__(InMemoryTransport(cluster.server, TOKEN))
+        self._fault = fault
+        self.failed: set[tuple[str, str]] = set()
+
+    async def request(self, request: Request) -> Response:
+        kind = (request.method, _resource(request))
+        is_about_sets = "/namespaces/default/" in request.path
+        if not is_about_sets or kind[1] == "events" or kind in self.failed:
+            return await super().request(request)
+        self.failed.add(kind)
+        if self._fault == LOST:
+            await super().request(request)
+            raise TransportError(self._fault)
+        code, reason = ANSWERS[self._fault]
+        status = {"kind": "Status", "code": code, "reason": reason, "message": "no"}
+        return Response(code, {}, json.dumps(status).encode())
+
+
+def _resource(request: Request) -> str:
+    parts = request.path.partition("/namespaces/default/")[2].split("/")
+    return "/".join((parts[0], *parts[2:]))
+
+
+@pytest.mark.parametrize("fault", [*ANSWERS, LOST])
+async def test_a_set_survives_the_failure_of_each_request(
+    cluster: Cluster, fault: str
+) -> None:
+    """It is created, updated, repaired and scaled down all the same."""
+    user, transport = Operator(cluster), Faulty(cluster, fault)
+    async with cluster.nodes(binds_claims=True), cluster.manager(config(), transport):
+        await user.make(
+            replicas=2,
+            volumeClaimTemplates=[claim_template()],
+            persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"},
+        )
+        await settle(120)
+        await user.use("app:v2")
+        await settle(120)
+        assert await user.images() == {"web-0": "app:v2*", "web-1": "app:v2*"}
+        await user.edit(replicas=1)
+        await settle(120)
+        assert await user.images() == {"web-0": "app:v2*"}
+        assert await user.staying_claims() == ["data-web-0"]
+        status = (await user.stateful_set()).status
+    sizes = (status.replicas, status.available_replicas, status.updated_replicas)
+    assert (sizes, status.current_revision) == ((1, 1, 1), status.update_revision)
+    assert transport.failed >= {
+        ("POST", "controllerrevisions"),
+        ("POST", "persistentvolumeclaims"),
+        ("POST", "pods"),
+        ("PUT", "statefulsets/status"),
+        ("DELETE", "pods"),
+        ("PUT", "persistentvolumeclaims"),
+        ("GET", "persistentvolumeclaims"),
+        ("GET", "statefulsets"),
+        ("GET", "pods"),
+    }
+
+
+def config_with(**gates: bool) -> Config:
+    config = make_config(controllers=("statefulset-controller",))
+    return replace(config, features=FeatureGates(gates))
+
+
+@pytest.mark.parametrize(("gate", "answers"), [(True, [200]), (False, [200, 409])])
+async def test_a_set_waits_for_its_own_writes_if_the_gate_says_so(
+    cluster: Cluster, user: User, gate: bool, answers: list[int]
+) -> None:
+    """Without it, a sync on the stale cache writes a status that is refused."""
+    free = hold(cluster, "statefulsets")
+    config = config_with(StaleControllerConsistencyStatefulSet=gate)
+    async with cluster.manager(config) as recording:
+        obj = stateful_set_json(replicas=2, podManagementPolicy="Parallel")
+        await user.create(STATEFUL_SETS, obj)
+        await settle()
+        recording.writes.clear()
+        free.clear()
+        for pod in await user.pods():
+            await user.make_ready(pod.metadata.name)
+            await settle(2)
+        assert {each.path.rpartition("/")[2] for each in recording.writes} == {"status"}
+        assert [each.status for each in recording.writes] == answers
+        free.set()
+        await settle()
+        subject = await user.client.get(STATEFUL_SETS, "default", "web")
+        assert subject.status.ready_replicas == 2
+
+
+@pytest.mark.parametrize("strategy", ["RollingUpdate", "OnDelete"])
+@pytest.mark.parametrize(("gate", "shown"), [(True, (1.0, 2.0)), (False, (None, None))])
+async def test_the_metrics_of_unavailable_pods_come_with_their_gate(
+    cluster: Cluster, user: User, gate: bool, shown: tuple[Any, Any], strategy: str
+) -> None:
+    """The allowed and the present number; no values once the set is gone."""
+    config = config_with(MaxUnavailableStatefulSet=gate)
+    connections = Connections(cluster.transport, root_ca="PEM")
+    labels = {
+        "statefulset_namespace": "default",
+        "statefulset_name": "web",
+        "pod_management_policy": "OrderedReady",
+    }
+
+    def values(manager: ControllerManager) -> tuple[Any, ...]:
+        prefix = "statefulset_controller_statefulset"
+        return tuple(
+            manager._registry.get_sample_value(f"{prefix}_{name}", labels)
+            for name in ("max_unavailable", "unavailable_replicas")
+        )
+
+    async with run_manager(connections, cluster.clock, cluster.rng, config) as manager:
+        body = stateful_set_json(replicas=2, updateStrategy={"type": strategy})
+        await user.create(STATEFUL_SETS, body)
+        await settle()
+        assert values(manager) == shown
+        await user.client.delete(STATEFUL_SETS, "default", "web")
+        await settle()
+        assert values(manager) == (None, None)
+
+
+@pytest.mark.parametrize(("gate", "count"), [(True, 1), (False, 2)])
+async def test_a_new_default_is_no_change_of_the_template_if_the_gate_says_so(
+    cluster: Cluster, user: User, gate: bool, count: int
+) -> None:
+    """The stored revision lacks what an API server fills in since its upgrade."""
+    config = config_with(StatefulSetSemanticRevisionComparison=gate)
+    async with cluster.manager(config):
+        await user.create(STATEFUL_SETS, stateful_set_json(replicas=2))
+        await settle()
+    (written,) = (await user.client.list_page(CONTROLLER_REVISIONS)).items
+    data = msgspec.json.decode(written.data)
+    del data["spec"]["template"]["spec"]["dnsPolicy"]
+    older = msgspec.structs.replace(
+        written,
+        metadata=msgspec.structs.replace(
+            written.metadata, uid="", resource_version="", creation_timestamp=None
+        ),
+        data=msgspec.Raw(msgspec.json.encode(data)),
+    )
+    name = written.metadata.name
+    await user.client.delete(CONTROLLER_REVISIONS, "default", name)
+    await user.client.create(CONTROLLER_REVISIONS, older)
+    async with cluster.manager(config):
+        await settle()
+        stored = (await user.client.list_page(CONTROLLER_REVISIONS)).items
+        subject = await user.client.get(STATEFUL_SETS, "default", "web")
+    assert len(stored) == count
+    assert (subject.status.update_revision == name) is gate

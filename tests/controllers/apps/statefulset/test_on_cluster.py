@@ -11,14 +11,12 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller_manager.api.apps.v1 import (
-    CONTROLLER_REVISIONS,
     STATEFUL_SETS,
     StatefulSet,
 )
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import labels_of
 from controller_manager.cli.flags import make_config as config_from_flags
 from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
 from controller_manager.client.rest.transport import Request, Response
@@ -31,7 +29,6 @@ from controller_manager.options.config import Config
 from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.apps.statefulset.builders import (
     claim_template,
-    owner,
     stateful_set_json,
 )
 from tests.controllers.builders import template
@@ -158,39 +155,6 @@ async def test_a_repaired_template_is_rolled_out(
         assert status.current_revision == status.update_revision
 
 
-async def test_a_set_that_began_with_a_broken_template_is_repaired(
-    cluster: Cluster, sets: Sets
-) -> None:
-    """Its first pod is of the current revision, but none of these is ready."""
-    async with cluster.nodes(), manager(cluster):
-        await sets.make(image=BROKEN)
-        await settle(60)
-        assert await sets.images() == {"web-0": BROKEN}
-        await sets.use("app:v2")
-        await settle(660)
-        assert await sets.images() == {f"web-{each}": "app:v2*" for each in range(3)}
-
-
-async def test_the_flag_keeps_the_behaviour_of_upstream(
-    cluster: Cluster, sets: Sets
-) -> None:
-    """The broken pod stays until a user deletes it."""
-    async with (
-        cluster.nodes(),
-        manager(cluster, statefulset_replace_stuck_pods="false"),
-    ):
-        await sets.make(replicas=2)
-        await settle(60)
-        await sets.use(BROKEN)
-        await settle(60)
-        await sets.use("app:v3")
-        await settle(600)
-        assert await sets.images() == {"web-0": "app:v1*", "web-1": BROKEN}
-        await sets.client.delete(PODS, "default", "web-1")
-        await settle(180)
-        assert await sets.images() == {"web-0": "app:v3*", "web-1": "app:v3*"}
-
-
 @pytest.mark.parametrize("policy", POLICIES)
 async def test_pods_that_all_start_are_not_replaced_at_a_change_of_the_template(
     cluster: Cluster, sets: Sets, policy: str
@@ -265,26 +229,6 @@ async def test_a_crash_beside_a_container_that_starts_counts_from_that_crash_on(
         assert await sets.images() == {"web-0": "app:v2"}
 
 
-async def test_a_pod_that_may_recover_is_waited_for(
-    cluster: Cluster, sets: Sets
-) -> None:
-    """Another pod of its revision is ready (upstream's e2e tests rely on that)."""
-    async with manager(cluster):
-        await sets.make(replicas=2)
-        await settle(1)
-        await sets.make_ready("web-0")
-        await settle(1)
-        await sets.make_ready("web-1")
-        await settle(1)
-        status = {"conditions": [{"type": "Ready", "status": "False"}]}
-        await sets.client.patch(
-            PODS, "default", "web-0", {"status": status}, subresource="status"
-        )
-        await sets.use("app:v2")
-        await settle(600)
-        assert await sets.images() == {"web-0": "app:v1", "web-1": "app:v1*"}
-
-
 async def test_a_name_in_use_is_reported_and_used_once_it_is_free(
     cluster: Cluster, sets: Sets
 ) -> None:
@@ -354,32 +298,6 @@ async def test_a_pod_that_comes_while_a_sync_lists_pods_is_adopted_by_the_next(
     assert await sets.messages("FailedCreate") == []
 
 
-async def test_a_claim_of_a_pod_that_was_scaled_away_is_waited_for(
-    cluster: Cluster, sets: Sets
-) -> None:
-    """The set continues without another event as soon as the claim is gone."""
-    async with cluster.nodes(binds_claims=True), manager(cluster):
-        await sets.make(
-            replicas=2,
-            volumeClaimTemplates=[claim_template(finalizers=["example.com/hold"])],
-            persistentVolumeClaimRetentionPolicy=DELETE,
-        )
-        await settle(60)
-        await sets.edit(replicas=1)
-        await settle(60)
-        await sets.edit(replicas=2)
-        await settle(600)
-        assert await sets.images() == {"web-0": "app:v1*"}
-        first = await sets.client.get(CLAIMS, "default", "data-web-1")
-        assert first.metadata.deletion_timestamp is not None
-        free: JSON = {"metadata": {"finalizers": None}}
-        await sets.patch(CLAIMS, "data-web-1", free)
-        await settle(30)
-        again = await sets.client.get(CLAIMS, "default", "data-web-1")
-        assert again.metadata.uid != first.metadata.uid
-        assert await sets.images() == {"web-0": "app:v1*", "web-1": "app:v1*"}
-
-
 async def test_a_claim_that_is_deleted_under_a_pending_pod_is_created_anew(
     cluster: Cluster, sets: Sets
 ) -> None:
@@ -393,66 +311,6 @@ async def test_a_claim_that_is_deleted_under_a_pending_pod_is_created_anew(
         assert await sets.claims() == []
         await settle(10)
         assert await sets.claims() == ["data-web-0"]
-
-
-async def test_new_claims_belong_to_the_set_from_the_beginning(
-    cluster: Cluster, sets: Sets
-) -> None:
-    """One write for each claim; upstream needs two."""
-    policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
-    async with cluster.nodes(binds_claims=True), manager(cluster) as recording:
-        await sets.make(
-            replicas=2,
-            volumeClaimTemplates=[claim_template()],
-            persistentVolumeClaimRetentionPolicy=policy,
-        )
-        await settle(60)
-        assert [
-            each.method
-            for each in recording.writes
-            if "/persistentvolumeclaims" in each.path
-        ] == ["POST", "POST"]
-        claim = await sets.client.get(CLAIMS, "default", "data-web-0")
-        (reference,) = claim.metadata.owner_references or ()
-        assert (reference.kind, reference.controller) == ("StatefulSet", True)
-
-
-async def test_a_claim_with_another_controller_is_reported(
-    cluster: Cluster, sets: Sets
-) -> None:
-    """And not changed."""
-    mine = claim_template()
-    await sets.create(PODS, {"metadata": {"name": "boss"}, "spec": template()["spec"]})
-    boss = await sets.client.get(PODS, "default", "boss")
-    mine["metadata"] = {
-        "name": "data-web-0",
-        "ownerReferences": [owner("Pod", "boss", boss.metadata.uid)],
-    }
-    await sets.create(CLAIMS, mine)
-    policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
-    async with manager(cluster):
-        await sets.make(
-            replicas=1,
-            volumeClaimTemplates=[claim_template()],
-            persistentVolumeClaimRetentionPolicy=policy,
-        )
-        await settle(5)
-        assert await sets.images() == {"boss": "app:v1", "web-0": "app:v1"}
-        assert len(await sets.messages("ConflictingController")) == 1
-        own = owner("StatefulSet", "web", (await sets.stateful_set()).metadata.uid)
-        both = [*mine["metadata"]["ownerReferences"], {**own, "controller": False}]
-        change = {"metadata": {"ownerReferences": both}}
-        await sets.patch(CLAIMS, "data-web-0", change)
-        await sets.make_ready("web-0")
-        await settle(5)
-        claim = await sets.client.get(CLAIMS, "default", "data-web-0")
-        (reference,) = claim.metadata.owner_references or ()
-        assert reference.name == "boss"
-    (message,) = await sets.messages("ConflictingController")
-    assert message == (
-        "PersistentVolumeClaim data-web-0 has a conflicting OwnerReference that acts "
-        "as a manging controller, the retention policy is ignored for this claim"
-    )
 
 
 async def test_claims_of_a_pending_pod_that_cannot_be_changed_are_reported(
@@ -509,58 +367,6 @@ async def test_a_failure_ends_the_sync_after_the_status(
     assert len(statuses) == 1
 
 
-async def test_a_lost_label_with_the_name_is_restored(
-    cluster: Cluster, sets: Sets
-) -> None:
-    """A service selects the pod by it; an event says that the pod was updated."""
-    async with cluster.nodes(), manager(cluster):
-        await sets.make(replicas=1)
-        await settle(30)
-        label = "statefulset.kubernetes.io/pod-name"
-        await sets.patch(PODS, "web-0", {"metadata": {"labels": {label: None}}})
-        await settle(5)
-        (pod,) = await sets.pods()
-        assert labels_of(pod)[label] == "web-0"
-        index = {"apps.kubernetes.io/pod-index": None}
-        await sets.patch(PODS, "web-0", {"metadata": {"labels": index}})
-        await settle(5)
-        (pod,) = await sets.pods()
-        assert "apps.kubernetes.io/pod-index" not in labels_of(pod)
-    assert await sets.messages("SuccessfulUpdate") == [
-        "Update Pod web-0 in StatefulSet web successful"
-    ]
-
-
-async def test_a_name_of_a_revision_that_is_in_use_is_counted(
-    cluster: Cluster, sets: Sets
-) -> None:
-    """The next name is free; the other revision is not changed."""
-    async with manager(cluster):
-        await sets.make(replicas=0)
-        await settle(5)
-        (first,) = (await sets.client.list_page(CONTROLLER_REVISIONS)).items
-        await sets.client.delete(STATEFUL_SETS, "default", "web")
-        await settle(5)
-        taken = {
-            "apiVersion": "apps/v1",
-            "kind": "ControllerRevision",
-            "metadata": {"name": first.metadata.name},
-            "data": {"other": "data"},
-            "revision": 1,
-        }
-        await sets.create(CONTROLLER_REVISIONS, taken)
-        await sets.make(replicas=0)
-        await settle(5)
-    status = (await sets.stateful_set()).status
-    names = [
-        each.metadata.name
-        for each in (await sets.client.list_page(CONTROLLER_REVISIONS)).items
-    ]
-    assert status.collision_count == 1
-    assert set(names) == {first.metadata.name, status.update_revision}
-    assert len(names) == 2
-
-
 async def test_a_set_that_is_being_deleted_gets_no_new_revision(
     cluster: Cluster, sets: Sets
 ) -> None:
@@ -574,39 +380,6 @@ async def test_a_set_that_is_being_deleted_gets_no_new_revision(
         await settle(120)
         assert await sets.pods() == []
         assert [each.path for each in recording.writes if each.method == "POST"] == []
-
-
-async def test_an_update_of_a_thousand_others_costs_nothing(
-    cluster: Cluster, sets: Sets
-) -> None:
-    """Other pods in the same namespace are not read."""
-    for number in range(300):
-        labels = {"app": f"other{number}"}
-        body = {"metadata": {"name": f"p-{number}", "labels": labels}}
-        await sets.create(PODS, {**body, "spec": template()["spec"]})
-    async with manager(cluster) as recording:
-        await sets.make(replicas=1)
-        await settle(10)
-        assert len(recording.writes) == 4
-
-
-async def test_minimum_ready_seconds_need_no_event(
-    cluster: Cluster, sets: Sets
-) -> None:
-    """The set is synced again when the next pod becomes available."""
-    async with manager(cluster):
-        await sets.make(replicas=2, minReadySeconds=30)
-        await settle(5)
-        now = sets.cluster.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        ready = {"type": "Ready", "status": "True", "lastTransitionTime": now}
-        status = {"phase": "Running", "conditions": [ready]}
-        await sets.client.patch(
-            PODS, "default", "web-0", {"status": status}, subresource="status"
-        )
-        await settle(25)
-        assert await sets.images() == {"web-0": "app:v1*"}
-        await settle(10)
-        assert await sets.images() == {"web-0": "app:v1*", "web-1": "app:v1"}
 
 
 def test_the_metrics_of_a_set_that_is_gone_are_gone() -> None:

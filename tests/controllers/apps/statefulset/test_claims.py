@@ -2,6 +2,7 @@
 
 Upstream tries to give these pods the new volumes, which the API server refuses, and
 stands still. Here they are pods of an old revision.
+
 """
 
 from collections.abc import AsyncGenerator, Mapping
@@ -15,25 +16,30 @@ from controller_manager.api.apps.v1 import STATEFUL_SETS
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import is_deleting, labels_of
+from controller_manager.api.meta import is_deleting
 from controller_manager.cli.flags import make_config as config_from_flags
 from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
+from controller_manager.controllers.apps.statefulset.identity import (
+    corrected_owners,
+    has_conflict,
+    missing_claims,
+)
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.apps.statefulset.builders import (
+    claim,
     claim_template,
+    owner,
+    pod,
     rolling,
+    stateful_set,
     stateful_set_json,
 )
-from tests.controllers.builders import template
 from tests.controllers.user import User, settle
-
-pytestmark = pytest.mark.looptime
 
 DATA: Final = claim_template()
 WAL: Final = claim_template("wal")
 ON_DELETE: Final = {"type": "OnDelete"}
-NAME_LABEL: Final = "statefulset.kubernetes.io/pod-name"
 
 
 @asynccontextmanager
@@ -148,10 +154,11 @@ def of(ordinal: int, *names: str) -> list[str]:
 
 
 @pytest.fixture
-def owner(cluster: Cluster) -> Owner:
+def user(cluster: Cluster) -> Owner:
     return Owner(cluster)
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
 @pytest.mark.parametrize(
     ("before", "after"),
@@ -164,33 +171,34 @@ def owner(cluster: Cluster) -> Owner:
     ids=["one more", "renamed", "one renamed", "the first"],
 )
 async def test_pods_with_other_claims_are_replaced_one_by_one(
-    cluster: Cluster, owner: Owner, policy: str, before: list[JSON], after: list[JSON]
+    cluster: Cluster, user: Owner, policy: str, before: list[JSON], after: list[JSON]
 ) -> None:
     """The highest ordinal first; no pod waits for a change that is refused."""
     names = [each["metadata"]["name"] for each in after]
     async with running(cluster):
-        old = await owner.replace(before, after, podManagementPolicy=policy)
+        old = await user.replace(before, after, podManagementPolicy=policy)
         seen: list[list[str]] = []
         for _ in range(400):
             await settle(0.5)
-            kept = await owner.kept(old)
+            kept = await user.kept(old)
             if not seen or seen[-1] != kept:
                 seen.append(kept)
-                ready = (await owner.sizes()).get("ready", 0)
+                ready = (await user.sizes()).get("ready", 0)
                 assert ready >= 2 or not kept
-        assert await owner.volumes() == {
+        assert await user.volumes() == {
             f"web-{each}": of(each, *names) for each in range(3)
         }
-        assert await owner.sizes() == sizes(3, 3)
+        assert await user.sizes() == sizes(3, 3)
     assert seen == [
         ["web-0", "web-1", "web-2"],
         ["web-0", "web-1"],
         ["web-0"],
         [],
     ]
-    assert await owner.failures() == []
+    assert await user.failures() == []
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -202,202 +210,88 @@ async def test_pods_with_other_claims_are_replaced_one_by_one(
     ids=["one less", "none", "another class", "another order"],
 )
 async def test_pods_that_have_all_claims_stay(
-    cluster: Cluster, owner: Owner, before: list[JSON], after: list[JSON]
+    cluster: Cluster, user: Owner, before: list[JSON], after: list[JSON]
 ) -> None:
     """As upstream: a pod may use more claims, and claims that exist are not made."""
     names = [each["metadata"]["name"] for each in before]
     async with running(cluster):
-        old = await owner.replace(before, after)
+        old = await user.replace(before, after)
         await settle(60)
-        assert await owner.kept(old) == list(old)
-        assert await owner.sizes() == sizes(3, 3)
-        assert await owner.volumes() == {
+        assert await user.kept(old) == list(old)
+        assert await user.sizes() == sizes(3, 3)
+        assert await user.volumes() == {
             f"web-{each}": of(each, *names) for each in range(3)
         }
-    assert await owner.failures() == []
+    assert await user.failures() == []
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
 async def test_the_strategy_on_delete_leaves_pods_with_other_claims(
-    cluster: Cluster, owner: Owner, policy: str
+    cluster: Cluster, user: Owner, policy: str
 ) -> None:
     """The set grows and shrinks; a pod that a user deletes comes with its claims."""
     both = ("data", "wal")
     async with running(cluster):
-        old = await owner.replace(
+        old = await user.replace(
             [DATA], [DATA, WAL], updateStrategy=ON_DELETE, podManagementPolicy=policy
         )
         await settle(60)
-        assert await owner.kept(old) == list(old)
-        assert await owner.sizes() == sizes(3, 0)
-        assert await owner.claims() == [f"data-web-{each}" for each in range(3)]
-        await owner.edit(replicas=5)
+        assert await user.kept(old) == list(old)
+        assert await user.sizes() == sizes(3, 0)
+        assert await user.claims() == [f"data-web-{each}" for each in range(3)]
+        await user.edit(replicas=5)
         await settle(60)
-        assert await owner.kept(old) == list(old)
-        assert await owner.sizes() == sizes(5, 2)
-        await owner.client.delete(PODS, "default", "web-1")
+        assert await user.kept(old) == list(old)
+        assert await user.sizes() == sizes(5, 2)
+        await user.client.delete(PODS, "default", "web-1")
         await settle(60)
-        assert await owner.volumes() == {
+        assert await user.volumes() == {
             "web-0": of(0, "data"),
             "web-1": of(1, *both),
             "web-2": of(2, "data"),
             "web-3": of(3, *both),
             "web-4": of(4, *both),
         }
-        assert await owner.sizes() == sizes(5, 3)
-        await owner.edit(replicas=1)
+        assert await user.sizes() == sizes(5, 3)
+        await user.edit(replicas=1)
         await settle(240)
-        assert await owner.kept(old) == ["web-0"]
-        assert await owner.sizes() == sizes(1, 0)
-    assert await owner.failures() == []
+        assert await user.kept(old) == ["web-0"]
+        assert await user.sizes() == sizes(1, 0)
+    assert await user.failures() == []
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
 async def test_pods_below_the_partition_keep_their_claims(
-    cluster: Cluster, owner: Owner, policy: str
+    cluster: Cluster, user: Owner, policy: str
 ) -> None:
     """Until the partition is lowered, or the pod is lost."""
     async with running(cluster):
-        old = await owner.replace(
+        old = await user.replace(
             [DATA], [DATA, WAL], updateStrategy=rolling(2), podManagementPolicy=policy
         )
         await settle(60)
-        assert await owner.kept(old) == ["web-0", "web-1"]
-        assert await owner.sizes() == sizes(3, 1)
-        await owner.client.delete(PODS, "default", "web-0")
+        assert await user.kept(old) == ["web-0", "web-1"]
+        assert await user.sizes() == sizes(3, 1)
+        await user.client.delete(PODS, "default", "web-0")
         await settle(60)
-        assert await owner.kept(old) == ["web-1"]
-        assert await owner.sizes() == sizes(3, 2)
-        await owner.edit(updateStrategy=rolling(0))
+        assert await user.kept(old) == ["web-1"]
+        assert await user.sizes() == sizes(3, 2)
+        await user.edit(updateStrategy=rolling(0))
         await settle(60)
-        assert await owner.kept(old) == []
-        assert await owner.sizes() == sizes(3, 3)
-    assert await owner.failures() == []
+        assert await user.kept(old) == []
+        assert await user.sizes() == sizes(3, 3)
+    assert await user.failures() == []
 
 
-@pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
-async def test_scaling_comes_before_the_replacement_of_pods_with_other_claims(
-    cluster: Cluster, owner: Owner, policy: str
-) -> None:
-    """As for each update: missing pods are created first."""
-    async with running(cluster):
-        old = await owner.replace(
-            [DATA], [DATA, WAL], replicas=5, podManagementPolicy=policy
-        )
-        for _ in range(120):
-            await settle(0.5)
-            if len(await owner.uids()) == 5:
-                break
-            assert await owner.kept(old) == list(old)
-        await settle(240)
-        assert await owner.kept(old) == []
-        assert await owner.sizes() == sizes(5, 5)
-    assert await owner.failures() == []
-
-
-async def test_a_smaller_set_deletes_pods_with_other_claims_first(
-    cluster: Cluster, owner: Owner
-) -> None:
-    """They are above the ordinals; then the others are replaced."""
-    async with running(cluster):
-        await owner.replace([DATA], [DATA, WAL], replicas=2)
-        await settle(240)
-        both = ("data", "wal")
-        assert await owner.volumes() == {
-            "web-0": of(0, *both),
-            "web-1": of(1, *both),
-        }
-        assert await owner.sizes() == sizes(2, 2)
-        claims = [*(f"data-web-{each}" for each in range(3)), *of(0, "wal")]
-        assert await owner.claims() == [*claims, *of(1, "wal")]
-    assert await owner.failures() == []
-
-
-async def test_a_template_that_changes_with_the_claims_replaces_each_pod_once(
-    cluster: Cluster, owner: Owner
-) -> None:
-    """Both make the pods those of an old revision."""
-    async with running(cluster) as recording:
-        await owner.replace([DATA], [DATA, WAL], template=template("app:v2"))
-        await settle(240)
-        assert await owner.sizes() == sizes(3, 3)
-    deleted = [
-        each.path.rpartition("/")[2]
-        for each in recording.writes
-        if each.method == "DELETE" and "/pods/" in each.path
-    ]
-    assert deleted == ["web-2", "web-1", "web-0"]
-
-
-async def test_claims_of_pods_with_other_claims_follow_the_retention_policy(
-    cluster: Cluster, owner: Owner
-) -> None:
-    """Also while OnDelete leaves such a pod, and once it is scaled away."""
-    policy = {"whenDeleted": "Delete", "whenScaled": "Delete"}
-    async with running(cluster):
-        await owner.replace(
-            [DATA],
-            [DATA, WAL],
-            updateStrategy=ON_DELETE,
-            persistentVolumeClaimRetentionPolicy=policy,
-        )
-        await settle(60)
-        page = await owner.client.list_page(CLAIMS)
-        owners = {
-            each.metadata.name: [
-                one.kind for one in each.metadata.owner_references or ()
-            ]
-            for each in page.items
-        }
-        assert owners == {f"data-web-{each}": ["StatefulSet"] for each in range(3)}
-        await owner.edit(replicas=1)
-        await settle(240)
-        assert await owner.claims() == ["data-web-0"]
-    assert await owner.failures() == []
-
-
-async def test_a_pod_with_other_claims_gets_its_name_label_back(
-    cluster: Cluster, owner: Owner
-) -> None:
-    """Its labels may be changed, only its volumes may not."""
-    async with running(cluster):
-        old = await owner.replace([DATA], [DATA, WAL], updateStrategy=ON_DELETE)
-        await settle(10)
-        await owner.patch(PODS, "web-1", {"metadata": {"labels": {NAME_LABEL: None}}})
-        await settle(10)
-        pod = await owner.client.get(PODS, "default", "web-1")
-        assert labels_of(pod)[NAME_LABEL] == "web-1"
-        assert await owner.kept(old) == list(old)
-        (event,) = await owner.events("SuccessfulUpdate")
-    assert event.message == "Update Pod web-1 in StatefulSet web successful"
-    assert await owner.failures() == []
-
-
-async def test_a_pod_with_other_claims_that_has_failed_is_replaced(
-    cluster: Cluster, owner: Owner
-) -> None:
-    """With OnDelete, too, as each pod that has failed."""
-    async with running(cluster):
-        old = await owner.replace([DATA], [DATA, WAL], updateStrategy=ON_DELETE)
-        await settle(10)
-        await owner.client.patch(
-            PODS,
-            "default",
-            "web-1",
-            {"status": {"phase": "Failed"}},
-            subresource="status",
-        )
-        await settle(60)
-        assert await owner.kept(old) == ["web-0", "web-2"]
-        assert await owner.sizes() == sizes(3, 1)
-
-
+@pytest.mark.looptime
 async def test_several_pods_with_other_claims_are_replaced_at_a_time() -> None:
     """As many as maxUnavailable allows, with its gate."""
     cluster = Cluster(features=FeatureGates({"MaxUnavailableStatefulSet": True}))
-    owner = Owner(cluster)
+    user = Owner(cluster)
     async with running(cluster, feature_gates="MaxUnavailableStatefulSet=true"):
-        old = await owner.replace(
+        old = await user.replace(
             [DATA],
             [DATA, WAL],
             updateStrategy=rolling(maxUnavailable=2),
@@ -406,25 +300,105 @@ async def test_several_pods_with_other_claims_are_replaced_at_a_time() -> None:
         seen = [list(old)]
         for _ in range(240):
             await settle(0.5)
-            if (kept := await owner.kept(old)) != seen[-1]:
+            if (kept := await user.kept(old)) != seen[-1]:
                 seen.append(kept)
         await settle(60)
-        assert await owner.sizes() == sizes(3, 3)
+        assert await user.sizes() == sizes(3, 3)
     assert seen == [["web-0", "web-1", "web-2"], ["web-0"], []]
 
 
-async def test_another_manager_goes_on_with_the_replacement(
-    cluster: Cluster, owner: Owner
+SET = owner("StatefulSet", "web")
+OTHER = owner("Database", "db")
+BYSTANDER = owner("ConfigMap", "note", controller=False)
+
+
+def policy(deleted: str, scaled: str) -> dict[str, Any]:
+    given = {"whenDeleted": deleted, "whenScaled": scaled}
+    return {"persistentVolumeClaimRetentionPolicy": given}
+
+
+def corrected(ordinal: int, *owners: JSON, **spec: Any) -> list[str] | None:
+    """Return the kinds of the corrected owners of a claim, `None` if they are right.
+
+    The set wants one pod, so the pod 1 is condemned.
+    """
+    subject, of_pod = stateful_set(1, **spec), pod(ordinal)
+    found = corrected_owners(claim("c", *owners), subject, of_pod)
+    return None if found is None else [each.kind for each in found]
+
+
+@pytest.mark.parametrize(
+    ("deleted", "scaled", "wanted", "condemned"),
+    [
+        ("Retain", "Retain", [], []),
+        ("Delete", "Retain", ["StatefulSet"], ["StatefulSet"]),
+        ("Retain", "Delete", [], ["Pod"]),
+        ("Delete", "Delete", ["StatefulSet"], ["Pod"]),
+    ],
+)
+def test_each_policy_has_its_owners(
+    deleted: str, scaled: str, wanted: list[str], condemned: list[str]
 ) -> None:
-    """Nothing about these pods is kept in memory."""
-    async with running(cluster):
-        old = await owner.replace([DATA], [DATA, WAL])
-        for _ in range(120):
-            await settle(0.5)
-            if await owner.kept(old) == ["web-0", "web-1"]:
-                break
-    async with running(cluster):
-        await settle(240)
-        assert await owner.kept(old) == []
-        assert await owner.sizes() == sizes(3, 3)
-    assert await owner.failures() == []
+    """From any owners that the claim had under an earlier policy."""
+    spec = policy(deleted, scaled)
+    for ordinal, expected in ((0, wanted), (1, condemned)):
+        of_pod = owner("Pod", f"web-{ordinal}")
+        for before in ([], [SET], [of_pod], [SET, of_pod]):
+            kinds = [each["kind"] for each in before]
+            result = None if kinds == expected else expected
+            assert corrected(ordinal, *before, **spec) == result
+
+
+def test_without_a_policy_claims_are_retained() -> None:
+    """An old API server sets no default."""
+    assert corrected(0) is None
+    assert corrected(0, SET) == []
+
+
+def test_other_owners_stay_beside() -> None:
+    """The controller does not change references to others."""
+    spec = policy("Delete", "Retain")
+    assert corrected(0, BYSTANDER, **spec) == ["ConfigMap", "StatefulSet"]
+    assert corrected(0, BYSTANDER, SET, **policy("Retain", "Retain")) == ["ConfigMap"]
+
+
+def created(*owners: JSON, **spec: Any) -> list[str]:
+    """Return the kinds of the owners of a new claim whose template has `owners`."""
+    templates = [claim_template(ownerReferences=list(owners))]
+    subject = stateful_set(1, volumeClaimTemplates=templates, **spec)
+    (made,) = missing_claims(subject, 0, {})
+    return [each.kind for each in made.metadata.owner_references or ()]
+
+
+def test_a_new_claim_has_the_owners_of_its_template() -> None:
+    """Operators write them, so that the claims are deleted with their object."""
+    retained, deleted = policy("Retain", "Retain"), policy("Delete", "Retain")
+    assert created(OTHER, **retained) == ["Database"]
+    assert created(BYSTANDER, **deleted) == ["ConfigMap", "StatefulSet"]
+    assert created(SET, **deleted) == ["StatefulSet"]
+    # The API server refuses a second controller.
+    assert created(OTHER, **deleted) == ["Database"]
+
+
+def test_an_owner_that_is_no_controller_becomes_one() -> None:
+    """As upstream writes it."""
+    weak = owner("StatefulSet", "web", controller=False)
+    assert corrected(0, weak, **policy("Delete", "Retain")) == ["StatefulSet"]
+
+
+def test_a_claim_of_another_controller_is_left_to_it() -> None:
+    """References to the set and the pod are removed, none are added."""
+    spec = policy("Delete", "Delete")
+    assert corrected(0, OTHER, **spec) is None
+    assert corrected(0, OTHER, SET, **spec) == ["Database"]
+    assert has_conflict(claim("c", OTHER), stateful_set(**spec), pod(0))
+    retained = policy("Retain", "Retain")
+    assert not has_conflict(claim("c", OTHER), stateful_set(**retained), pod(0))
+
+
+@pytest.mark.parametrize("kind", [("StatefulSet", "web"), ("Pod", "web-0")])
+def test_a_claim_of_an_earlier_namesake_is_not_touched(kind: tuple[str, str]) -> None:
+    """The garbage collector deletes it, or removes that owner."""
+    earlier = owner(*kind, "earlier")
+    for deleted in ("Retain", "Delete"):
+        assert corrected(0, earlier, **policy(deleted, "Retain")) is None
