@@ -6,7 +6,6 @@ from typing import Final
 import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from controller_manager.api.autoscaling.v2 import (
     HorizontalPodAutoscalerBehavior,
@@ -72,35 +71,12 @@ def pod_of(
     return msgspec.convert(pod, Pod)
 
 
-pods_in_any_state = st.builds(
-    pod_of,
-    name=st.just(""),
-    phase=st.sampled_from(("Running", "Running", "Running", "Pending", "Failed")),
-    deleting=st.sampled_from((False, False, False, True)),
-    started=st.none() | instants,
-    ready=st.none() | st.sampled_from(("True", "True", "False", "Unknown")),
-    ready_since=st.none() | instants,
-)
 metrics = st.builds(
     PodMetric,
     value=amounts,
     timestamp=instants,
     window=st.sampled_from((30, 60)).map(lambda each: timedelta(seconds=each)),
 )
-
-
-@st.composite
-def samples(draw: st.DrawFn) -> PodSample:
-    """Draw up to eight pods, some without a metric, and metrics of unknown pods."""
-    drawn = draw(st.lists(pods_in_any_state, min_size=1, max_size=8))
-    pods = [
-        replace(pod, metadata=replace(pod.metadata, name=f"p{number}"))
-        for number, pod in enumerate(drawn)
-    ]
-    names = st.sampled_from([*(pod.metadata.name for pod in pods), "unknown"])
-    measured = draw(st.dictionaries(names, metrics, min_size=1))
-    resource = draw(st.sampled_from(("", "cpu", "memory")))
-    return PodSample(pods=pods, metrics=measured, now=NOW, resource=resource)
 
 
 @st.composite
@@ -141,7 +117,6 @@ behaviors = st.builds(
     scale_down=st.none() | rules,
 )
 changes = st.builds(ScaleEvent, st.integers(0, 20), instants)
-events = st.lists(changes, max_size=4).map(tuple)
 histories = st.builds(
     History,
     st.lists(st.builds(Recommendation, replicas, instants), max_size=6).map(tuple),

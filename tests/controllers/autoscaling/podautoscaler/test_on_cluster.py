@@ -5,11 +5,39 @@ from typing import Final
 
 import pytest
 
+from controller_manager.api.autoscaling.v2 import (
+    HorizontalPodAutoscalerSpec,
+    MetricSpec,
+)
+from controller_manager.api.core.v1 import Pod, PodMeta
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.selectors import parse_selector
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import PatchType
+from controller_manager.controllers.autoscaling.podautoscaler.behavior import (
+    ABOVE_MAXIMUM,
+    BELOW_MINIMUM,
+    BELOW_TARGET,
+    FirstDecision,
+    first_decision,
+    reason_for,
+)
+from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
+    Overlaps,
+)
 from controller_manager.manager.manager import ControllerManager
 from tests.clusters import run_manager
+from tests.controllers.autoscaling.podautoscaler.case import (
+    Case,
+)
+from tests.controllers.autoscaling.podautoscaler.limit_cases import (
+    EDGES,
+    LIMITS,
+    OWN_TOLERANCE,
+    SURGE,
+    WITHIN_TOLERANCE,
+    ZERO,
+)
 from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     NAME,
     SYNC_PERIOD,
@@ -23,6 +51,10 @@ from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     ready,
     set_queue_length,
 )
+from tests.controllers.autoscaling.podautoscaler.usage_cases import (
+    SCALE_DOWN,
+    SCALE_UP,
+)
 from tests.controllers.custom_resources import (
     DEFINITIONS,
     SCALABLE,
@@ -30,9 +62,6 @@ from tests.controllers.custom_resources import (
     definition,
 )
 from tests.controllers.user import User
-
-pytestmark = pytest.mark.looptime
-
 
 ABOVE: Final = "external metric qps(nil) above target"
 BELOW: Final = "All metrics below target"
@@ -52,6 +81,7 @@ async def sizes(stage: Stage, number: int) -> list[int]:
     return found
 
 
+@pytest.mark.looptime
 async def test_the_target_follows_a_load_up_at_once_and_down_after_the_window() -> None:
     """The whole status, and the events, at each stage."""
     stage = Stage()
@@ -130,6 +160,7 @@ def within_range() -> JSON:
     )
 
 
+@pytest.mark.looptime
 async def test_policies_allow_a_change_once_in_their_period() -> None:
     """One pod in 45 seconds upwards, half of the pods in 30 seconds downwards."""
     behavior = {
@@ -152,6 +183,7 @@ async def test_policies_allow_a_change_once_in_their_period() -> None:
         assert await sizes(stage, 6) == [2, 2, 1, 1, 1, 1]
 
 
+@pytest.mark.looptime
 async def test_a_target_goes_to_zero_and_back_where_the_gate_allows() -> None:
     """A user who scales to zero at another time disables the autoscaler."""
     gates = {"HPAScaleToZero": True}
@@ -174,6 +206,7 @@ async def test_a_target_goes_to_zero_and_back_where_the_gate_allows() -> None:
         assert await sizes(stage, 1) == [3]
 
 
+@pytest.mark.looptime
 async def test_two_autoscalers_of_the_same_pods_wait_for_each_other() -> None:
     """The conditions of both show it; when one is gone, the other goes on."""
     stage = Stage()
@@ -194,6 +227,7 @@ async def test_two_autoscalers_of_the_same_pods_wait_for_each_other() -> None:
     assert (before, stage.replicas()) == (2, 4)
 
 
+@pytest.mark.looptime
 async def test_a_manager_that_starts_lets_no_autoscaler_fight() -> None:
     """Upstream knows the second autoscaler only after its sync; the first scales."""
     stage = Stage()
@@ -209,6 +243,7 @@ async def test_a_manager_that_starts_lets_no_autoscaler_fight() -> None:
     assert stage.replicas() == 3
 
 
+@pytest.mark.looptime
 async def test_a_new_autoscaler_of_an_old_name_has_no_history() -> None:
     """The recommendations of the deleted autoscaler do not hold it back."""
     stage = Stage()
@@ -227,6 +262,7 @@ async def test_a_new_autoscaler_of_an_old_name_has_no_history() -> None:
         assert await sizes(stage, 3) == [2, 1, 1]
 
 
+@pytest.mark.looptime
 async def test_an_object_of_any_kind_with_a_scale_can_be_a_target() -> None:
     """A custom resource, whose definition comes after the autoscaler."""
     stage = Stage()
@@ -253,6 +289,7 @@ async def test_an_object_of_any_kind_with_a_scale_can_be_a_target() -> None:
     assert found["spec"] == {"size": 4, "colour": "red"}
 
 
+@pytest.mark.looptime
 async def test_the_role_of_upstream_allows_all_requests() -> None:
     """The manager uses the service account of the controller."""
     stage = Stage(rbac=True)
@@ -269,6 +306,7 @@ async def test_the_role_of_upstream_allows_all_requests() -> None:
     assert [each.status for each in recording.writes] == [200, 200]
 
 
+@pytest.mark.looptime
 async def test_the_metrics_count_syncs_and_drop_series_of_deleted_autoscalers() -> None:
     """With upstream's names and labels."""
     stage = Stage()
@@ -302,6 +340,7 @@ def sample(manager: ControllerManager, name: str, **labels: str) -> float | None
     return manager._registry.get_sample_value(full, labels)
 
 
+@pytest.mark.looptime
 async def test_another_manager_writes_nothing_new() -> None:
     """The next manager has nothing to change in the objects."""
     stage = Stage()
@@ -315,3 +354,178 @@ async def test_another_manager_writes_nothing_new() -> None:
         await periods(3.5)
     assert recording.writes == []
     assert stage.get("HorizontalPodAutoscaler", NAME) == before
+
+
+def pod(namespace: str = "default", **labels: str) -> Pod:
+    return Pod(metadata=PodMeta(name="p", namespace=namespace, labels=labels))
+
+
+@pytest.fixture(name="overlaps")
+def make_overlaps() -> Overlaps:
+    overlaps = Overlaps()
+    for key, selector in (
+        ("default/exact", "app=web"),
+        ("default/narrow", "app=web,tier=front"),
+        ("default/sets", "app in (web,api)"),
+        ("default/none", "app=other"),
+        ("other/exact", "app=web"),
+    ):
+        overlaps.put(key, parse_selector(selector))
+    return overlaps
+
+
+@pytest.mark.parametrize(
+    ("pods", "keys"),
+    [
+        ([pod(app="web")], ["default/exact", "default/sets"]),
+        (
+            [pod(app="web", tier="front")],
+            ["default/exact", "default/narrow", "default/sets"],
+        ),
+        ([pod(app="api")], ["default/sets"]),
+        ([pod(app="api"), pod(app="other")], ["default/none", "default/sets"]),
+        ([pod(tier="front")], []),
+        ([], []),
+    ],
+)
+def test_each_autoscaler_that_selects_one_of_the_pods_is_found(
+    overlaps: Overlaps, pods: list[Pod], keys: list[str]
+) -> None:
+    """Only in the namespace of the pods, and in a fixed order."""
+    assert overlaps.selecting("default", pods) == keys
+
+
+def test_selectors_with_a_common_label_are_in_different_buckets() -> None:
+    """Each is found by a label that only it has, so the cost does not grow."""
+    overlaps = Overlaps()
+    for number in range(100):
+        selector = parse_selector(f"app=shop,part=p{number}")
+        overlaps.put(f"default/{number}", selector)
+    together = [len(keys) for keys in overlaps._buckets.values()]
+    assert (sum(together), max(together)) == (100, 1)
+    assert overlaps.selecting("default", [pod(app="shop", part="p7")]) == ["default/7"]
+
+
+def test_a_changed_selector_replaces_the_former_one(overlaps: Overlaps) -> None:
+    """The target of an autoscaler may change."""
+    overlaps.put("default/sets", parse_selector("app=other"))
+    assert overlaps.selecting("default", [pod(app="web")]) == ["default/exact"]
+    found = overlaps.selecting("default", [pod(app="other")])
+    assert found == ["default/none", "default/sets"]
+
+
+def test_an_autoscaler_that_is_gone_selects_nothing(overlaps: Overlaps) -> None:
+    """No data of it is left. To forget an unknown autoscaler is not an error."""
+    for key in ("exact", "narrow", "sets", "none", "never"):
+        overlaps.forget(f"default/{key}")
+    overlaps.forget("other/exact")
+    assert overlaps.selecting("default", [pod(app="web")]) == []
+    assert vars(overlaps) == vars(Overlaps())
+
+
+READ = FirstDecision(3, needs_metrics=True)
+FROM_ZERO = FirstDecision(0, needs_metrics=True)
+DISABLED = FirstDecision(0, is_disabled=True)
+
+
+def spec(minimum: int | None, metric: str = "Resource") -> HorizontalPodAutoscalerSpec:
+    return HorizontalPodAutoscalerSpec(
+        min_replicas=minimum, max_replicas=5, metrics=(MetricSpec(type=metric),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("current", "minimum", "expected"),
+    [
+        (3, 1, READ),
+        (3, 3, READ),
+        (3, None, READ),
+        (6, 1, FirstDecision(5, ABOVE_MAXIMUM)),
+        (3, 4, FirstDecision(4, BELOW_MINIMUM)),
+        (0, 1, DISABLED),
+        (0, None, DISABLED),
+        (0, 0, DISABLED),
+    ],
+)
+def test_metrics_are_read_only_within_the_limits(
+    current: int, minimum: int | None, expected: FirstDecision
+) -> None:
+    """A target at zero that no autoscaler has scaled there is left alone."""
+    assert first_decision(spec(minimum), current, was_scaled_to_zero=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("minimum", "metric", "expected"),
+    [
+        (0, "External", FROM_ZERO),
+        (0, "Object", FROM_ZERO),
+        (0, "Resource", DISABLED),
+        (0, "Pods", DISABLED),
+        (1, "Resource", FROM_ZERO),
+        (2, "External", FROM_ZERO),
+    ],
+)
+def test_a_target_that_an_autoscaler_scaled_to_zero_can_be_scaled_up(
+    minimum: int, metric: str, expected: FirstDecision
+) -> None:
+    """By a metric that needs no pods, or because the minimum was raised."""
+    assert first_decision(spec(minimum, metric), 0, was_scaled_to_zero=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("desired", "reason"), [(4, "cpu above target"), (2, BELOW_TARGET), (3, "")]
+)
+def test_an_event_says_which_metric_asks_for_more(desired: int, reason: str) -> None:
+    """For fewer replicas all metrics must ask."""
+    assert reason_for(3, desired, "cpu") == reason
+
+
+SCALED_TO_ZERO: Final = {
+    "type": "ScaledToZero",
+    "status": "True",
+    "reason": "ScaledToZero",
+    "message": "the HPA controller scaled the workload to zero",
+}
+
+
+CASES: Final = {
+    f"{group}: {case.name}": case
+    for group, cases in {
+        "scaling up": SCALE_UP,
+        "scaling down": SCALE_DOWN,
+        "within the tolerance": WITHIN_TOLERANCE,
+        "other pods than replicas": SURGE,
+        "a tolerance of its own": OWN_TOLERANCE,
+        "limits": LIMITS,
+        "zero": ZERO,
+        "edges": EDGES,
+    }.items()
+    for case in cases
+}
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+async def test_one_sync_does_what_upstreams_unit_test_expects(case: Case) -> None:
+    """The scale, the status with its conditions, and the reasons of the events."""
+    stage = Stage(case.gates)
+    stage.add_target(case.replicas, case.observed)
+    stage.add_pods(case.pods)
+    stage.set_metrics(**case.answers)
+    minimum, maximum = case.bounds
+    more = {"behavior": case.behavior} if case.behavior else None
+    stage.add_autoscaler(list(case.metrics), minimum, maximum, more)
+    if case.was_scaled_to_zero:
+        stage.set_conditions(SCALED_TO_ZERO)
+    config = config_of(case.gates, case.stabilization)
+    async with stage.cluster.manager(config) as recording:
+        await asyncio.sleep(SYNC_PERIOD + 1)
+    status = stage.status()
+    scaled = case.replicas != case.expected
+    assert stage.replicas() == case.expected
+    assert stage.conditions() == case.conditions
+    assert status.get("currentReplicas", 0) == case.replicas
+    rescaled = [each for each in stage.events() if " SuccessfulRescale: " in each]
+    assert len(rescaled) == scaled
+    scales = [each.method for each in recording.writes if "/scale" in each.path]
+    assert scales == ["PUT"] * scaled
