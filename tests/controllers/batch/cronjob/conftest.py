@@ -3,7 +3,7 @@
 import pytest
 
 from tests.clusters import Cluster
-from tests.controllers.batch.cronjob.on_cluster import Cron
+from tests.controllers.batch.cronjob.builders import Cron
 
 
 @pytest.fixture

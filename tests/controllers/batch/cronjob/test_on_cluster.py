@@ -2,28 +2,26 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
 import pytest
 
 from controller_manager.api.batch.v1 import CRON_JOBS
 from controller_manager.client.rest.transport import Request, Response, Transport
 from controller_manager.devcluster.inmemory import InMemoryTransport
-from controller_manager.informers.store import Store
 from tests.clusters import TOKEN, Cluster, make_config
-from tests.controllers.batch.cronjob.on_cluster import (
+from tests.controllers.batch.cronjob.builders import (
     CONFIG,
     TEMPLATE,
     Cron,
-    at,
+    after,
     run_name,
     until_minute,
     writes_of,
 )
 
 pytestmark = pytest.mark.looptime
+
 
 CREATED = "tick Normal SuccessfulCreate [cronjob-controller]: Created job "
 FORBIDDEN = (
@@ -41,7 +39,7 @@ async def test_a_run_starts_a_tenth_of_a_second_after_its_time(cron: Cron) -> No
         assert (cron.jobs(), recording.writes) == ([], [])
         await until_minute(1, 0.11)
         assert cron.jobs() == [run_name(1)]
-        assert cron.times() == (at(60), None)
+        assert cron.times() == (after(60), None)
         await until_minute(2, 0.09)
         assert writes_of(recording) == [("POST", "jobs", 201), STATUS]
         await until_minute(2, 0.11)
@@ -126,25 +124,11 @@ async def test_a_job_has_the_fields_of_its_template(cron: Cron) -> None:
     ]
 
 
-async def test_only_the_latest_of_many_missed_runs_starts(cron: Cron) -> None:
-    """Beyond a hundred missed runs there is a warning."""
-    cron.create(schedule="*/5 * * * *", status={"lastScheduleTime": at(-86400)})
-    async with cron.cluster.manager(CONFIG):
-        await asyncio.sleep(1)
-    assert cron.jobs() == [run_name(0)]
-    assert cron.events() == [
-        f"{CREATED}{run_name(0)}",
-        (
-            "tick Warning TooManyMissedTimes [cronjob-controller]: too many missed "
-            "start times. Set or decrease .spec.startingDeadlineSeconds or check clock "
-            "skew"
-        ),
-    ]
-
-
 async def test_the_latest_missed_run_of_an_uneven_schedule_starts(cron: Cron) -> None:
     """Upstream counts in steps of ten minutes here, and finds no latest run."""
-    cron.create(schedule="0,10 12 * * *", status={"lastScheduleTime": at(-5 * 86400)})
+    cron.create(
+        schedule="0,10 12 * * *", status={"lastScheduleTime": after(-5 * 86400)}
+    )
     async with cron.cluster.manager(CONFIG):
         await asyncio.sleep(1)
     assert cron.jobs() == [run_name(-12 * 60 + 10)]
@@ -162,7 +146,7 @@ async def test_forbid_starts_the_blocked_run_when_the_active_job_ends(
         cron.end_job(run_name(1), "Failed")
         await until_minute(3, 5)
         assert cron.active() == [run_name(3)]
-    assert cron.times() == (at(180), None)
+    assert cron.times() == (after(180), None)
     assert cron.events() == [
         FORBIDDEN,
         (
@@ -216,12 +200,12 @@ async def test_history_keeps_the_latest_of_each_end(cron: Cron) -> None:
         ("DELETE", "jobs/j3", 200),
         ("DELETE", "jobs/j1", 200),
     ]
-    assert cron.times() == (None, at(0))
+    assert cron.times() == (None, after(0))
 
 
 async def test_a_changed_schedule_starts_nothing_by_itself(cron: Cron) -> None:
     """A run of the past now looks missed; another change starts that run."""
-    cron.create(schedule="0 0 * * *", status={"lastScheduleTime": at(-86400)})
+    cron.create(schedule="0 0 * * *", status={"lastScheduleTime": after(-86400)})
     async with cron.cluster.manager(CONFIG):
         await until_minute(30)
         assert cron.jobs() == [run_name(0)]
@@ -243,35 +227,9 @@ async def test_a_changed_schedule_starts_its_next_run(cron: Cron) -> None:
         assert cron.jobs() == [run_name(5)]
 
 
-async def test_a_run_after_the_deadline_does_not_start(cron: Cron) -> None:
-    """No event is recorded; a later deadline starts the run."""
-    cron.create(
-        schedule="30 23 * * *",
-        startingDeadlineSeconds=60,
-        status={"lastScheduleTime": at(-86400)},
-    )
-    async with cron.cluster.manager(CONFIG):
-        await until_minute(1)
-        assert (cron.jobs(), cron.events()) == ([], [])
-        cron.edit(startingDeadlineSeconds=7200)
-        await until_minute(2)
-        assert cron.jobs() == [run_name(-30)]
-
-
-async def test_a_suspended_cron_job_starts_nothing(cron: Cron) -> None:
-    """When it is resumed, the latest missed run starts."""
-    cron.create(suspend=True)
-    async with cron.cluster.manager(CONFIG):
-        await until_minute(5)
-        assert cron.jobs() == []
-        cron.edit(suspend=False)
-        await asyncio.sleep(1)
-        assert cron.jobs() == [run_name(5)]
-
-
 async def test_a_job_that_went_missing_is_not_run_again(cron: Cron) -> None:
     """The list is repaired, with an event."""
-    cron.create(schedule="0 * * * *", status={"lastScheduleTime": at(-7200)})
+    cron.create(schedule="0 * * * *", status={"lastScheduleTime": after(-7200)})
     async with cron.cluster.manager(CONFIG):
         await asyncio.sleep(1)
         cron.delete("Job", run_name(0))
@@ -297,7 +255,7 @@ async def test_a_cron_job_of_a_terminating_namespace_reports_no_failure(
     async with cron.cluster.manager(CONFIG) as recording:
         stored = namespaces.get(("", "default"))
         assert stored is not None
-        metadata = {**stored.obj["metadata"], "deletionTimestamp": at(0)}
+        metadata = {**stored.obj["metadata"], "deletionTimestamp": after(0)}
         changed = {"metadata": metadata, "status": {"phase": "Terminating"}}
         namespaces.put(("", "default"), stored.obj | changed)
         await until_minute(3)
@@ -356,29 +314,6 @@ async def test_the_declared_permissions_suffice() -> None:
         cron.end_job(run_name(2))
         await until_minute(3)
     assert {each.status for each in recording.writes} == {200, 201}
-
-
-async def test_no_sync_reads_a_cache_as_a_whole(
-    cron: Cron, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Upstream lists all jobs of the namespace in each sync."""
-    for number in range(300):
-        cron.add_job(f"other-{number}", f"uid-{number}", scheduled=True)
-    cron.create()
-    scans: list[object] = []
-    async with cron.cluster.manager(CONFIG):
-        await asyncio.sleep(1)
-        original = Store.__iter__
-
-        def counted(store: Store[Any]) -> Iterator[Any]:
-            scans.append(store)
-            return original(store)
-
-        monkeypatch.setattr(Store, "__iter__", counted)
-        await until_minute(3)
-        monkeypatch.undo()
-    assert cron.active() == [run_name(1), run_name(2), run_name(3)]
-    assert scans == []
 
 
 async def test_a_stored_status_without_a_change_is_not_written(cron: Cron) -> None:
@@ -456,3 +391,118 @@ class _Conflicting(InMemoryTransport):
             status = {"status": "Failure", "reason": "Conflict", "message": "no"}
             return Response(409, {}, json.dumps({**status, "code": 409}).encode())
         return await super().request(request)
+
+
+UNEXPECTED = (
+    "tick Warning UnexpectedJob [cronjob-controller]: "
+    "Saw a job that the controller did not create or forgot: "
+)
+
+
+async def test_the_job_of_the_due_run_is_taken_as_that_run(cron: Cron) -> None:
+    """It is listed and ends as any other; the run has no second job."""
+    uid = cron.create(
+        schedule="*/30 * * * *", status={"lastScheduleTime": after(-7200)}
+    )
+    cron.add_job(run_name(0), uid, scheduled=True)
+    async with cron.cluster.manager(CONFIG) as recording:
+        await asyncio.sleep(1)
+        assert cron.active() == [run_name(0)]
+        assert cron.times() == (after(0), None)
+        cron.end_job(run_name(0))
+        await asyncio.sleep(1)
+        cron.delete("Job", run_name(0))
+        await until_minute(29)
+        assert (cron.active(), cron.jobs()) == ([], [])
+        assert cron.times() == (after(0), after(1))
+    assert writes_of(recording) == [("PUT", "cronjobs/tick/status", 200)] * 2
+    assert cron.events() == [
+        (
+            "tick Normal SawCompletedJob [cronjob-controller]: "
+            f"Saw completed job: {run_name(0)}, condition: Complete"
+        ),
+        f"{UNEXPECTED}{run_name(0)}",
+    ]
+
+
+async def test_the_ended_job_of_the_due_run_is_taken_as_that_run(cron: Cron) -> None:
+    """The time of the run is written, and no run starts again."""
+    uid = cron.create(
+        schedule="*/30 * * * *", status={"lastScheduleTime": after(-7200)}
+    )
+    cron.add_job(run_name(0), uid, scheduled=True)
+    cron.end_job(run_name(0))
+    async with cron.cluster.manager(CONFIG) as recording:
+        await until_minute(29)
+    assert writes_of(recording) == [("PUT", "cronjobs/tick/status", 200)]
+    assert (cron.active(), cron.times()) == ([], (after(0), after(0)))
+    assert cron.events() == []
+
+
+async def test_a_run_does_not_start_beside_an_unlisted_job(cron: Cron) -> None:
+    """Of a Forbid cron job, also if the unlisted job is not of the run that is due."""
+    uid = cron.create(
+        schedule="* * * * *",
+        concurrencyPolicy="Forbid",
+        status={"lastScheduleTime": after(-600)},
+    )
+    cron.add_job(run_name(-8), uid, scheduled=True)
+    async with cron.cluster.manager(CONFIG):
+        await until_minute(2)
+        assert cron.jobs() == [run_name(-8)]
+        assert cron.active() == [run_name(-8)]
+        cron.end_job(run_name(-8))
+        await asyncio.sleep(1)
+        assert cron.jobs() == [run_name(-8), run_name(2)]
+        assert cron.active() == [run_name(2)]
+
+
+async def test_a_job_made_by_hand_is_reported_and_not_listed(cron: Cron) -> None:
+    """It does not stop runs of a Forbid cron job; its success counts."""
+    uid = cron.create(concurrencyPolicy="Forbid")
+    cron.add_job("mine", uid, scheduled=False)
+    async with cron.cluster.manager(CONFIG):
+        await until_minute(1)
+        assert cron.active() == [run_name(1)]
+        cron.end_job("mine")
+        await asyncio.sleep(1)
+        assert cron.times() == (after(60), after(61))
+    assert [each for each in cron.events() if "UnexpectedJob" in each] == [
+        f"{UNEXPECTED}mine"
+    ]
+
+
+async def test_a_foreign_job_with_the_name_of_the_run_is_reported(cron: Cron) -> None:
+    """The foreign job does not change, and the next run starts."""
+    cron.create()
+    cron.add_job(run_name(1), "somebody", "else", scheduled=True)
+    async with cron.cluster.manager(CONFIG) as recording:
+        await until_minute(2)
+    assert cron.active() == [run_name(2)]
+    assert cron.times() == (after(120), None)
+    assert writes_of(recording) == [
+        ("POST", "jobs", 409),
+        ("POST", "jobs", 201),
+        ("PUT", "cronjobs/tick/status", 200),
+    ]
+    assert cron.events() == [
+        f"tick Normal SuccessfulCreate [cronjob-controller]: Created job {run_name(2)}",
+        (
+            "tick Warning FailedCreate [cronjob-controller]: Error creating job: "
+            f'jobs.batch "{run_name(1)}" already exists, and this cron job does not '
+            "control it"
+        ),
+    ]
+
+
+async def test_the_job_of_an_earlier_cron_job_of_that_name_is_foreign(
+    cron: Cron,
+) -> None:
+    """Upstream goes by the owner's name: it would count and delete such jobs."""
+    cron.create(successfulJobsHistoryLimit=0)
+    cron.add_job("old", "a-uid-of-the-past", scheduled=True)
+    cron.end_job("old")
+    async with cron.cluster.manager(CONFIG):
+        await asyncio.sleep(30)
+    assert cron.jobs() == ["old"]
+    assert cron.times() == (None, None)

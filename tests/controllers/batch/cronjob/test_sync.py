@@ -5,20 +5,18 @@ import pytest
 from controller_manager.api.batch.v1 import CronJobStatus
 from controller_manager.api.json_objects import JSON
 from controller_manager.runtime.outcome import DONE, Done, Failed, SyncError
-from tests.controllers.batch.cronjob.alone import (
+from tests.controllers.batch.cronjob.builders import (
     ERROR,
     TERMINATING,
+    CronJobEvent,
     Situation,
     Synced,
-    seen,
-)
-from tests.controllers.batch.cronjob.cases import (
-    CronJobEvent,
     cron_job,
     job,
     listed,
     name_of_run,
     normal,
+    seen,
     status,
     warning,
 )
