@@ -10,7 +10,7 @@ from controller_manager.client.rest.transport import Request, Response
 from controller_manager.control.expectations import StoredPods, TakeoverLists
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport
-from tests.controllers.batch.job.user import JobUser, job_config
+from tests.controllers.batch.job.builders import JobUser, job_config
 from tests.controllers.builders import template
 from tests.controllers.user import User, settle
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.clusters import Cluster
-from tests.controllers.batch.job.user import JobUser
+from tests.controllers.batch.job.builders import JobUser
 
 
 @pytest.fixture

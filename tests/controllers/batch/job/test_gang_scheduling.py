@@ -1,4 +1,4 @@
-"""Gangs of pods on a cluster in memory, on virtual time."""
+"""Gangs: the bodies of their objects, and their pods on a cluster in memory."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from controller_manager.api.batch.v1 import JOBS
-from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scheduling.v1alpha2 import (
     POD_GROUPS,
@@ -19,16 +19,27 @@ from controller_manager.api.scheduling.v1alpha2 import (
 from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
 from controller_manager.client.rest.errors import Forbidden, TransportError
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.controllers.batch.job.gang_scheduling import workload_name
+from controller_manager.controllers.batch.job.gang_scheduling import (
+    is_gang,
+    is_new,
+    pod_group_body,
+    pod_group_name,
+    workload_body,
+    workload_name,
+)
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
-from tests.controllers.batch.job.user import JobUser, job_config
+from tests.controllers.batch.job.builders import (
+    JobUser,
+    job,
+    job_config,
+    pod,
+    standing,
+    text,
+)
 from tests.controllers.user import settle
 from tests.informers.test_informer import Faulty
 from tests.runtime.silence import SilentWatches
-
-pytestmark = pytest.mark.looptime
-
 
 GATES: Final = FeatureGates({"GenericWorkload": True, "WorkloadWithJob": True})
 CONFIG: Final = replace(job_config(), features=GATES)
@@ -73,6 +84,7 @@ def gangster(gang_cluster: Cluster) -> GangUser:
     return GangUser(gang_cluster)
 
 
+@pytest.mark.looptime
 async def test_a_pod_that_is_made_later_names_the_same_group(
     gang_cluster: Cluster, gangster: GangUser
 ) -> None:
@@ -90,6 +102,7 @@ async def test_a_pod_that_is_made_later_names_the_same_group(
     assert len(await gangster.events("WorkloadCreated")) == 1
 
 
+@pytest.mark.looptime
 async def test_a_job_that_is_older_than_the_gate_does_not_become_a_gang(
     gang_cluster: Cluster, gangster: GangUser
 ) -> None:
@@ -121,6 +134,7 @@ class Lost(Faulty):
         return answer
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize("plural", ["workloads", "podgroups"])
 @pytest.mark.parametrize("hidden", [False, True])
 async def test_a_creation_without_an_answer_is_found_again(
@@ -148,6 +162,7 @@ async def test_a_creation_without_an_answer_is_found_again(
     assert len(await gangster.workloads()) == 1
 
 
+@pytest.mark.looptime
 async def test_no_pod_is_created_while_its_group_cannot_be(
     gang_cluster: Cluster, gangster: GangUser
 ) -> None:
@@ -170,6 +185,7 @@ async def test_no_pod_is_created_while_its_group_cannot_be(
     assert await gangster.named() == [group.metadata.name] * 3
 
 
+@pytest.mark.looptime
 async def test_a_foreign_object_with_the_name_of_the_workload_stops_the_job(
     gang_cluster: Cluster, gangster: GangUser
 ) -> None:
@@ -189,6 +205,7 @@ async def test_a_foreign_object_with_the_name_of_the_workload_stops_the_job(
     assert await gangster.named() == [group.metadata.name] * 3
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize("names", [["mine"], ["mine", "yours"]])
 async def test_a_foreign_workload_means_no_gang(
     gang_cluster: Cluster, gangster: GangUser, names: list[str]
@@ -204,6 +221,7 @@ async def test_a_foreign_workload_means_no_gang(
     assert await gangster.named() == [None] * 3
 
 
+@pytest.mark.looptime
 async def test_a_job_that_is_created_again_is_a_gang_again(
     gang_cluster: Cluster, gangster: GangUser
 ) -> None:
@@ -227,6 +245,7 @@ async def test_a_job_that_is_created_again_is_a_gang_again(
     assert (len(new), named) == (3, {group})
 
 
+@pytest.mark.looptime
 async def test_a_gang_keeps_its_size(gang_cluster: Cluster, gangster: GangUser) -> None:
     """The API server refuses another parallelism; other jobs may change theirs."""
     async with gang_cluster.manager(CONFIG):
@@ -243,6 +262,7 @@ async def test_a_gang_keeps_its_size(gang_cluster: Cluster, gangster: GangUser) 
     )
 
 
+@pytest.mark.looptime
 async def test_without_the_gate_no_workload_or_group_is_read(
     cluster: Cluster, user: JobUser
 ) -> None:
@@ -255,20 +275,137 @@ async def test_without_the_gate_no_workload_or_group_is_read(
     assert len(await user.pods()) == 3
 
 
-async def test_a_server_without_the_gate_drops_the_group_of_pods(
-    cluster: Cluster, gang_cluster: Cluster
+OWNER = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "name": "j",
+    "uid": "uid-j",
+    "controller": True,
+    "blockOwnerDeletion": True,
+}
+POLICY = {"gang": {"minCount": 3}}
+NAMED = {"metadata": {}, "spec": {"schedulingGroup": {"podGroupName": "g"}}}
+
+
+def encoded(body: JSON) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(body))
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"indexes": 2, "parallelism": 2}, True),
+        ({"indexes": 1, "parallelism": 1}, False),
+        ({"indexes": 0, "parallelism": 0}, False),
+        ({"indexes": 4, "parallelism": 2}, False),
+        ({"indexes": 2, "parallelism": 4}, False),
+        ({"indexes": 2, "parallelism": None}, False),
+        ({"completions": 2, "parallelism": 2}, False),
+        ({"completions": None, "parallelism": 2}, False),
+        ({"indexes": 2, "parallelism": 2, "template": NAMED}, False),
+    ],
+)
+def test_a_gang_is_an_indexed_job_whose_pods_all_run_at_a_time(
+    spec: JSON, *, expected: bool
 ) -> None:
-    """In new pods and in the templates of jobs; an update keeps a stored group."""
-    pod_spec = {
-        "containers": [{"name": "c", "image": "i"}],
-        "restartPolicy": "Never",
-        "schedulingGroup": {"podGroupName": "g"},
+    """It has more than one pod, and names no group in its template."""
+    assert is_gang(job(**spec)) == expected
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"startTime": text(0)},
+        {"startTime": None, "succeeded": 1},
+        {"startTime": None, "failed": 1},
+        {"startTime": None, **standing("Suspended")},
+        {
+            "startTime": None,
+            "conditions": [{"type": "Suspended", "status": "False"}],
+        },
+    ],
+)
+def test_a_job_that_may_have_had_pods_is_not_new(status: JSON) -> None:
+    """Each sign alone is enough: the other signs may be gone."""
+    assert is_new(job({"startTime": None}), ())
+    assert not is_new(job({"startTime": None}), (pod("p"),))
+    assert not is_new(job(status), ())
+
+
+def test_a_workload_has_one_template_for_all_pods() -> None:
+    """The gang is as large as the job is parallel."""
+    body = workload_body(job(indexes=3, parallelism=3))
+    assert encoded(body) == {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "Workload",
+        "metadata": {
+            "name": workload_name("j", "uid-j"),
+            "namespace": "default",
+            "ownerReferences": [OWNER],
+        },
+        "spec": {
+            "controllerRef": {"apiGroup": "batch", "kind": "Job", "name": "j"},
+            "podGroupTemplates": [{"name": "j-pgt-0", "schedulingPolicy": POLICY}],
+        },
     }
-    for each, kept in ((cluster, False), (gang_cluster, True)):
-        user = JobUser(each)
-        await user.create(PODS, {"metadata": {"name": "p"}, "spec": pod_spec})
-        await user.run(template={"spec": pod_spec})
-        (pod,), job = await user.pods(), await user.job()
-        template = msgspec.json.decode(job.spec.template.spec)
-        assert (pod.spec.scheduling_group is not None) == kept
-        assert ("schedulingGroup" in template) == kept
+
+
+@pytest.mark.parametrize("policy", [POLICY, {"basic": {}}])
+def test_a_group_has_the_policy_of_the_template(policy: JSON) -> None:
+    """The job controls it, and the workload owns it, too."""
+    workload = msgspec.convert(
+        {
+            "metadata": {"name": "w", "namespace": "default", "uid": "uid-w"},
+            "spec": {"podGroupTemplates": [{"name": "t", "schedulingPolicy": policy}]},
+        },
+        Workload,
+    )
+    body = pod_group_body(job(indexes=3, parallelism=3), workload)
+    owner = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "Workload",
+        "name": "w",
+        "uid": "uid-w",
+    }
+    origin = {"workloadName": "w", "podGroupTemplateName": "t"}
+    assert encoded(body) == {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": pod_group_name("w", "t"),
+            "namespace": "default",
+            "ownerReferences": [OWNER, owner],
+        },
+        "spec": {
+            "podGroupTemplateRef": {"workload": origin},
+            "schedulingPolicy": policy,
+        },
+    }
+
+
+def test_names_follow_from_the_uid_of_the_job() -> None:
+    """A second manager computes the same names, and two jobs never have the same."""
+    assert workload_name("j", "1") == "j-84696766"
+    assert workload_name("j", "2") != workload_name("j", "1")
+    assert pod_group_name("w", "t") == "w-t-56b6fd67c8"
+
+
+@pytest.mark.parametrize(
+    ("workload", "template", "kept"),
+    [
+        (1, 252, (1, None)),
+        (252, 1, (None, 1)),
+        (253, 253, (None, None)),
+        (60, 60, (60, 60)),
+    ],
+)
+def test_a_long_name_is_cut_and_keeps_its_hash(
+    workload: int, template: int, kept: tuple[int | None, int | None]
+) -> None:
+    """A name has at most 253 characters; a short part is not cut."""
+    name = pod_group_name("w" * workload, "t" * template)
+    first, second, digest = name.split("-")
+    assert len(name) == min(253, workload + template + len(digest) + 2)
+    for part, expected in zip((first, second), kept, strict=True):
+        assert len(part) == expected or (expected is None and len(part) > 100)
+    assert len(workload_name("j" * 253, "1")) == 253

@@ -12,16 +12,24 @@ from msgspec.structs import replace
 from controller_manager.api.batch.v1 import Job, JobStatus
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
+from controller_manager.controllers.batch.job.pods import (
+    NO_CHANGE,
+    PodPlan,
+    Tally,
+    plan_pods,
+)
 from controller_manager.controllers.batch.job.status import (
     FinishedCondition,
     Mentions,
     PodWrites,
     count_released,
+    evaluate,
     first_status,
     started,
+    will_write,
     with_final_condition,
 )
-from tests.controllers.batch.job.cases import (
+from tests.controllers.batch.job.builders import (
     at,
     job,
     make_tally,
@@ -374,3 +382,187 @@ def test_every_ended_pod_is_counted_once_wherever_the_process_ended(
     after = count_released(found, frozenset())
     assert {"succeeded": after.succeeded, "failed": after.failed} == expected
     assert after.uncounted_terminated_pods == status().uncounted_terminated_pods
+
+
+INDEX_1 = {"rules": [{"succeededIndexes": "1"}]}
+
+
+def evaluated(
+    subject: Job, pods: Sequence[Pod] = (), **more: Any
+) -> tuple[Tally, FinishedCondition | None]:
+    return evaluate(subject, pods, at(60), **more)
+
+
+def planned(subject: Job, pods: Sequence[Pod] = ()) -> tuple[PodPlan, bool]:
+    """Return the plan for a job that goes on, and whether the sync will write."""
+    tally, finished = evaluated(subject, pods)
+    assert finished is None
+    plan = plan_pods(tally, at(60))
+    return plan, will_write(tally, finished, plan)
+
+
+@pytest.mark.parametrize(
+    ("pods", "writes"),
+    [
+        (running(1), False),
+        ([pod("s", "Succeeded")], True),
+        ([pod("f", "Failed")], True),
+        ([pod("s", "Succeeded", tracked=False)], False),
+    ],
+)
+def test_a_sync_without_a_plan_counts_pods_that_have_ended(
+    pods: list[Pod], *, writes: bool
+) -> None:
+    """The cache is stale, or the job is being deleted: then there is no plan."""
+    tally, finished = evaluated(job(completions=3), pods)
+    assert (finished, will_write(tally, None, None)) == (None, writes)
+
+
+def test_a_sync_writes_if_the_job_ends() -> None:
+    """Its active pods are deleted, and the status gets the condition."""
+    subject = job(standing("FailureTarget"), completions=3)
+    tally, finished = evaluated(subject, running(1))
+    assert finished == FinishedCondition("FailureTarget", "R", "M")
+    assert will_write(tally, finished, None)
+
+
+def test_a_job_that_seems_complete_is_about_to_be_written() -> None:
+    """A work queue with a success ends with its last pod, which the cache may lack."""
+    queue = job({"succeeded": 1}, completions=None, parallelism=2)
+    assert planned(queue) == (NO_CHANGE, True)
+    assert planned(queue, running(1)) == (NO_CHANGE, False)
+
+
+def test_a_surplus_pod_terminates_as_soon_as_it_is_deleted() -> None:
+    """Though the cache does not show that yet; it is not counted."""
+    subject = job(completions=3, suspend=True, podReplacementPolicy="Failed")
+    tally, finished = evaluated(subject, running(2), deleted_surplus={"r0", "r1"})
+    status, mentions = first_status(tally, PodWrites(), finished, at(60))
+    assert (status.active, status.terminating, mentions.released) == (0, 2, [])
+
+
+@pytest.mark.parametrize(
+    ("pods", "plan"),
+    [
+        ([], PodPlan(create=2)),
+        ([pod("f", "Failed", created=56, tracked=False)], PodPlan(wait=6.0)),
+        ([pod("f", "Failed", created=56)], PodPlan(wait=6.0)),
+        (
+            [
+                pod("f", "Failed", created=50, tracked=False),
+                pod("g", "Failed", created=56),
+            ],
+            PodPlan(wait=16.0),
+        ),
+        (
+            [
+                pod("f", "Failed", created=56, tracked=False),
+                pod("s", "Succeeded", created=58, tracked=False),
+            ],
+            PodPlan(create=2),
+        ),
+        (
+            [pod("d", "Failed", created=56, tracked=False, deleting=True)],
+            PodPlan(create=2),
+        ),
+    ],
+)
+def test_a_new_process_knows_the_backoff_by_the_pods_that_are_left(
+    pods: list[Pod], plan: PodPlan
+) -> None:
+    """Also by those that another process has counted."""
+    subject = job(completions=9, podReplacementPolicy="Failed")
+    assert planned(subject, pods)[0] == plan
+
+
+DELETED = [pod("r2", index=2, deleting=True), pod("r3", index=3, deleting=True)]
+
+
+@pytest.mark.parametrize(
+    ("subject", "ended", "reason", "expected"),
+    [
+        (
+            job(indexes=6, backoffLimitPerIndex=0, maxFailedIndexes=0),
+            [pod("f", "Failed", index=0)],
+            "MaxFailedIndexesExceeded",
+            ("0", "", ("f", "r2", "r3")),
+        ),
+        (
+            job(indexes=6, backoffLimit=0, successPolicy=INDEX_1),
+            [pod("s", "Succeeded", index=1)],
+            "SuccessPolicy",
+            (None, "1", None),
+        ),
+        (
+            job(indexes=6, backoffLimit=0, activeDeadlineSeconds=10),
+            [],
+            "DeadlineExceeded",
+            (None, "", ("r2", "r3")),
+        ),
+    ],
+)
+def test_pods_that_an_interrupted_sync_deleted_are_no_reason_to_fail(
+    subject: Job,
+    ended: list[Pod],
+    reason: str,
+    expected: tuple[str | None, str, tuple[str, ...] | None],
+) -> None:
+    """The job ends, and the sync was interrupted before it wrote the status."""
+    tally, finished = evaluated(subject, [*ended, *DELETED])
+    assert finished is not None
+    assert finished.reason == reason
+    status, _ = first_status(tally, PodWrites(), finished, at(60))
+    uncounted = status.uncounted_terminated_pods
+    assert uncounted is not None
+    assert (status.failed_indexes, status.completed_indexes, uncounted.failed) == (
+        expected
+    )
+
+
+def test_pods_that_a_user_deletes_are_a_reason_to_fail() -> None:
+    """They count unless another reason ends the job."""
+    _, finished = evaluated(job(indexes=6, backoffLimit=1), DELETED)
+    assert finished is not None
+    assert finished.reason == "BackoffLimitExceeded"
+    tally, finished = evaluated(job(indexes=6, backoffLimitPerIndex=0), DELETED)
+    assert finished is None
+    assert tally.failed_indexes is not None
+    assert tally.failed_indexes.format() == "2,3"
+
+
+def test_a_pod_that_is_mentioned_as_failed_is_not_a_success_later() -> None:
+    """It was being deleted, and then its containers exited with 0.
+
+    Upstream takes it for a success, too, and the job may be complete without one.
+    """
+    subject = job({"uncountedTerminatedPods": {"failed": ["p"]}}, completions=1)
+    found = make_tally(subject, [pod("p", "Succeeded", deleting=True)])
+    assert (found.succeeded, found.failed, found.newly_succeeded) == (0, 1, ())
+
+
+@pytest.mark.parametrize(
+    ("status", "completed", "failed"),
+    [
+        ({"failedIndexes": "1"}, "2", "1"),
+        ({"completedIndexes": "1"}, "1,2", ""),
+        ({}, "1,2", ""),
+    ],
+)
+def test_an_index_has_one_end(status: JSON, completed: str, failed: str) -> None:
+    """The first one is final; of two at a time it is the success.
+
+    Upstream takes both, and the API server refuses each status of the job from then
+    on.
+    """
+    pods = [
+        pod("s1", "Succeeded", index=1),
+        pod("f1", "Failed", index=1),
+        pod("s2", "Succeeded", index=2),
+    ]
+    found = make_tally(job(status, indexes=4, backoffLimitPerIndex=0), pods)
+    assert found.failed_indexes is not None
+    assert (found.completed.format(), found.failed_indexes.format()) == (
+        completed,
+        failed,
+    )
+    assert (found.to_replace, names(found.newly_failed)) == ({}, ["f1"])

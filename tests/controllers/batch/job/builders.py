@@ -1,0 +1,251 @@
+"""Jobs and pods: as they are cached, and on a cluster with a user of them."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from controller_manager.api.batch.v1 import JOBS, Job
+from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.scalars import format_time
+from controller_manager.controllers.batch.job.pods import (
+    FINALIZER,
+    Tally,
+    tally_of,
+)
+from controller_manager.options.config import Config
+from tests.clusters import make_config
+from tests.controllers.user import User
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    """Return an instant."""
+    return START + timedelta(seconds=seconds)
+
+
+def text(seconds: int) -> str:
+    """Return an instant as the API server writes it."""
+    return at(seconds).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def job(status: JSON | None = None, restart: str = "Never", **spec: Any) -> Job:
+    """Return a job; with `indexes` it is an indexed one of so many completions."""
+    if (indexes := spec.pop("indexes", None)) is not None:
+        spec |= {"completionMode": "Indexed", "completions": indexes}
+    containers = [{"name": "c", "image": "app:v1"}]
+    obj = {
+        "metadata": {"name": "j", "namespace": "default", "uid": "uid-j"},
+        "spec": {
+            "parallelism": 2,
+            "backoffLimit": 6,
+            "selector": {"matchLabels": {"job": "j"}},
+            "template": {
+                "metadata": {"labels": {"job": "j"}},
+                "spec": {"containers": containers, "restartPolicy": restart},
+            },
+            **spec,
+        },
+        "status": {"startTime": text(0), **(status or {})},
+    }
+    return msgspec.json.decode(msgspec.json.encode(obj), type=Job)
+
+
+def pod(name: str, phase: str = "Running", **fields: Any) -> Pod:
+    """Return a pod of a job with the finalizer; `fields` change that.
+
+    `index` is its completion index; `failures` how often that had failed before.
+    """
+    prefix = "batch.kubernetes.io/job-"
+    annotations = {
+        f"{prefix}{key}": str(fields.pop(field))
+        for field, key in (
+            ("index", "completion-index"),
+            ("failures", "index-failure-count"),
+        )
+        if field in fields
+    }
+    metadata: JSON = {
+        "name": name,
+        "namespace": "default",
+        "uid": name,
+        "creationTimestamp": text(fields.pop("created", 0)),
+        "annotations": annotations,
+        "finalizers": [FINALIZER] if fields.pop("tracked", True) else [],
+    }
+    if fields.pop("deleting", False):
+        metadata["deletionTimestamp"] = text(30)
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": text(0)}
+    restarts, code = fields.pop("restarts", 0), fields.pop("code", None)
+    state = {"terminated": {"exitCode": code}} if code is not None else {}
+    status = {
+        "phase": phase,
+        "conditions": [ready] if fields.pop("ready", False) else [],
+        "containerStatuses": [{"name": "c", "restartCount": restarts, "state": state}],
+    }
+    spec = {"nodeName": fields.pop("node", "n")}
+    assert not fields, fields
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Pod)
+
+
+def make_tally(subject: Job, pods: Iterable[Pod] = (), **more: Any) -> Tally:
+    """Return the tally of a job that has these pods."""
+    return tally_of(subject, tuple(pods), **more)
+
+
+def running(count: int) -> list[Pod]:
+    """Return running pods."""
+    return [pod(f"r{number}") for number in range(count)]
+
+
+def standing(condition: str, reason: str = "R", message: str = "M") -> JSON:
+    """Return the status of a job with a true condition."""
+    return {
+        "conditions": [
+            {"type": condition, "status": "True", "reason": reason, "message": message}
+        ]
+    }
+
+
+def names(pods: Iterable[Pod]) -> list[str]:
+    """Return the names of pods."""
+    return [each.metadata.name for each in pods]
+
+
+def job_pod(name: str = "p", **fields: Any) -> Pod:
+    """Return a failed pod of a job; `fields` change that."""
+    metadata = {
+        "name": name,
+        "namespace": "default",
+        "uid": fields.pop("uid", name),
+        "creationTimestamp": fields.pop("created", "2026-01-01T00:00:00Z"),
+        "annotations": _annotations(fields),
+        **fields.pop("metadata", {}),
+    }
+    status = {
+        "phase": fields.pop("phase", "Failed"),
+        "conditions": fields.pop("conditions", []),
+        "containerStatuses": fields.pop("containers", []),
+        "initContainerStatuses": fields.pop("init_containers", []),
+    }
+    spec = {"initContainers": fields.pop("init_specs", [])}
+    assert not fields, fields
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Pod)
+
+
+def _annotations(fields: JSON) -> dict[str, str]:
+    prefix = "batch.kubernetes.io/job-"
+    return {
+        f"{prefix}{name}": str(value)
+        for name, value in (
+            ("completion-index", fields.pop("index", None)),
+            ("index-failure-count", fields.pop("failures", None)),
+            ("index-ignored-failure-count", fields.pop("ignored", None)),
+        )
+        if value is not None
+    }
+
+
+def ended(name: str = "c", code: int = 1, at: str | None = None) -> JSON:
+    """Return the status of a container that has ended."""
+    return {
+        "name": name,
+        "state": {"terminated": {"exitCode": code, "finishedAt": at}},
+    }
+
+
+def container_runs(name: str = "c") -> JSON:
+    """Return the status of a container that runs."""
+    return {"name": name, "state": {"running": {}}}
+
+
+POD_SPEC: JSON = {
+    "restartPolicy": "Never",
+    "containers": [{"name": "c", "image": "app:v1"}],
+}
+
+LONG_AGO = "2025-12-31T00:00:00Z"
+
+
+def job_config(**generic: Any) -> Config:
+    """Return the config of a manager that runs the job controller, others if named."""
+    return make_config(**{"controllers": ("job-controller",), **generic})
+
+
+class JobUser(User):
+    """Creates jobs, and ends their pods."""
+
+    async def run(self, name: str = "j", **spec: Any) -> Job:
+        """Create a job; return it as stored."""
+        whole = {"template": {"spec": POD_SPEC}, **spec}
+        body = {"metadata": {"name": name}, "spec": whole}
+        made: Job = await self.create(JOBS, body)
+        return made
+
+    def selecting(self, **labels: str) -> JSON:
+        """Return the part of a spec by which a job selects pods with these labels."""
+        return {
+            "manualSelector": True,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": POD_SPEC},
+        }
+
+    async def add_pod(self, name: str, pool: str = "", **metadata: Any) -> None:
+        """Create a pod that is of no job."""
+        labels = {"pool": pool} if pool else {}
+        whole = {"name": name, "labels": labels, **metadata}
+        await self.create(PODS, {"metadata": whole, "spec": POD_SPEC})
+
+    async def change(self, name: str = "j", **spec: Any) -> None:
+        """Change the spec of a job."""
+        await self.patch(JOBS, name, {"spec": spec})
+
+    async def job(self, name: str = "j") -> Job:
+        """Return a job as stored."""
+        return await self.client.get(JOBS, "default", name)
+
+    async def ends(self, name: str = "j") -> list[tuple[str, str]]:
+        """Return type and reason of true conditions in order, without Suspended."""
+        conditions = (await self.job(name)).status.conditions or ()
+        return [
+            (each.type, each.reason) for each in conditions if each.status == "True"
+        ]
+
+    async def end(self, *pods: Pod, code: int = 0, at: str = LONG_AGO) -> None:
+        """End the only container of pods, a day ago by default: no backoff lasts."""
+        ended = {"exitCode": code, "startedAt": at, "finishedAt": at}
+        status = {
+            "phase": "Failed" if code else "Succeeded",
+            "containerStatuses": [
+                {
+                    "name": "c",
+                    "image": "i",
+                    "imageID": "i",
+                    "state": {"terminated": ended},
+                }
+            ],
+        }
+        for pod in pods:
+            await self._set_status(pod, status)
+
+    async def make_pods_ready(self, pods: Sequence[Pod]) -> None:
+        """Write the status of pods that run and are ready."""
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": LONG_AGO}
+        for pod in pods:
+            await self._set_status(pod, {"phase": "Running", "conditions": [ready]})
+
+    async def _set_status(self, pod: Pod, status: JSON) -> None:
+        name = pod.metadata.name
+        patch = {"status": status}
+        await self.client.patch(PODS, "default", name, patch, subresource="status")
+
+    async def waiting(self) -> list[Pod]:
+        """Return the pods that have not begun to run."""
+        return [each for each in await self.pods() if each.status.phase == "Pending"]
+
+    def now(self) -> str:
+        """Return the time as the kubelets see it."""
+        return format_time(self.cluster.clock.now())
