@@ -14,10 +14,14 @@ from controller_manager.api.certificates.v1 import (
     KUBELET_SERVING,
     SIGNING_REQUESTS,
     CertificateSigningRequestCondition,
+    CertificateSigningRequestSpec,
 )
 from controller_manager.client.rest.client import PatchType
+from controller_manager.control.certificates.request import parse_request
+from controller_manager.controllers.certificates.approving.controller import rights
 from controller_manager.devcluster.apiserver.security import User
 from tests.clusters import Cluster
+from tests.controllers.certificates.approving.decisions import CASES, Case
 from tests.controllers.certificates.authorities import (
     SERVING_USAGES,
     certificate_for,
@@ -37,12 +41,11 @@ from tests.controllers.certificates.clusters import (
     read,
 )
 
-pytestmark = pytest.mark.looptime
-
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 APPROVAL = "/apis/certificates.k8s.io/v1/certificatesigningrequests/a/approval"
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize(
     ("user", "right", "message"),
     [
@@ -91,6 +94,7 @@ async def test_one_right_is_enough(
     assert paths[: asked + 1] == [REVIEWS] * asked + [APPROVAL]
 
 
+@pytest.mark.looptime
 async def test_a_refused_request_is_reviewed_again(tmp_path: Path) -> None:
     """With a growing backoff, as upstream: RBAC may allow the request later."""
     cluster = Cluster(rbac=True)
@@ -108,6 +112,7 @@ async def test_a_refused_request_is_reviewed_again(tmp_path: Path) -> None:
     assert asked == 14 + int((3600 - 1638.2) // 1000)
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize(
     "request_json",
     [
@@ -136,6 +141,7 @@ async def test_a_request_for_another_certificate_needs_no_review(
     assert recording.writes == []
 
 
+@pytest.mark.looptime
 async def test_an_administrators_request_is_approved_by_itself(tmp_path: Path) -> None:
     """The review allows the request, as upstream's does."""
     cluster = Cluster(rbac=True)
@@ -146,6 +152,7 @@ async def test_an_administrators_request_is_approved_by_itself(tmp_path: Path) -
     assert [each.path for each in recording.writes] == [REVIEWS, APPROVAL]
 
 
+@pytest.mark.looptime
 async def test_a_denied_request_is_never_approved(tmp_path: Path) -> None:
     """The condition Denied is a decision."""
     cluster = Cluster(rbac=True)
@@ -158,6 +165,7 @@ async def test_a_denied_request_is_never_approved(tmp_path: Path) -> None:
     assert recording.writes == []
 
 
+@pytest.mark.looptime
 async def test_the_review_names_all_fields_of_the_user(tmp_path: Path) -> None:
     """They are those that the API server has noted in the request."""
     cluster = Cluster()
@@ -187,6 +195,7 @@ async def test_the_review_names_all_fields_of_the_user(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.looptime
 async def test_a_request_with_a_certificate_needs_no_review(tmp_path: Path) -> None:
     """Its signer has not waited for an approval."""
     cluster = Cluster()
@@ -201,3 +210,17 @@ async def test_a_request_with_a_certificate_needs_no_review(tmp_path: Path) -> N
     async with cluster.manager(config_for(tmp_path, (APPROVING,))) as recording:
         await asyncio.sleep(600)
     assert [each for each in recording.writes if "reviews" in each.path] == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
+def test_a_request_needs_the_rights_that_upstream_checks(case: Case) -> None:
+    """They are those of the recognizers in sarapprove.go."""
+    request = request_for(**case.request)
+    spec = CertificateSigningRequestSpec(
+        request=request,
+        signer_name=case.signer,
+        usages=case.usages,
+        username=case.user,
+    )
+    found = rights(spec, parse_request(request))
+    assert tuple(each.subresource for each in found) == case.rights
