@@ -1,15 +1,26 @@
 """Old requests are deleted on a cluster in memory."""
 
 import asyncio
-from datetime import datetime, timedelta
+import base64
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
 
-from controller_manager.api.certificates.v1 import SIGNING_REQUESTS
+from controller_manager.api.certificates.v1 import (
+    SIGNING_REQUESTS,
+    CertificateSigningRequest,
+    CertificateSigningRequestCondition,
+    CertificateSigningRequestStatus,
+)
+from controller_manager.api.meta import ObjectMeta
+from controller_manager.api.scalars import format_time
+from controller_manager.controllers.certificates.cleaner.controller import expires_at
 from tests.clusters import Cluster
-from tests.controllers.certificates.authorities import signing_request
+from tests.controllers.certificates.authorities import certificate_for, signing_request
 from tests.controllers.certificates.clusters import (
     CLEANER,
     SIGNING,
@@ -17,8 +28,6 @@ from tests.controllers.certificates.clusters import (
     decide,
     make,
 )
-
-pytestmark = pytest.mark.looptime
 
 HOUR = timedelta(hours=1)
 
@@ -37,6 +46,7 @@ async def _deleted_after(cluster: Cluster, since: datetime) -> timedelta:
             await asyncio.sleep(10)
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize(
     ("decision", "usages", "duration", "stays"),
     [
@@ -77,6 +87,7 @@ async def test_a_request_goes_some_time_after_its_answer(
     assert [each.status for each in deletions] == [200]
 
 
+@pytest.mark.looptime
 @pytest.mark.slow
 async def test_an_approved_request_without_a_certificate_goes_a_day_later(
     tmp_path: Path,
@@ -95,6 +106,7 @@ async def test_an_approved_request_without_a_certificate_goes_a_day_later(
     ]
 
 
+@pytest.mark.looptime
 async def test_an_old_request_goes_at_the_start(tmp_path: Path) -> None:
     """Upstream sees nothing at its start, and looks again an hour later."""
     cluster = Cluster()
@@ -105,3 +117,69 @@ async def test_an_old_request_goes_at_the_start(tmp_path: Path) -> None:
     assert [each.method for each in recording.writes if "certif" in each.path] == [
         "DELETE"
     ]
+
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+_KEY = ec.generate_private_key(ec.SECP256R1())
+
+
+def ends(when: datetime) -> str:
+    """Return a certificate that ends then, as it stands in a status."""
+    pem = certificate_for(_KEY, ends=when).public_bytes(Encoding.PEM)
+    return base64.b64encode(pem).decode()
+
+
+VALID = ends(NOW + timedelta(days=30))
+EXPIRED = ends(NOW - timedelta(minutes=1))
+GARBAGE = base64.b64encode(b"garbage").decode()
+
+
+def _ago(minutes: float) -> str:
+    return format_time(NOW - timedelta(minutes=minutes))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "certificate", "conditions", "goes"),
+    [
+        pytest.param(1, VALID, {"Approved": 50}, False, id="issued"),
+        pytest.param(1, VALID, {"Approved": 61}, True, id="issued long ago"),
+        pytest.param(1, None, {"Approved": 50}, False, id="approved"),
+        pytest.param(9999, None, {"Approved": 23 * 60}, False, id="approved today"),
+        pytest.param(1, None, {"Approved": 24 * 60 + 1}, True, id="approved long ago"),
+        pytest.param(1, "", {"Approved": 24 * 60 + 1}, True, id="empty certificate"),
+        pytest.param(
+            1, None, {"Approved": 9999, "Denied": 1}, True, id="approved, then denied"
+        ),
+        pytest.param(1, EXPIRED, {"Approved": 50}, True, id="expired"),
+        pytest.param(1, EXPIRED, {}, False, id="expired, but approved by nobody"),
+        pytest.param(1, GARBAGE, {"Approved": 50}, False, id="garbage"),
+        pytest.param(1, GARBAGE, {"Approved": 61}, True, id="garbage long ago"),
+        pytest.param(1, "?", {"Approved": 50}, False, id="no base64"),
+        pytest.param(1, None, {"Denied": 50}, False, id="denied"),
+        pytest.param(1, None, {"Denied": 61}, True, id="denied long ago"),
+        pytest.param(1, None, {"Failed": 50}, False, id="failed"),
+        pytest.param(1, None, {"Approved": 90, "Failed": 50}, False, id="failed late"),
+        pytest.param(1, None, {"Approved": 90, "Failed": 61}, True, id="failed early"),
+        pytest.param(5 * 60, None, {}, False, id="pending"),
+        pytest.param(24 * 60 + 1, None, {}, True, id="pending for a day"),
+        pytest.param(9999, None, {"Other": 9999}, False, id="another condition"),
+    ],
+)
+def test_a_request_is_deleted_when_upstream_deletes_it(
+    minutes: float, certificate: str | None, conditions: dict[str, float], *, goes: bool
+) -> None:
+    """Cases of TestCleanerWithApprovedExpiredCSR, and more; times are minutes ago."""
+    request = CertificateSigningRequest(
+        metadata=ObjectMeta(name="a", creation_timestamp=_ago(minutes)),
+        status=CertificateSigningRequestStatus(
+            certificate=certificate,
+            conditions=tuple(
+                CertificateSigningRequestCondition(
+                    type=kind, status="True", last_update_time=_ago(since)
+                )
+                for kind, since in conditions.items()
+            ),
+        ),
+    )
+    when = expires_at(request)
+    assert (when is not None and when <= NOW) is goes
