@@ -1,13 +1,50 @@
 """Requests that signers refuse, and requests that they sign."""
 
-import pytest
+from collections.abc import Sequence
 
-from controller_manager.control.certificates.request import parse_request
+import pytest
+from cryptography import x509
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller_manager.api.certificates.v1 import SIGNER_NAMES
+from controller_manager.control.certificates.request import (
+    InvalidRequest,
+    parse_request,
+)
+from controller_manager.controllers.certificates.signing.authority import Authority
 from controller_manager.controllers.certificates.signing.controller import (
+    issue,
     refusal_reason,
 )
-from tests.controllers.certificates.authorities import request_for
+from tests.controllers.certificates.authorities import CLIENT_USAGES, request_for
+from tests.controllers.certificates.der import (
+    ADDRESS,
+    BMP,
+    COMMON_NAME,
+    DNS,
+    EMAIL,
+    IA5,
+    INTEGER,
+    ORGANIZATION,
+    PRINTABLE,
+    TELETEX,
+    URI,
+    UTF8,
+    Attribute,
+    Name,
+    alternative_names,
+    element,
+    identifier,
+    in_pem,
+    request_with,
+)
 from tests.controllers.certificates.signing.decisions import CASES, Case
+from tests.controllers.certificates.signing.test_certificate import (
+    AUTHORITY,
+    DAY,
+    NOW,
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
@@ -16,3 +53,172 @@ def test_a_signer_refuses_what_upstream_refuses(case: Case) -> None:
     parsed = parse_request(request_for(**case.request))
     assert parsed.is_signed()
     assert refusal_reason(case.signer, parsed, case.usages) == case.problem
+
+
+JANE: Attribute = (COMMON_NAME, UTF8, b"jane")
+DEVS: Attribute = (ORGANIZATION, UTF8, b"devs")
+
+
+def issued(request: str, authority: Authority = AUTHORITY) -> x509.Certificate:
+    """Return the certificate for a request."""
+    parsed = parse_request(request)
+    return x509.load_pem_x509_certificate(
+        issue(authority, parsed, CLIENT_USAGES, DAY, NOW)
+    )
+
+
+def names_in(certificate: x509.Certificate) -> list[str]:
+    """Return the alternative names of a certificate."""
+    extension = certificate.extensions.get_extension_for_class(
+        x509.SubjectAlternativeName
+    )
+    return [str(each.value) for each in extension.value]
+
+
+@pytest.mark.parametrize(
+    ("subject", "expected"),
+    [
+        pytest.param([[DEVS], [DEVS], [JANE]], "CN=jane,O=devs", id="repeated"),
+        pytest.param(
+            [[DEVS, (ORGANIZATION, UTF8, b"ops")]], "O=ops+O=devs", id="in one set"
+        ),
+        pytest.param(
+            [[DEVS], [(ORGANIZATION, PRINTABLE, b"devs")]],
+            "O=devs",
+            id="repeated in another type of text",
+        ),
+        pytest.param(
+            [[JANE], [(COMMON_NAME, UTF8, b"joe")]], "CN=joe", id="two common names"
+        ),
+        pytest.param([[(COMMON_NAME, UTF8, b"")]], "", id="an empty name"),
+        pytest.param([[JANE], [(COMMON_NAME, UTF8, b"")]], "", id="emptied"),
+        pytest.param(
+            [[(COMMON_NAME, BMP, "é".encode("utf-16be"))]], "CN=é", id="two bytes each"
+        ),
+        pytest.param([[(COMMON_NAME, IA5, b"a@b")]], "CN=a@b", id="ASCII"),
+        pytest.param([[("1.2.3.4", UTF8, b"x")], [JANE]], "CN=jane", id="unknown"),
+    ],
+)
+def test_a_subject_is_copied_as_go_copies_it(
+    subject: Sequence[Sequence[Attribute]], expected: str
+) -> None:
+    """Each known attribute with all its values, each value once; the last name."""
+    assert issued(request_with(subject)).subject.rfc4514_string() == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        (EMAIL, b"no address"),
+        (EMAIL, b""),
+        (DNS, b""),
+        (DNS, b"*.a b"),
+        (URI, b"spiffe://cluster.local/ns/x"),
+        (ADDRESS, b"\x0a\x00\x00\x01"),
+    ],
+    ids=str,
+)
+def test_an_alternative_name_is_copied_byte_by_byte(name: Name) -> None:
+    """Go checks only that it is ASCII; the parser of Python refuses some emails."""
+    certificate = issued(request_with([[JANE]], [alternative_names([name])]))
+    extension = certificate.extensions.get_extension_for_class(
+        x509.SubjectAlternativeName
+    )
+    assert extension.value.public_bytes() == element(0x30, element(*name))
+    assert not extension.critical
+
+
+@pytest.mark.parametrize("count", [1, 1000])
+def test_a_request_may_have_many_names(count: int) -> None:
+    """In their order, and none is lost."""
+    names = [f"n{number}.example.com" for number in range(count)]
+    certificate = issued(request_for("jane", ["devs"], dns=names))
+    assert names_in(certificate) == names
+
+
+@pytest.mark.parametrize(
+    ("subject", "extensions"),
+    [
+        pytest.param([[DEVS, DEVS]], (), id="twice in one set"),
+        pytest.param([[]], (), id="an empty set"),
+        pytest.param([[(COMMON_NAME, INTEGER, b"\1")]], (), id="a number"),
+        pytest.param([[(COMMON_NAME, UTF8, b"\xff")]], (), id="no UTF-8"),
+        pytest.param([[(COMMON_NAME, TELETEX, b"\xe9")]], (), id="Latin 1"),
+        pytest.param([[(COMMON_NAME, PRINTABLE, b"*.a")]], (), id="not printable"),
+        pytest.param(
+            [[JANE]], [alternative_names([(ADDRESS, b"abc")])], id="no address"
+        ),
+        pytest.param([[JANE]], [alternative_names([(DNS, b"\xff")])], id="not ASCII"),
+        pytest.param([[JANE]], [alternative_names([(0x89, b"x")])], id="no such name"),
+        pytest.param([[JANE]], [alternative_names(())] * 2, id="the names twice"),
+        pytest.param(
+            [[JANE]],
+            [element(0x30, identifier("2.5.29.15"), element(4, b"junk"))],
+            id="a broken extension",
+        ),
+        pytest.param(
+            [[JANE]], [alternative_names([(URI, "x://é".encode())])], id="UTF-8"
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_way(
+    subject: Sequence[Sequence[Attribute]], extensions: Sequence[bytes]
+) -> None:
+    """An API server refuses most of it already."""
+    with pytest.raises(InvalidRequest, match="the request cannot be read"):
+        parse_request(request_with(subject, extensions))
+
+
+_TEXTS = st.binary(max_size=12) | st.sampled_from(
+    [b"system:nodes", b"system:node:n1", b"system:masters", b"\xc3\xa9"]
+)
+_TAGS = st.sampled_from([UTF8, PRINTABLE, TELETEX, IA5, BMP, INTEGER, 0x18, 0x1A])
+_KINDS = st.sampled_from([COMMON_NAME, ORGANIZATION, "2.5.4.6", "2.5.4.5", "1.2.3"])
+_SUBJECTS = st.lists(st.lists(st.tuples(_KINDS, _TAGS, _TEXTS), max_size=3), max_size=4)
+_NAMES = st.tuples(
+    st.sampled_from([DNS, EMAIL, URI, ADDRESS, 0x88, 0x89, 0xA0, 0xA4]), _TEXTS
+)
+_EXTENSIONS = st.lists(
+    st.lists(_NAMES, max_size=4).map(alternative_names)
+    | st.binary(max_size=9).map(
+        lambda junk: element(0x30, identifier("2.5.29.19"), element(4, junk))
+    ),
+    max_size=2,
+)
+
+
+def _is_refused_or_granted(request: str, signer: str) -> None:
+    """Check that a request is unreadable, refused, or granted and not exceeded."""
+    try:
+        parsed = parse_request(request)
+    except InvalidRequest:
+        return
+    assert parsed.is_signed()
+    if refusal_reason(signer, parsed, CLIENT_USAGES) is not None:
+        return
+    certificate = issued(request)
+    asked = {(each.oid, each.value) for each in parsed.subject}
+    assert {(each.oid, each.value) for each in certificate.subject} <= asked
+    constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints)
+    assert not constraints.value.ca
+    names = parsed.names
+    expected = [*names.dns, *names.emails, *map(str, names.addresses), *names.uris]
+    assert not expected or names_in(certificate) == expected
+
+
+@settings(deadline=None, max_examples=100)
+@given(_SUBJECTS, _EXTENSIONS, st.sampled_from(SIGNER_NAMES))
+@pytest.mark.filterwarnings("ignore:Attribute's length")
+def test_a_signer_handles_every_request(
+    subject: list[list[Attribute]], extensions: list[bytes], signer: str
+) -> None:
+    """It raises no other error, and no certificate exceeds its request."""
+    _is_refused_or_granted(request_with(subject, extensions), signer)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.binary(max_size=64))
+def test_data_that_are_no_asn1_are_refused(content: bytes) -> None:
+    """The PEM around them is correct; broken PEM is refused as well."""
+    with pytest.raises(InvalidRequest):
+        parse_request(in_pem(content))
