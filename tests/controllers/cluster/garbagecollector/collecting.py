@@ -32,9 +32,6 @@ from tests.controllers.custom_resources import DEFINITIONS, definition
 COLLECTOR = "garbage-collector-controller"
 
 
-NAMESPACES_PATH = "/api/v1/namespaces"
-
-
 SECRETS: Resource[Any] = Resource("", "v1", "secrets", "Secret", dict)
 
 

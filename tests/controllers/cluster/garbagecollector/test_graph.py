@@ -1,13 +1,19 @@
 """The graph of owners and dependents alone."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
+from unittest import mock
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
 from controller_manager.clock import SystemClock
+from controller_manager.controllers.cluster.garbagecollector import dump
 from controller_manager.controllers.cluster.garbagecollector.dump import draw
 from controller_manager.controllers.cluster.garbagecollector.graph import (
     Graph,
@@ -18,8 +24,6 @@ from controller_manager.controllers.cluster.garbagecollector.monitors import (
     GraphChanges,
 )
 from controller_manager.observability.metrics.client import QueueCollectors
-
-pytestmark = pytest.mark.looptime
 
 
 def _object(name: str, *owners: OwnerReference, namespace: str = "n") -> PartialObject:
@@ -56,6 +60,7 @@ class Bookkeeping:
         return asked
 
 
+@pytest.mark.looptime
 async def test_an_owner_that_is_seen_after_its_dependent_is_no_longer_virtual() -> None:
     """It was enqueued once while it was virtual."""
     books = Bookkeeping()
@@ -68,6 +73,7 @@ async def test_an_owner_that_is_seen_after_its_dependent_is_no_longer_virtual() 
     assert [node.uid for node in owner.dependents] == ["child"]
 
 
+@pytest.mark.looptime
 async def test_different_owners_with_one_uid_are_distinguished() -> None:
     """The absence of one owner does not affect the other."""
     books = Bookkeeping()
@@ -88,6 +94,7 @@ async def test_different_owners_with_one_uid_are_distinguished() -> None:
     assert books.graph.nodes.get("u") is None
 
 
+@pytest.mark.looptime
 async def test_a_dependent_that_names_a_uid_twice_is_checked_for_each_name() -> None:
     """One of the names may be that of an owner that exists; or none of them."""
     books = Bookkeeping()
@@ -102,6 +109,7 @@ async def test_a_dependent_that_names_a_uid_twice_is_checked_for_each_name() -> 
     assert books.graph.nodes == {}
 
 
+@pytest.mark.looptime
 async def test_objects_that_are_shown_with_another_kind_are_not_forgotten() -> None:
     """A custom resource may be defined again with the same name for another kind."""
     books = Bookkeeping()
@@ -122,6 +130,7 @@ async def test_objects_that_are_shown_with_another_kind_are_not_forgotten() -> N
     assert books.graph.kinds_owned_by(named) == [("", "ConfigTable")]
 
 
+@pytest.mark.looptime
 async def test_a_dependent_in_another_namespace_is_reported_in_either_order() -> None:
     """With a virtual owner, and with one that a watch has shown."""
     late, early = Bookkeeping(), Bookkeeping()
@@ -133,28 +142,13 @@ async def test_a_dependent_in_another_namespace_is_reported_in_either_order() ->
     assert early.asked() == ["child"]
 
 
+@pytest.mark.looptime
 async def test_a_kind_whose_objects_own_each_other_can_be_forgotten() -> None:
     """Also if the owner was never seen."""
     books = Bookkeeping()
     books.see(_object("child", _reference("parent")))
     assert list(books.graph.forget(CONFIG_MAPS)) == []
     assert books.graph.nodes == {}
-
-
-async def test_no_state_is_kept_of_objects_that_are_gone() -> None:
-    """Neither nodes nor dicts of dependents."""
-    books = Bookkeeping()
-    objects = [_object("a"), _object("b", _reference("a")), _object("c")]
-    books.see(*objects)
-    for each in reversed(objects):
-        books.graph.gone(each)
-    assert (
-        len(books.graph.nodes),
-        b"".join(draw(books.graph, (), ("json",))[1]),
-    ) == (
-        0,
-        b'{"nodes":[],"edges":[]}',
-    )
 
 
 def test_changes_of_the_graph_are_counted_as_those_of_a_queue() -> None:
@@ -182,4 +176,124 @@ def test_changes_of_the_graph_are_counted_as_those_of_a_queue() -> None:
             "queue_duration_seconds_sum": 0,
             "work_duration_seconds_count": 2,
         },
+    )
+
+
+STEP = 200
+
+
+def config_map(name: str, *owners: str) -> PartialObject:
+    references = tuple(
+        OwnerReference(api_version="v1", kind="ConfigMap", name=each, uid=each)
+        for each in owners
+    )
+    return PartialObject(
+        metadata=PartialMetadata(
+            name=name, namespace="n", uid=name, owner_references=references or None
+        )
+    )
+
+
+def graph_of(owners: int, dependents: int, lone: int = 0) -> Graph:
+    """Return a graph in which each dependent has one of the owners."""
+    graph = Graph(lambda _: None, lambda _: None, lambda _, __: None)
+    for number in range(owners):
+        graph.seen(CONFIG_MAPS, None, config_map(f"owner-{number}"))
+    for number in range(dependents):
+        child = config_map(f"child-{number}", f"owner-{number % owners}")
+        graph.seen(CONFIG_MAPS, None, child)
+    for number in range(lone):
+        graph.seen(CONFIG_MAPS, None, config_map(f"lone-{number}"))
+    return graph
+
+
+def drawn(graph: Graph, output: str, uids: Sequence[str] = ()) -> tuple[list[int], str]:
+    """Return the numbers of nodes and edges in each piece, and the whole drawing."""
+    looks: list[int] = []
+    described: list[object] = []
+    attributes = dump._attributes
+
+    def counted(node: Any) -> dict[str, Any]:
+        described.append(node)
+        return attributes(node)
+
+    pieces = []
+    with mock.patch.object(dump, "_attributes", counted):
+        for piece in draw(graph, uids, (output,))[1]:
+            edges = len(re.findall(rb'"blockOwner| -> ', piece))
+            looks.append(len(described) + edges)
+            described.clear()
+            pieces.append(piece)
+    return looks, b"".join(pieces).decode()
+
+
+@pytest.mark.slow
+def test_nodes_that_are_not_shown_count_as_well() -> None:
+    """A graph of objects without edges has an empty drawing, in a thousand pieces."""
+    looks, text = drawn(graph_of(0, 0, 200_000), "json")
+    assert (text, sum(looks)) == ('{"nodes":[],"edges":[]}', 0)
+    assert len(looks) >= 200_000 / STEP
+
+
+@pytest.mark.parametrize("output", ["json", "dot"])
+@pytest.mark.parametrize("uids", [(), ("owner-0",)])
+def test_a_graph_may_change_while_it_is_drawn(output: str, uids: Sequence[str]) -> None:
+    """The drawing is completed, and can be parsed."""
+    graph = graph_of(2, 2_000)
+    picture = b""
+    for number, piece in enumerate(draw(graph, uids, (output,))[1]):
+        picture += piece
+        new = config_map(f"new-{number}", "owner-0", f"other-{number}")
+        graph.seen(CONFIG_MAPS, None, new)
+        for each in range(number * 150, number * 150 + 150):
+            graph.gone(config_map(f"child-{each}"))
+        if number == 3:
+            graph.gone(config_map("owner-0"))
+    if output == "json":
+        nodes = msgspec.json.decode(picture)["nodes"]
+        names = [each["uid"] for each in nodes]
+        assert (len(names), set(names) >= {"owner-0"}) == (len(set(names)), True)
+    else:
+        text = picture.decode()
+        numbered = set(re.findall(r"^  (\d+) \[$", text, re.MULTILINE))
+        edges = re.findall(r"^  (\d+) -> (\d+);$", text, re.MULTILINE)
+        assert {end for edge in edges for end in edge} <= numbered
+        assert text.endswith("}\n")
+
+
+def test_both_formats_show_the_same() -> None:
+    """Nodes with their attributes, and edges."""
+    graph = graph_of(1, 1, 1)
+    _, dot = drawn(graph, "dot")
+    _, json = drawn(graph, "json")
+    common = {
+        "group": "",
+        "version": "v1",
+        "kind": "ConfigMap",
+        "namespace": "n",
+        "beingDeleted": False,
+        "deletingDependents": False,
+        "virtual": False,
+    }
+    assert msgspec.json.decode(json) == {
+        "nodes": [
+            {**common, "name": "owner-0", "uid": "owner-0"},
+            {**common, "name": "child-0", "uid": "child-0"},
+        ],
+        "edges": [
+            {"dependent": "child-0", "owner": "owner-0", "blockOwnerDeletion": False}
+        ],
+    }
+    assert dot == (
+        "strict digraph full {\n  // Node definitions.\n"
+        + "".join(
+            f"  {number} [\n"
+            f'    label="uid={name}\\nnamespace=n\\nConfigMap.v1/{name}\\n"\n'
+            '    group=""\n    version="v1"\n    kind="ConfigMap"\n'
+            f'    namespace="n"\n    name="{name}"\n    uid="{name}"\n'
+            '    beingDeleted="false"\n    deletingDependents="false"\n'
+            '    virtual="false"\n  ];\n'
+            for number, name in enumerate(("owner-0", "child-0"))
+        )
+        + "\n  // Edge definitions.\n  1 -> 0;\n}\n"
     )

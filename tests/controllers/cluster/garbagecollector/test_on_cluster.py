@@ -5,11 +5,15 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.v1 import CONFIG_MAPS, EVENTS
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.builder import Connections
+from controller_manager.api.meta import (
+    OwnerReference,
+    PartialMetadata,
+    PartialObject,
+    Resource,
+)
 from controller_manager.client.rest.client import (
     PropagationPolicy,
 )
@@ -17,7 +21,8 @@ from controller_manager.client.rest.transport import Request
 from controller_manager.controllers.cluster.garbagecollector import (
     GarbageCollectorOptions,
 )
-from tests.clusters import make_config, run_manager
+from controller_manager.controllers.cluster.garbagecollector.graph import Graph
+from tests.clusters import make_config
 from tests.controllers.cluster.garbagecollector.collecting import (
     COLLECTOR,
     ROLES,
@@ -272,32 +277,35 @@ async def test_the_graph_has_a_debug_page(user: User) -> None:
     assert msgspec.json.decode(nothing) == {"nodes": [], "edges": []}
 
 
-async def test_an_update_that_does_not_concern_the_graph_costs_nothing(
-    user: User,
-) -> None:
-    """Of other updates, such as one of finalizers, each is counted."""
-    registry = CollectorRegistry()
-    config = make_config(controllers=(COLLECTOR,))
-    connections = Connections(user.cluster.transport)
-    cluster = user.cluster
-    await user.create("a")
-    async with run_manager(
-        connections, cluster.clock, cluster.rng, config, registry=registry
-    ):
-        await asyncio.sleep(3)
-        counted = [_graph_changes(registry)]
-        for change in (
-            {"labels": {"a": "b"}},
-            {"annotations": {"a": "b"}},
-            {"finalizers": ["example.com/a"]},
-        ):
-            patch = {"metadata": change}
-            await cluster.client.patch(CONFIG_MAPS, "default", "a", patch)
-            await asyncio.sleep(3)
-            counted.append(_graph_changes(registry))
-    assert [each - counted[0] for each in counted] == [0, 0, 0, 1]
+KINDS = 100
+EACH = 10
+"""Objects of each kind that is removed."""
 
 
-def _graph_changes(registry: CollectorRegistry) -> float:
-    name = {"name": "garbage_collector_graph_changes"}
-    return registry.get_sample_value("workqueue_adds_total", name) or 0
+def kind(number: int) -> Resource[PartialObject]:
+    return Resource(
+        "example.com", "v1", f"kind{number}s", f"Kind{number}", PartialObject
+    )
+
+
+def object_of(name: str, *owners: OwnerReference) -> PartialObject:
+    return PartialObject(
+        metadata=PartialMetadata(
+            name=name, namespace="n", uid=name, owner_references=owners or None
+        )
+    )
+
+
+def fill(graph: Graph, others: int) -> None:
+    """Add the objects of all kinds, each with a dependent or none, and others."""
+    for number in range(others):
+        graph.seen(CONFIG_MAPS, None, object_of(f"other-{number}"))
+    for number in range(KINDS):
+        resource = kind(number)
+        for index in range(EACH):
+            name = f"{number}-{index}"
+            graph.seen(resource, None, object_of(name))
+            if index % 2:
+                owner = OwnerReference(resource.api_version, resource.kind, name, name)
+                dependent = object_of(f"of-{name}", owner)
+                graph.seen(CONFIG_MAPS, None, dependent)
