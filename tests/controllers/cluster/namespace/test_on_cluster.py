@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,15 +10,17 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from controller_manager.api.core.v1 import NAMESPACES, Namespace
+from controller_manager.api.core.v1 import NAMESPACES, Namespace, NamespaceCondition
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.client import Client
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.client.rest.transport import Request, Response, Stream
+from controller_manager.controllers.cluster.namespace.conditions import (
+    Findings,
+    updated_conditions,
+)
 from controller_manager.observability.logs import make_logger
 from tests.clusters import Cluster, make_config
-
-pytestmark = pytest.mark.looptime
 
 CONTROLLER = "namespace-controller"
 
@@ -123,6 +126,7 @@ def managed(cluster: Cluster, spoilt: Spoilt, **more: Any) -> Any:
     return cluster.manager(config, transport=spoilt, **more)
 
 
+@pytest.mark.looptime
 async def test_an_empty_namespace_is_deleted_after_five_seconds(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
@@ -135,6 +139,7 @@ async def test_an_empty_namespace_is_deleted_after_five_seconds(
         assert await namespace(cluster.client) is None
 
 
+@pytest.mark.looptime
 async def test_pods_are_deleted_before_objects_that_they_may_need(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
@@ -161,6 +166,7 @@ async def test_pods_are_deleted_before_objects_that_they_may_need(
         assert await namespace(cluster.client) is None
 
 
+@pytest.mark.looptime
 async def test_a_namespace_is_looked_at_every_five_minutes(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
@@ -183,6 +189,7 @@ async def test_a_namespace_is_looked_at_every_five_minutes(
         assert await namespace(cluster.client) is None
 
 
+@pytest.mark.looptime
 async def test_objects_that_cannot_be_deleted_are_reported_and_retried(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
@@ -209,6 +216,7 @@ async def test_objects_that_cannot_be_deleted_are_reported_and_retried(
         assert await namespace(cluster.client) is None
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize("verbs", [("GET",), ("GET", "DELETE")])
 async def test_one_kind_that_cannot_be_listed_keeps_the_namespace_but_no_other_object(
     cluster: Cluster, spoilt: Spoilt, verbs: tuple[str, ...]
@@ -250,6 +258,7 @@ WEBHOOK_DOWN = (
 STATUS = ("PUT", "/api/v1/namespaces/shop/status")
 
 
+@pytest.mark.looptime
 async def test_a_status_that_cannot_be_written_does_not_keep_the_namespace(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
@@ -267,6 +276,7 @@ async def test_a_status_that_cannot_be_written_does_not_keep_the_namespace(
     assert WEBHOOK_DOWN.replace('"', '\\"') in line
 
 
+@pytest.mark.looptime
 async def test_a_namespace_whose_status_has_changed_is_finalized_all_the_same(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
@@ -280,6 +290,7 @@ async def test_a_namespace_whose_status_has_changed_is_finalized_all_the_same(
         assert await namespace(cluster.client) is None
 
 
+@pytest.mark.looptime
 async def test_a_namespace_that_cannot_be_announced_is_emptied_but_stays(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
@@ -306,6 +317,7 @@ async def test_a_namespace_that_cannot_be_announced_is_emptied_but_stays(
         assert await namespace(cluster.client) is None
 
 
+@pytest.mark.looptime
 async def test_groups_that_cannot_be_discovered_are_reported(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
@@ -328,6 +340,7 @@ async def test_groups_that_cannot_be_discovered_are_reported(
         assert await namespace(cluster.client) is None
 
 
+@pytest.mark.looptime
 async def test_a_malformed_group_version_is_reported(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
@@ -349,6 +362,7 @@ async def test_a_malformed_group_version_is_reported(
         assert message(subject, kind) == "unexpected GroupVersion string: pol/icy/v1"
 
 
+@pytest.mark.looptime
 async def test_a_resource_without_deletecollection_is_deleted_one_by_one(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
@@ -364,6 +378,7 @@ async def test_a_resource_without_deletecollection_is_deleted_one_by_one(
     assert {f"DELETE {where}/a", f"DELETE {where}/b"} <= set(spoilt.requests)
 
 
+@pytest.mark.looptime
 async def test_a_finalizer_of_another_controller_keeps_the_namespace(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
@@ -382,6 +397,7 @@ async def test_a_finalizer_of_another_controller_keeps_the_namespace(
         assert left.spec.finalizers == ("x.io/y",)
 
 
+@pytest.mark.looptime
 async def test_a_manager_that_starts_late_continues_deletions(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
@@ -391,3 +407,24 @@ async def test_a_manager_that_starts_late_continues_deletions(
     async with managed(cluster, spoilt):
         await asyncio.sleep(7)
         assert await namespace(cluster.client) is None
+
+
+def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
+    """Only its reason and message change."""
+    first = updated_conditions((), Findings(finalizers=Counter({"a/b": 1})), "t1")
+    second = updated_conditions(first, Findings(finalizers=Counter({"a/b": 2})), "t2")
+    third = updated_conditions(second, Findings(), "t3")
+    times = [
+        [each.last_transition_time for each in conditions]
+        for conditions in (first, second, third)
+    ]
+    assert times == [["t1"] * 5, ["t1"] * 5, ["t1"] * 4 + ["t3"]]
+    assert second[-1] == NamespaceCondition(
+        type="NamespaceFinalizersRemaining",
+        status="True",
+        last_transition_time="t1",
+        reason="SomeFinalizersRemain",
+        message="Some content in the namespace has finalizers remaining: a/b in 2 "
+        "resource instances",
+    )
+    assert updated_conditions(third, Findings(), "t4") == third
