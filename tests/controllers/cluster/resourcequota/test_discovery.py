@@ -10,10 +10,6 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.errors import Forbidden
-from controller_manager.controllers.cluster.resourcequota.controller import (
-    QuotaController,
-)
-from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, make_config, run_manager
 from tests.controllers.cluster.resourcequota.counting import (
@@ -218,42 +214,6 @@ async def test_the_version_that_the_garbage_collector_watches_is_counted(
         assert user.used() == {"count/widgets.example.com": "2"}
 
 
-@pytest.mark.parametrize("others", [(), ("resourceclaim-controller",)])
-async def test_claims_to_devices_are_counted_by_class(
-    user: User, others: tuple[str, ...]
-) -> None:
-    """Also as the extended resource that a device class stands for.
-
-    Also where another controller shares the cache and reads other fields of claims.
-    """
-    spec = {"extendedResourceName": "example.com/gpu"}
-    user.cluster.add("DeviceClass", "gpu", "resource.k8s.io/v1", spec=spec)
-    names = (
-        "count/resourceclaims.resource.k8s.io",
-        "gpu.deviceclass.resource.k8s.io/devices",
-        "requests.example.com/gpu",
-    )
-    user.add_quota(dict.fromkeys(names, "50"))
-    exactly = {"deviceClassName": "gpu", "count": 2, "allocationMode": "ExactCount"}
-    devices = {"requests": [{"name": "r", "exactly": exactly}]}
-    user.cluster.add(
-        "ResourceClaim", "c", "resource.k8s.io/v1", spec={"devices": devices}
-    )
-    settings = make_config(controllers=("resourcequota-controller", *others))
-    async with counting(user.cluster, settings=settings):
-        await asyncio.sleep(2)
-        assert user.used() == dict(zip(names, ("1", "2", "2"), strict=True))
-        everything = {"deviceClassName": "gpu", "allocationMode": "All"}
-        devices = {"requests": [{"name": "r", "exactly": everything}]}
-        user.cluster.add(
-            "ResourceClaim", "all", "resource.k8s.io/v1", spec={"devices": devices}
-        )
-        assert user.used() == dict(zip(names, ("2", "34", "34"), strict=True))
-        await user.delete("resourceclaims", "c", "resource.k8s.io")
-        await asyncio.sleep(0.2)
-        assert user.used() == dict(zip(names, ("1", "32", "32"), strict=True))
-
-
 def _claim(name: str, count: int, **metadata: Any) -> JSON:
     """Return what a claim for GPUs is made of."""
     exactly = {
@@ -268,21 +228,6 @@ def _claim(name: str, count: int, **metadata: Any) -> JSON:
         "metadata": {"name": name, **metadata},
         "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}},
     }
-
-
-async def test_a_class_stands_for_an_extended_resource_of_its_name(user: User) -> None:
-    """Also if it names no other one."""
-    user.cluster.add("DeviceClass", "gpu", "resource.k8s.io/v1", spec={})
-    name = "requests.deviceclass.resource.kubernetes.io/gpu"
-    user.add_quota({name: "5"})
-    user.cluster.add(**_claim("a", 2))
-    async with counting(user.cluster):
-        await asyncio.sleep(2)
-        assert user.used() == {name: "2"}
-        user.cluster.add(**_claim("b", 3))
-        assert user.used() == {name: "5"}
-        with pytest.raises(Refusal, match="exceeded quota: q"):
-            user.cluster.add(**_claim("c", 1))
 
 
 @pytest.mark.parametrize("broken", ["/deviceclasses", "/resourceclaims", "/apis"])
@@ -377,26 +322,3 @@ async def test_the_api_server_charges_a_pods_extended_resources_once(
         await asyncio.sleep(40)
         assert user.used() == {"requests.example.com/gpu": "5"}
     assert len(recording.writes) == 1
-
-
-async def test_the_counts_of_a_namespace_that_is_empty_again_are_forgotten(
-    user: User,
-) -> None:
-    """The monitors remember no data of removed resources."""
-    user.cluster.add("Secret", "s")
-    async with controller_of(user.cluster) as controller:
-        await asyncio.sleep(1)
-        tally = _tally(controller, "secrets")
-        assert tally._numbers == {"default": 1}
-        await user.delete("secrets", "s")
-        await asyncio.sleep(0.2)
-        assert tally._numbers == {}
-
-
-def _tally(controller: QuotaController, plural: str) -> Any:
-    (found,) = (
-        each
-        for each in controller._monitors.sources()
-        if (each.evaluator.group, each.evaluator.plural) == ("", plural)
-    )
-    return found

@@ -180,41 +180,6 @@ async def test_the_allocated_size_of_a_claim_is_charged_with_its_status(
         assert user.used() == {"requests.storage": "6Gi"}
 
 
-async def test_a_refused_resize_charges_what_each_container_has(user: User) -> None:
-    """One container would be larger, the other one is as its spec says."""
-
-    def status(name: str, cpu: str) -> JSON:
-        resources = {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}
-        allocated = {"allocatedResources": {"cpu": cpu}, "resources": resources}
-        return {"name": name, "image": "", "imageID": "", "ready": True} | {
-            "restartCount": 0,
-            **allocated,
-        }
-
-    def container(name: str, cpu: str) -> JSON:
-        resources = {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}
-        return {"name": name, "image": "app:v1", "resources": resources}
-
-    refused = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
-    user.cluster.add("ResourceQuota", "q", spec={"hard": {"requests.cpu": "100"}})
-    user.cluster.add(
-        "Pod",
-        "p",
-        spec={
-            "nodeName": "n",
-            "containers": [container("a", "4"), container("b", "2")],
-        },
-        status={
-            "phase": "Running",
-            "conditions": [refused],
-            "containerStatuses": [status("a", "1"), status("b", "2")],
-        },
-    )
-    async with counting(user.cluster):
-        await asyncio.sleep(30)
-        assert user.used() == {"requests.cpu": "3"}
-
-
 async def test_nothing_is_admitted_before_the_usage_is_known(user: User) -> None:
     """A limit without usage refuses; one that the status does not show does not."""
     user.add_quota({"pods": "2"})
@@ -422,3 +387,148 @@ async def test_a_charge_that_a_recount_took_back_is_charged_again(user: User) ->
         watches.speak("pods")
         await asyncio.sleep(2)
         assert user.used() == {"pods": "1", "secrets": "0"}
+
+
+HARD = {
+    "pods": "5",
+    "services": "10",
+    "services.nodeports": "1",
+    "services.loadbalancers": "1",
+    "replicationcontrollers": "10",
+    "resourcequotas": "1",
+    "cpu": "1",
+    "memory": "500Mi",
+    "configmaps": "2",
+    "secrets": "10",
+    "persistentvolumeclaims": "10",
+    "requests.storage": "10Gi",
+    "ephemeral-storage": "50Gi",
+    "gold.storageclass.storage.k8s.io/persistentvolumeclaims": "10",
+    "gold.storageclass.storage.k8s.io/requests.storage": "10Gi",
+    "requests.example.com/dongle": "3",
+    "count/replicasets.apps": "5",
+}
+"""The quota of those tests (newTestResourceQuota)."""
+
+CONTAINER = {"name": "c", "image": "app:v1"}
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}}
+
+
+def pod_spec(limits: JSON | None = None, **requests: str) -> JSON:
+    resources = {"requests": requests, "limits": limits or {}}
+    return {"containers": [{**CONTAINER, "resources": resources}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "api", "plural", "spec", "charged"),
+    [
+        (
+            "Service",
+            "v1",
+            "services",
+            {"type": "NodePort", "ports": [{"port": 80}]},
+            {"services": "1", "services.nodeports": "1"},
+        ),
+        (
+            "Service",
+            "v1",
+            "services",
+            {"type": "LoadBalancer", "ports": [{"port": 80}]},
+            {
+                "services": "1",
+                "services.nodeports": "1",
+                "services.loadbalancers": "1",
+            },
+        ),
+        ("Secret", "v1", "secrets", None, {"secrets": "1"}),
+        ("ConfigMap", "v1", "configmaps", None, {"configmaps": "1"}),
+        (
+            "Pod",
+            "v1",
+            "pods",
+            pod_spec(
+                {"example.com/dongle": "2"},
+                cpu="500m",
+                memory="252Mi",
+                **{"ephemeral-storage": "30Gi", "example.com/dongle": "2"},
+            ),
+            {
+                "pods": "1",
+                "cpu": "500m",
+                "memory": "252Mi",
+                "ephemeral-storage": "30Gi",
+                "requests.example.com/dongle": "2",
+            },
+        ),
+        (
+            "ReplicationController",
+            "v1",
+            "replicationcontrollers",
+            {"replicas": 0, "selector": {"a": "b"}, "template": TEMPLATE},
+            {"replicationcontrollers": "1"},
+        ),
+        (
+            "ReplicaSet",
+            "apps/v1",
+            "replicasets",
+            {
+                "replicas": 0,
+                "selector": {"matchLabels": {"a": "b"}},
+                "template": TEMPLATE,
+            },
+            {"count/replicasets.apps": "1"},
+        ),
+        (
+            "PersistentVolumeClaim",
+            "v1",
+            "persistentvolumeclaims",
+            {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+                "storageClassName": "gold",
+            },
+            {
+                "persistentvolumeclaims": "1",
+                "requests.storage": "1Gi",
+                "gold.storageclass.storage.k8s.io/persistentvolumeclaims": "1",
+                "gold.storageclass.storage.k8s.io/requests.storage": "1Gi",
+            },
+        ),
+    ],
+)
+async def test_a_quota_captures_the_life_of_an_object(
+    user: User, kind: str, api: str, plural: str, spec: JSON | None, charged: JSON
+) -> None:
+    """Its creation is charged, its deletion frees all of it."""
+    user.add_quota(HARD)
+    nothing = {**dict.fromkeys(HARD, "0"), "resourcequotas": "1"}
+    async with counting(user.cluster):
+        await asyncio.sleep(1)
+        assert user.used() == nothing
+        parts = {} if spec is None else {"spec": spec}
+        user.cluster.add(kind, "one", api, **parts)
+        await asyncio.sleep(1)
+        assert user.used() == {**nothing, **charged}
+        found = user.stored("one", kind, api)
+        if found["metadata"].get("finalizers"):
+            await user.patch(plural, "one", {"metadata": {"finalizers": None}})
+        await user.delete(plural, "one", api.rpartition("/")[0])
+        await asyncio.sleep(1)
+        assert user.used() == nothing
+
+
+async def test_a_quota_refuses_affinity_to_pods_of_other_namespaces(
+    user: User,
+) -> None:
+    """Both with a list of namespaces and with a selector; others are free."""
+    user.add_quota({"pods": "0"}, scopes=["CrossNamespacePodAffinity"])
+    async with counting(user.cluster):
+        await asyncio.sleep(1)
+        user.add_pod("plain")
+        chosen: tuple[JSON, ...] = ({"namespaces": ["a"]}, {"namespaceSelector": {}})
+        for fields in chosen:
+            term = {"labelSelector": {}, "topologyKey": "zone", **fields}
+            required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+            for kind in ("podAffinity", "podAntiAffinity"):
+                with pytest.raises(Refusal, match="exceeded quota: q"):
+                    user.add_pod("p", affinity={kind: required})

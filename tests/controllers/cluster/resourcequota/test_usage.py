@@ -2,27 +2,45 @@
 
 import asyncio
 from datetime import UTC, datetime
+from unittest import mock
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from controller_manager.api.core.resources import ResourceQuotaSpec
+from controller_manager.api.core.resources import (
+    ResourceQuota,
+    ResourceQuotaSpec,
+    ResourceQuotaStatus,
+)
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import PartialMetadata, PartialObject
+from controller_manager.api.meta import ObjectMeta, PartialMetadata, PartialObject
+from controller_manager.api.quantity import QuantityError
 from controller_manager.control.quota.evaluators import count_evaluator, pod_evaluator
 from controller_manager.control.quota.pods import pod_usage
-from controller_manager.control.quota.resources import NOTHING, Amounts, added
+from controller_manager.control.quota.resources import (
+    NOTHING,
+    Amounts,
+    added,
+    amounts,
+    printed,
+)
 from controller_manager.control.quota.scopes import pod_meets, requirements_of
 from controller_manager.controllers.cluster.resourcequota.usage import (
     CachedObjects,
     Tally,
+    is_settled,
+    limits_differ,
+    status_to_write,
 )
 from controller_manager.informers.pods import PodTransform
 from controller_manager.informers.store import Store
 from controller_manager.runtime.worker import Turns
+from tests.clusters import Cluster
+from tests.controllers.cluster.resourcequota.counting import User, controller_of
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -117,3 +135,209 @@ def test_a_tally_counts_existing_objects(steps: list[tuple[str, int]]) -> None:
         found = asyncio.run(tally.total(namespace, (), NOW))
         assert found["secrets"].value == expected
     assert tally._numbers.keys() == {namespace for namespace, _ in present}
+
+
+Texts = dict[str, str]
+
+
+def quota(
+    spec: Texts, hard: Texts | None = None, used: Texts | None = None
+) -> ResourceQuota:
+    return ResourceQuota(
+        metadata=ObjectMeta(name="q", namespace="default"),
+        spec=ResourceQuotaSpec(hard=spec),
+        status=ResourceQuotaStatus(hard=hard, used=used),
+    )
+
+
+@pytest.mark.parametrize(
+    ("subject", "usage", "expected"),
+    [
+        # New, and counted for the first time.
+        (
+            quota({"cpu": "3", "pods": "5"}),
+            {"cpu": "200m", "pods": "2"},
+            ({"cpu": "3", "pods": "5"}, {"cpu": "200m", "pods": "2"}),
+        ),
+        # TestSyncResourceQuotaSpecChange.
+        (
+            quota({"cpu": "4"}, {"cpu": "3"}, {"cpu": "0"}),
+            {"cpu": "0"},
+            ({"cpu": "4"}, {"cpu": "0"}),
+        ),
+        # TestSyncResourceQuotaSpecHardChange: a limit was dropped.
+        (
+            quota(
+                {"cpu": "4"},
+                {"cpu": "3", "memory": "1Gi"},
+                {"cpu": "0", "memory": "0"},
+            ),
+            {"cpu": "0"},
+            ({"cpu": "4"}, {"cpu": "0"}),
+        ),
+        # TestSyncResourceQuotaNoChange.
+        (quota({"cpu": "4"}, {"cpu": "4"}, {"cpu": "0"}), {"cpu": "0"}, None),
+        # The same amounts in other words.
+        (
+            quota({"cpu": "4000m"}, {"cpu": "4"}, {"cpu": "1"}),
+            {"cpu": "1000m"},
+            None,
+        ),
+        # A resource that could not be counted keeps its usage.
+        (
+            quota({"a": "4", "b": "4"}, {"a": "4", "b": "4"}, {"a": "1", "b": "2"}),
+            {"b": "3"},
+            ({"a": "4", "b": "4"}, {"a": "1", "b": "3"}),
+        ),
+        # A resource that no source counts has no usage.
+        (quota({"a": "4"}, {"a": "4"}, None), {}, None),
+        (quota({"a": "4"}), {}, ({"a": "4"}, {})),
+        (quota({}), {}, None),
+    ],
+)
+def test_a_status_is_written_if_it_differs(
+    subject: ResourceQuota, usage: Texts, expected: tuple[Texts, Texts] | None
+) -> None:
+    """Upstream's cases of TestSyncResourceQuota, and others."""
+    status = status_to_write(subject, amounts(usage))
+    assert (None if status is None else (status.hard, status.used)) == expected
+
+
+def test_an_invalid_quantity_is_not_counted() -> None:
+    """The API server lets none through."""
+    with pytest.raises(QuantityError):
+        status_to_write(quota({"cpu": "x"}), {})
+
+
+def test_limits_are_compared_as_amounts() -> None:
+    """Another text for the same amount causes no recount."""
+    assert not limits_differ(quota({"cpu": "1"}), quota({"cpu": "1000m"}))
+    assert limits_differ(quota({"cpu": "1"}), quota({"cpu": "2"}))
+    assert is_settled(quota({"cpu": "1"}, {"cpu": "1000m"}))
+    assert not is_settled(quota({"cpu": "1"}))
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(
+    ("subject", "comes_first"),
+    [
+        (quota({"cpu": "4"}), True),
+        (quota({"cpu": "4"}, {"cpu": "4"}), True),
+        (quota({"cpu": "4"}, {"cpu": "6"}, {"cpu": "0"}), True),
+        (quota({"a.b/c": "4"}, {"a.b/c": "4"}), False),
+        (quota({"cpu": "4"}, {"cpu": "4"}, {"cpu": "0"}), False),
+    ],
+)
+async def test_a_quota_whose_status_lacks_something_comes_first(
+    cluster: Cluster, subject: ResourceQuota, comes_first: bool
+) -> None:
+    """TestAddQuota: what nothing counts is not missing."""
+    async with controller_of(cluster) as controller:
+        await asyncio.sleep(1)
+        controller._enqueue(subject)
+        assert (len(controller.priority), len(controller.primary)) == (
+            (1, 0) if comes_first else (0, 1)
+        )
+
+
+def pod(
+    name: str,
+    owner: str = "",
+    namespace: str = "a",
+    phase: str = "Running",
+    container: str = "c",
+) -> Pod:
+    reference = {"kind": "ReplicaSet", "uid": owner, "controller": True}
+    resources = {"requests": {"cpu": "100m"}}
+    status = {"name": container, "resources": resources}
+    body = {
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "ownerReferences": [reference] if owner else [],
+        },
+        "spec": {"containers": [{"name": container, "resources": resources}]},
+        "status": {"phase": phase, "containerStatuses": [status]},
+    }
+    return msgspec.convert(body, Pod)
+
+
+class Counted:
+    """A source of pods, and how often the usage of one was computed."""
+
+    def __init__(self, *pods: Pod, turns: Turns | None = None) -> None:
+        self.computed = 0
+        store: Store[Pod] = Store()
+        evaluator = replace(pod_evaluator(pod_level=True), usage=self._usage)
+        self.source = CachedObjects(evaluator, store, turns or Turns())
+        transform = PodTransform()
+        for each in pods:
+            transform(each)
+            store.put(each)
+
+    def _usage(self, subject: Pod, now: datetime) -> Amounts:
+        self.computed += 1
+        return pod_usage(subject, now, pod_level=True)
+
+    async def total(self, namespace: str = "a") -> dict[str, str]:
+        return printed(await self.source.total(namespace, (), NOW))
+
+
+def reported(subject: Pod, **allocated: str) -> Pod:
+    """Return a pod as a kubelet reports it, with the resources of its sandbox."""
+    statuses = subject.status.container_statuses or ()
+    told = tuple(replace(each, allocated_resources=allocated) for each in statuses)
+    spec = replace(subject.spec, overhead={"memory": "1Mi"})
+    status = replace(subject.status, container_statuses=told)
+    return replace(subject, spec=spec, status=status)
+
+
+async def test_pods_that_a_kubelet_has_reported_are_added_up_together() -> None:
+    """A pod that is being resized is charged for its allocated resources."""
+    usual = [reported(pod(f"p{number}", "web"), cpu="100m") for number in range(3000)]
+    resized = reported(pod("r", "web"), cpu="1100m")
+    counted = Counted(*usual, resized)
+    assert await counted.total() == {
+        "count/pods": "3001",
+        "pods": "3001",
+        "cpu": "301100m",
+        "requests.cpu": "301100m",
+        "memory": "3001Mi",
+        "requests.memory": "3001Mi",
+    }
+    assert counted.computed == 2
+
+
+async def test_pods_with_the_same_containers_are_added_up_together() -> None:
+    """Their usage is computed once; those that have ended are another group."""
+    running = [pod(f"p{number}", "web") for number in range(3000)]
+    ended = [pod(f"e{number}", "web", phase="Failed") for number in range(500)]
+    counted = Counted(*running, *ended)
+    assert await counted.total() == {
+        "count/pods": "3500",
+        "pods": "3k",
+        "cpu": "300",
+        "requests.cpu": "300",
+    }
+    assert counted.computed == 2
+
+
+@pytest.mark.looptime
+async def test_a_heartbeat_of_a_pod_calls_for_no_recount(cluster: Cluster) -> None:
+    """Nor do its labels; its end does."""
+    user = User(cluster)
+    user.add_quota({"pods": "5"})
+    user.add_pod("a")
+    async with controller_of(cluster) as controller:
+        await asyncio.sleep(40)
+        recount = controller._sync
+        with mock.patch.object(controller, "_sync", wraps=recount) as recounted:
+            ready = {"type": "Ready", "status": "True"}
+            status = {"phase": "Running", "conditions": [ready]}
+            await user.patch("pods", "a", {"status": status}, "status")
+            await user.patch("pods", "a", {"metadata": {"labels": {"a": "b"}}})
+            await asyncio.sleep(2)
+            assert recounted.await_count == 0
+            await user.patch("pods", "a", {"status": {"phase": "Failed"}}, "status")
+            await asyncio.sleep(2)
+            assert recounted.await_count == 1
