@@ -11,17 +11,22 @@ import pytest
 
 from controller_manager.api.apiserverinternal.v1alpha1 import (
     STORAGE_VERSIONS,
+    ServerStorageVersion,
     StorageVersion,
+    StorageVersionStatus,
 )
 from controller_manager.api.coordination.v1 import SYSTEM_LEASES
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.meta import Condition, ObjectMeta
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.controllers.cluster.storageversiongarbagecollector.controller import (  # noqa: E501 - a long name
+    servers_of,
+    status_without,
+)
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, Write, make_config
 from tests.meddler import Meddler
-
-pytestmark = pytest.mark.looptime
 
 CONFIG: Final = make_config(
     controllers=("storage-version-gc", "ttl"), use_service_account_credentials=True
@@ -85,6 +90,7 @@ AGREED: Final = [("AllEncodingVersionsEqual", "True", "CommonEncodingVersionSet"
 DISAGREED: Final = [("AllEncodingVersionsEqual", "False", "CommonEncodingVersionUnset")]
 
 
+@pytest.mark.looptime
 async def test_the_others_agree_once_an_api_server_is_gone() -> None:
     """Its lease was deleted; confined to the role of the controller."""
     cluster = Cluster(rbac=True)
@@ -100,6 +106,7 @@ async def test_the_others_agree_once_an_api_server_is_gone() -> None:
     assert paths(recording.writes) == [("PUT", f"storageversions/{NAME}/status", 200)]
 
 
+@pytest.mark.looptime
 async def test_the_others_do_not_agree_without_the_one_that_is_gone() -> None:
     """The common version stays unset."""
     cluster = Cluster()
@@ -112,6 +119,7 @@ async def test_the_others_do_not_agree_without_the_one_that_is_gone() -> None:
     assert summary(found) == ({"a": "v1", "c": "v3"}, None, DISAGREED)
 
 
+@pytest.mark.looptime
 async def test_an_api_server_that_never_had_a_lease_is_dropped() -> None:
     """Also one whose lease is held by something else."""
     cluster = Cluster()
@@ -124,6 +132,7 @@ async def test_an_api_server_that_never_had_a_lease_is_dropped() -> None:
     assert summary(found) == ({"a": "v1"}, "v1", AGREED)
 
 
+@pytest.mark.looptime
 async def test_a_storage_version_goes_with_its_last_api_server() -> None:
     """Only if it is still the same: uid and version are preconditions."""
     cluster = Cluster(rbac=True)
@@ -138,6 +147,7 @@ async def test_a_storage_version_goes_with_its_last_api_server() -> None:
     assert set(json.loads(deletion.body)["preconditions"]) == {"uid", "resourceVersion"}
 
 
+@pytest.mark.looptime
 async def test_only_versions_that_name_the_api_server_are_looked_at() -> None:
     """They are found by an index."""
     cluster = Cluster()
@@ -159,6 +169,7 @@ async def test_only_versions_that_name_the_api_server_are_looked_at() -> None:
     assert asked == ["GET a", "PUT status"]
 
 
+@pytest.mark.looptime
 async def test_an_api_server_that_cannot_be_asked_about_stays() -> None:
     """Upstream drops it after any error."""
     cluster = Cluster()
@@ -182,6 +193,7 @@ async def test_an_api_server_that_cannot_be_asked_about_stays() -> None:
     assert summary(found) == ({"b": "v1"}, "v1", AGREED)
 
 
+@pytest.mark.looptime
 async def test_an_api_server_that_came_back_stays() -> None:
     """The cache does not show its new lease yet; the API server does."""
     cluster = Cluster()
@@ -200,6 +212,7 @@ async def test_an_api_server_that_came_back_stays() -> None:
     assert recording.writes == []
 
 
+@pytest.mark.looptime
 async def test_an_api_server_that_was_added_meanwhile_is_not_lost() -> None:
     """The write conflicts, and is computed again."""
     cluster = Cluster()
@@ -240,6 +253,7 @@ async def test_an_api_server_that_was_added_meanwhile_is_not_lost() -> None:
     ]
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize("server", ["a/b", ".."])
 async def test_a_name_that_no_lease_can_have_is_dropped(server: str) -> None:
     """No request is sent for it."""
@@ -252,6 +266,7 @@ async def test_a_name_that_no_lease_can_have_is_dropped(server: str) -> None:
     assert summary(found) == ({"a": "v1"}, "v1", AGREED)
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize(
     "positions", [{}, {"StorageVersionAPI": True, "APIServerIdentity": False}]
 )
@@ -263,3 +278,100 @@ async def test_without_its_gates_it_does_not_run(positions: dict[str, bool]) -> 
     async with cluster.manager(config) as recording:
         await asyncio.sleep(60)
     assert [each for each in recording.writes if "storagev" in each.path] == []
+
+
+BEFORE: Final = "2026-01-01T00:00:00Z"
+NOW: Final = "2026-01-01T01:00:00Z"
+
+
+def entry(server: str, version: str) -> ServerStorageVersion:
+    return ServerStorageVersion(
+        api_server_id=server, encoding_version=version, decodable_versions=(version,)
+    )
+
+
+def condition(common: str | None, since: str) -> Condition:
+    state = "unset" if common is None else "set"
+    return Condition(
+        type="AllEncodingVersionsEqual",
+        status="False" if common is None else "True",
+        observed_generation=7,
+        last_transition_time=since,
+        reason=f"CommonEncodingVersion{state.title()}",
+        message=f"Common encoding version {state}",
+    )
+
+
+def stored(
+    common: str | None, *conditions: Condition, **versions: str
+) -> StorageVersion:
+    return StorageVersion(
+        metadata=ObjectMeta(name="apps.deployments", generation=7),
+        status=StorageVersionStatus(
+            storage_versions=tuple(entry(*each) for each in versions.items()),
+            common_encoding_version=common,
+            conditions=conditions or None,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "gone", "left", "common", "since"),
+    [
+        pytest.param(
+            stored("v1", a="v1", b="v2", c="v2"), "a", "bc", "v2", NOW, id="they agree"
+        ),
+        pytest.param(
+            stored("v1", a="v1", b="v2", c="v2"), "b", "ac", None, NOW, id="they do not"
+        ),
+        pytest.param(
+            stored("v1", condition("v1", BEFORE), a="v1", b="v1"),
+            *("b", "a", "v1", BEFORE),
+            id="they still agree",
+        ),
+        pytest.param(
+            stored("v1", condition("v1", BEFORE), a="v1", b="v2"),
+            *("a", "b", "v2", NOW),
+            id="they agree on another version",
+        ),
+        pytest.param(
+            stored(None, condition(None, BEFORE), a="v1", b="v2", c="v3"),
+            *("a", "bc", None, BEFORE),
+            id="they still do not agree",
+        ),
+    ],
+)
+def test_the_others_stay_and_agree_or_not(
+    version: StorageVersion, gone: str, left: str, common: str | None, since: str
+) -> None:
+    """The time of the condition is that of the last change."""
+    kept = [
+        each
+        for each in version.status.storage_versions or ()
+        if each.api_server_id in left
+    ]
+    assert status_without(version, gone, NOW) == StorageVersionStatus(
+        storage_versions=tuple(kept),
+        common_encoding_version=common,
+        conditions=(condition(common, since),),
+    )
+
+
+def test_without_any_api_server_nothing_is_left() -> None:
+    """The object is deleted then."""
+    assert status_without(stored("v1", a="v1", b="v1"), "ab", NOW) is None
+
+
+def test_conditions_of_others_stay() -> None:
+    """In their places."""
+    other = Condition(type="Other", status="True")
+    version = stored("v1", other, condition("v1", BEFORE), a="v1", b="v2")
+    status = status_without(version, "a", NOW)
+    assert status is not None
+    assert status.conditions == (other, condition("v2", NOW))
+
+
+def test_an_api_server_is_named_once() -> None:
+    """Also if it is listed twice."""
+    assert list(servers_of(stored(None, a="v1"))) == ["a"]
+    assert list(servers_of(StorageVersion())) == []
