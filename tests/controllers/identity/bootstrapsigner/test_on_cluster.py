@@ -1,16 +1,27 @@
 """Cluster-info is signed with every bootstrap token that may sign."""
 
 import asyncio
-from datetime import timedelta
+import base64
+import hmac
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
-from controller_manager.api.core.secrets import SECRETS
+from controller_manager.api.core.secrets import (
+    BOOTSTRAP_TOKEN,
+    SECRETS,
+    Secret,
+    encoded,
+)
 from controller_manager.api.core.v1 import CONFIG_MAPS
+from controller_manager.api.meta import ObjectMeta
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.client import PatchType
 from controller_manager.controllers.identity.bootstrapsigner.controller import (
     detached_signature,
+    signed,
+    signing_tokens,
 )
 from tests.clusters import Cluster, make_config
 from tests.controllers.identity.tokencleaner.builders import (
@@ -18,8 +29,6 @@ from tests.controllers.identity.tokencleaner.builders import (
     add_token,
     bootstrap_token,
 )
-
-pytestmark = pytest.mark.looptime
 
 CONFIG = make_config(controllers=("bootstrapsigner",))
 KEY = "jws-kubeconfig-"
@@ -38,6 +47,7 @@ async def _data(cluster: Cluster, namespace: str = "kube-public") -> dict[str, s
     return found.data or {}
 
 
+@pytest.mark.looptime
 async def test_signatures_follow_the_tokens_and_the_text(cluster: Cluster) -> None:
     """Anew when the text changes; each goes with its token, or its usage."""
     add_cluster_info(cluster)
@@ -83,6 +93,7 @@ async def test_signatures_follow_the_tokens_and_the_text(cluster: Cluster) -> No
     assert len(recording.writes) <= 5
 
 
+@pytest.mark.looptime
 async def test_a_signature_goes_when_its_token_expires(cluster: Cluster) -> None:
     """Also if the token is not deleted, and no other object changes."""
     add_cluster_info(cluster)
@@ -95,6 +106,7 @@ async def test_a_signature_goes_when_its_token_expires(cluster: Cluster) -> None
         assert await _data(cluster) == {"kubeconfig": "one"}
 
 
+@pytest.mark.looptime
 async def test_its_roles_are_enough() -> None:
     """It may update that one config map, and read secrets of kube-system."""
     cluster = Cluster(rbac=True)
@@ -107,3 +119,120 @@ async def test_its_roles_are_enough() -> None:
         await asyncio.sleep(1)
         assert f"{KEY}abcdef" in await _data(cluster)
     assert [each.status for each in recording.writes] == [200]
+
+
+NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("content", "token_id", "secret", "signature"),
+    [
+        (
+            "config one",
+            "abcdef",
+            "0123456789abcdef",
+            (
+                "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiY2RlZiJ9"
+                "..Efn-1RwUDjn1OEvYpiKbcLYkPaOYsy906UzsZ7lq8Ag"
+            ),
+        ),
+        (
+            "config two",
+            "ghijkl",
+            "fedcba9876543210",
+            (
+                "eyJhbGciOiJIUzI1NiIsImtpZCI6ImdoaWprbCJ9"
+                "..usL2lQg7dplkxJ3UPDkP879Cj2-M_uysiu5GwgwwTp8"
+            ),
+        ),
+        (
+            "payload",
+            "abc123",
+            "tokenSecret",
+            (
+                "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiYzEyMyJ9"
+                "..QSxpUG7Q542CirTI2ECPSZjvBOJURUW5a7XqFpNI958"
+            ),
+        ),
+    ],
+)
+def test_a_signature_is_upstreams(
+    content: str, token_id: str, secret: str, signature: str
+) -> None:
+    """Letter by letter, from the recording and from bootstrapsigner_test.go."""
+    assert detached_signature(content, token_id, secret) == signature
+
+
+def _token(
+    name: str = "bootstrap-token-abc123", namespace: str = "kube-system", **data: str
+) -> Secret:
+    given = {
+        "token-id": "abc123",
+        "token-secret": "s",
+        "usage-bootstrap-signing": "true",
+        **{key.replace("_", "-"): value for key, value in data.items()},
+    }
+    return Secret(
+        metadata=ObjectMeta(name=name, namespace=namespace),
+        data={key: encoded(value) for key, value in given.items()},
+        type=BOOTSTRAP_TOKEN,
+    )
+
+
+@pytest.mark.parametrize(
+    ("secret", "tokens"),
+    [
+        pytest.param(_token(), {"abc123": "s"}, id="valid"),
+        pytest.param(
+            _token(expiration="2026-03-20T12:00:01Z"), {"abc123": "s"}, id="in time"
+        ),
+        pytest.param(_token(expiration="2026-03-20T12:00:00Z"), {}, id="expired"),
+        pytest.param(_token(expiration="soon"), {}, id="of no readable end"),
+        pytest.param(_token(usage_bootstrap_signing="false"), {}, id="may not sign"),
+        pytest.param(_token(usage_bootstrap_signing="True"), {}, id="not the word"),
+        pytest.param(_token(token_id="abc124"), {}, id="another id than its name"),
+        pytest.param(_token(token_secret=""), {}, id="no secret"),
+        pytest.param(_token(name="abc123"), {}, id="another name"),
+        pytest.param(_token(namespace="default"), {}, id="another namespace"),
+    ],
+)
+def test_only_valid_tokens_of_kube_system_sign(
+    secret: Secret, tokens: dict[str, str]
+) -> None:
+    """As validateSecretForSigning says."""
+    assert signing_tokens([secret], NOW) == tokens
+
+
+def test_signatures_are_added_corrected_and_removed() -> None:
+    """Other data stays."""
+    right = detached_signature("c", "abc123", "s")
+    data = {"kubeconfig": "c", "mine": "x", "jws-kubeconfig-gone00": "y"}
+    wanted = {"kubeconfig": "c", "mine": "x", "jws-kubeconfig-abc123": right}
+    assert signed(data, {"abc123": "s"}) == wanted
+    assert signed({**wanted, "jws-kubeconfig-abc123": "z"}, {"abc123": "s"}) == wanted
+    assert signed(wanted, {"abc123": "s"}) is None
+
+
+def test_without_a_text_old_signatures_stay() -> None:
+    """As upstream; an empty text is signed."""
+    assert signed({"jws-kubeconfig-abc123": "y"}, {}) is None
+    assert signed({"kubeconfig": "", "jws-kubeconfig-abc123": "y"}, {}) == {
+        "kubeconfig": ""
+    }
+
+
+def test_a_secret_of_any_bytes_signs() -> None:
+    """Upstream takes the bytes as they are, whether they are UTF-8 or not."""
+    key = bytes(range(0xF0, 0x100))
+    data = {
+        "token-id": encoded("abc123"),
+        "token-secret": base64.b64encode(key).decode(),
+        "usage-bootstrap-signing": encoded("true"),
+    }
+    secret = _token()
+    (token,) = signing_tokens([replace(secret, data=data)], NOW).values()
+    signature = detached_signature("text", "abc123", token)
+    head, _, mac = signature.split(".")
+    signed_text = f"{head}.dGV4dA".encode()
+    expected = hmac.digest(key, signed_text, "sha256")
+    assert mac == base64.urlsafe_b64encode(expected).rstrip(b"=").decode()
