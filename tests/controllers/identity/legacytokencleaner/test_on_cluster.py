@@ -2,29 +2,40 @@
 
 import asyncio
 import json
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
 
 import pytest
 
+from controller_manager.api.core.secrets import (
+    ACCOUNT_NAME,
+    ACCOUNT_UID,
+    SECRETS,
+    Secret,
+)
+from controller_manager.api.core.v1 import ObjectReference, ServiceAccount
+from controller_manager.api.meta import ObjectMeta, labels_of
+from controller_manager.controllers.identity.legacytokencleaner import (
+    TRACKING,
+    LegacyTokenCleanerOptions,
+)
 from controller_manager.controllers.identity.legacytokencleaner.controller import (
     INVALID_SINCE,
     LAST_USED,
+    Decision,
+    Limits,
+    decide_unused,
+    is_generated_for,
+    is_unused,
+    tracked_long_enough,
 )
-from tests.clusters import Cluster, Write
-from tests.controllers.identity.legacytokencleaner.clusters import (
-    DAY,
-    PERIOD,
-    add_token,
-    add_unlisted,
-    config,
-    day,
-    labels,
-    track,
-)
-
-pytestmark = pytest.mark.looptime
+from controller_manager.options.config import Config
+from tests.clusters import Cluster, Write, make_config
 
 
+@pytest.mark.looptime
 async def test_an_unused_token_is_marked_and_then_deleted(cluster: Cluster) -> None:
     """One that is used in time stays, as does one that a user made."""
     track(cluster, "2025-01-01")
@@ -52,6 +63,7 @@ async def test_an_unused_token_is_marked_and_then_deleted(cluster: Cluster) -> N
     assert {*preconditions} == {"uid", "resourceVersion"}
 
 
+@pytest.mark.looptime
 @pytest.mark.slow
 async def test_a_token_that_is_used_after_its_mark_stays(cluster: Cluster) -> None:
     """An administrator has taken the mark away, and the API server notes the use."""
@@ -72,6 +84,7 @@ async def test_a_token_that_is_used_after_its_mark_stays(cluster: Cluster) -> No
         assert (await labels(cluster))["idle"] == used
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize(
     "spec",
     [
@@ -124,6 +137,7 @@ async def test_a_token_that_a_pod_uses_stays(
     assert recording.writes == []
 
 
+@pytest.mark.looptime
 async def test_a_token_in_the_environment_of_a_container_stays(
     cluster: Cluster,
 ) -> None:
@@ -147,6 +161,7 @@ async def test_a_token_in_the_environment_of_a_container_stays(
     assert recording.writes == []
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize("since", ["", "yesterday", "late"])
 async def test_nothing_is_cleaned_before_use_was_tracked_for_a_period(
     cluster: Cluster, since: str
@@ -161,6 +176,7 @@ async def test_nothing_is_cleaned_before_use_was_tracked_for_a_period(
     assert recording.writes == []
 
 
+@pytest.mark.looptime
 @pytest.mark.slow
 async def test_its_role_is_enough() -> None:
     """Pods, accounts and secrets are read as the manager itself."""
@@ -175,3 +191,156 @@ async def test_its_role_is_enough() -> None:
         await asyncio.sleep(PERIOD + DAY)
         assert await labels(cluster) == {}
     assert {each.status for each in recording.writes} == {200}
+
+
+NAME: Final = "legacy-serviceaccount-token-cleaner-controller"
+DAY: Final = 86_400.0
+PERIOD: Final = 2 * DAY
+"""The clean-up period of these tests: days of virtual time take seconds."""
+
+
+def with_period(config: Config, seconds: float = PERIOD) -> Config:
+    """Return a config with a clean-up period."""
+    options = LegacyTokenCleanerOptions(clean_up_period=seconds)
+    controllers = {**config.controllers, LegacyTokenCleanerOptions: options}
+    return replace(config, controllers=controllers)
+
+
+def config(*more: str, **generic: Any) -> Config:
+    """Return a config that runs the controller with that period."""
+    return with_period(make_config(controllers=(NAME, *more), **generic))
+
+
+def day(cluster: Cluster, days: float = 0) -> str:
+    """Return the day that is so many days after now."""
+    return (cluster.clock.now() + timedelta(days=days)).date().isoformat()
+
+
+def track(cluster: Cluster, since: str) -> None:
+    """Let the API server say since when it tracks the use of tokens."""
+    kind = cluster.server.catalogue.find("", "v1", "configmaps")
+    assert kind is not None
+    tracking = {"metadata": {"name": TRACKING}, "data": {"since": since}}
+    cluster.server.objects.create(kind, "kube-system", tracking)
+
+
+def add_token(cluster: Cluster, name: str, **labels: str) -> None:
+    """Store a token that an account of the same name lists."""
+    cluster.add("ServiceAccount", name, secrets=[{"name": name}])
+    add_unlisted(cluster, name, name, **labels)
+
+
+def add_unlisted(cluster: Cluster, name: str, account: str, **labels: str) -> None:
+    """Store a token that no account lists."""
+    metadata = {
+        "name": name,
+        "annotations": {ACCOUNT_NAME: account},
+        "labels": {f"kubernetes.io/legacy-token-{k}": v for k, v in labels.items()},
+    }
+    cluster.add(
+        "Secret", name, metadata=metadata, type="kubernetes.io/service-account-token"
+    )
+
+
+async def labels(cluster: Cluster) -> dict[str, Mapping[str, str]]:
+    """Return the labels of all secrets, by their names."""
+    page = await cluster.client.list_page(SECRETS)
+    return {each.metadata.name: labels_of(each) for each in page.items}
+
+
+NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
+LIMITS = Limits.of(NOW, 10 * DAY)
+OLD = "2026-03-10T11:59:59Z"
+
+
+def _secret(created: str = OLD, **labels: str) -> Secret:
+    names = {"used": LAST_USED, "invalid": INVALID_SINCE}
+    return Secret(
+        metadata=ObjectMeta(
+            name="tok",
+            creation_timestamp=created,
+            labels={names[key]: value for key, value in labels.items()},
+            annotations={ACCOUNT_NAME: "robot"},
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("secret", "unused"),
+    [
+        pytest.param(_secret(), True, id="old and never used"),
+        pytest.param(_secret("2026-03-10T12:00:00Z"), False, id="as old as the period"),
+        pytest.param(_secret("2026-03-19T00:00:00Z"), False, id="new"),
+        pytest.param(_secret(""), False, id="of no known age"),
+        pytest.param(_secret(used="2026-03-09"), True, id="used before"),
+        pytest.param(_secret(used="2026-03-10"), False, id="used on the day"),
+        pytest.param(_secret(used="2026-03-20"), False, id="used today"),
+        pytest.param(_secret(used="yesterday"), False, id="malformed"),
+        pytest.param(_secret(used=""), False, id="empty"),
+    ],
+)
+def test_a_token_is_unused_if_it_is_old_and_was_not_used_in_the_period(
+    secret: Secret, *, unused: bool
+) -> None:
+    """A label that cannot be read says nothing: the token stays."""
+    assert is_unused(secret, LIMITS) is unused
+
+
+@pytest.mark.parametrize(
+    ("invalid", "decision"),
+    [
+        ("", Decision.INVALIDATE),
+        ("soon", Decision.INVALIDATE),
+        ("2026-03-20", Decision.KEEP),
+        ("2026-03-10", Decision.KEEP),
+        ("2026-03-09", Decision.DELETE),
+    ],
+)
+def test_an_unused_token_is_marked_and_deleted_a_period_later(
+    invalid: str, decision: Decision
+) -> None:
+    """A mark that cannot be read is written again."""
+    assert decide_unused(_secret(invalid=invalid), LIMITS) is decision
+
+
+def test_a_token_without_labels_is_marked() -> None:
+    assert decide_unused(Secret(), LIMITS) is Decision.INVALIDATE
+
+
+@pytest.mark.parametrize(
+    ("since", "now", "enough"),
+    [
+        ("2026-03-09", NOW, True),
+        ("2026-03-10", NOW, False),
+        ("2026-03-10", datetime(2026, 3, 20, 23, 59, 59, tzinfo=UTC), False),
+        ("2026-03-10", datetime(2026, 3, 21, tzinfo=UTC), True),
+    ],
+)
+def test_tracking_counts_from_the_day_after_it_began(
+    since: str, now: datetime, *, enough: bool
+) -> None:
+    """That day was tracked in part."""
+    assert tracked_long_enough(date.fromisoformat(since), now, 10 * DAY) is enough
+
+
+@pytest.mark.parametrize(
+    ("listed", "account", "uid", "generated"),
+    [
+        pytest.param("tok", "robot", "U", True, id="listed"),
+        pytest.param("other", "robot", "U", False, id="not listed"),
+        pytest.param("tok", "robot", "V", False, id="of a predecessor"),
+        pytest.param("tok", "ghost", "U", False, id="of another account"),
+    ],
+)
+def test_only_what_an_account_lists_was_generated_for_it(
+    listed: str, account: str, uid: str, *, generated: bool
+) -> None:
+    """Users made the others."""
+    found = ServiceAccount(
+        metadata=ObjectMeta(name=account, uid=uid),
+        secrets=(ObjectReference(name=listed),),
+    )
+    annotations = {ACCOUNT_NAME: "robot", ACCOUNT_UID: "U"}
+    secret = Secret(metadata=ObjectMeta(name="tok", annotations=annotations))
+    assert is_generated_for(secret, found) is generated
+    assert not is_generated_for(secret, None)
