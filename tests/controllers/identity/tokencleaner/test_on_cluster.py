@@ -1,11 +1,17 @@
 """Bootstrap tokens are deleted when they expire; the recordings say which."""
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from controller_manager.api.core.secrets import SECRETS, encoded
+from controller_manager.api.core.secrets import (
+    SECRETS,
+    Secret,
+    encoded,
+    time_left,
+    token_id_of_name,
+)
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.client import PatchType
 from tests.clusters import Cluster, make_config
@@ -13,8 +19,6 @@ from tests.controllers.identity.tokencleaner.builders import (
     add_token,
     bootstrap_token,
 )
-
-pytestmark = pytest.mark.looptime
 
 CONFIG = make_config(controllers=("tokencleaner",))
 
@@ -30,6 +34,7 @@ def _in(cluster: Cluster, seconds: float) -> str:
     return format_time(cluster.clock.now() + timedelta(seconds=seconds))
 
 
+@pytest.mark.looptime
 async def test_a_token_goes_when_it_expires(cluster: Cluster) -> None:
     """At once if it has expired, or if its expiration cannot be parsed."""
     add_token(cluster, bootstrap_token("never1"))
@@ -59,6 +64,7 @@ async def test_a_token_goes_when_it_expires(cluster: Cluster) -> None:
     assert [each.method for each in recording.writes] == ["DELETE"] * 4
 
 
+@pytest.mark.looptime
 async def test_a_token_that_is_prolonged_stays(cluster: Cluster) -> None:
     """Its first timer deletes nothing."""
     add_token(cluster, bootstrap_token("later1", _in(cluster, 60)))
@@ -77,6 +83,7 @@ async def test_a_token_that_is_prolonged_stays(cluster: Cluster) -> None:
         assert await _names(cluster) == []
 
 
+@pytest.mark.looptime
 async def test_no_timer_is_lost_over_a_restart(cluster: Cluster) -> None:
     """The next manager deletes at the same time."""
     add_token(cluster, bootstrap_token("soon01", _in(cluster, 20)))
@@ -89,6 +96,7 @@ async def test_no_timer_is_lost_over_a_restart(cluster: Cluster) -> None:
         assert await _names(cluster) == []
 
 
+@pytest.mark.looptime
 async def test_its_role_in_one_namespace_is_enough() -> None:
     """A token elsewhere is none of its business."""
     cluster = Cluster(rbac=True)
@@ -102,6 +110,7 @@ async def test_its_role_in_one_namespace_is_enough() -> None:
     assert [each.status for each in recording.writes] == [200]
 
 
+@pytest.mark.looptime
 async def test_a_token_that_is_being_deleted_is_left_alone(cluster: Cluster) -> None:
     """It waits for a finalizer; another deletion would change nothing."""
     secret = bootstrap_token("past01", _in(cluster, -5))
@@ -113,3 +122,70 @@ async def test_a_token_that_is_being_deleted_is_left_alone(cluster: Cluster) -> 
         await asyncio.sleep(60)
     assert recording.writes == []
     assert await _names(cluster) == ["past01"]
+
+
+NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("expiration", "seconds"),
+    [
+        ("2026-03-20T12:00:05Z", 5),
+        ("2026-03-20T13:00:05+01:00", 5),
+        ("2026-03-20T12:00:00.5Z", 0.5),
+        ("2026-03-20T12:00:00Z", 0),
+        ("2020-01-01T00:00:00Z", 0),
+        pytest.param("2026-03-20T13:00:00Z", 3600, id="in an hour"),
+        pytest.param("2026-03-21T0:00:05Z", 12 * 3600 + 5, id="an hour of one digit"),
+        pytest.param("2026-03-20T12:00:01,5Z", 1.5, id="a comma"),
+        pytest.param("2026-03-20T12:00:00+24:00", 0, id="an offset of a day"),
+        pytest.param("2026-03-20T12:00:00-24:60", 25 * 3600, id="the largest offset"),
+        pytest.param("0000-01-01T00:00:00Z", 0, id="the year 0"),
+        pytest.param("10000-01-01T00:00:00Z", 0, id="a year of five digits"),
+        pytest.param("2026-03-21t12:00:00z", 0, id="small letters"),
+        pytest.param("2026-03-21T12:00:60Z", 0, id="a leap second"),
+        pytest.param("tomorrow", 0, id="no time"),
+        pytest.param("2026-03-21", 0, id="only a day"),
+        pytest.param("2026-03-21T12:00:00", 0, id="no time zone"),
+        pytest.param("2026-02-30T12:00:00Z", 0, id="no such day"),
+        pytest.param("20260321T120000Z", 0, id="another form of ISO 8601"),
+    ],
+)
+def test_a_time_that_cannot_be_read_has_passed(expiration: str, seconds: float) -> None:
+    """As upstream: only RFC 3339 is a time."""
+    secret = Secret(data={"expiration": encoded(expiration)})
+    assert time_left(secret, NOW) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("expiration", ["/w==", "MjA5OS0wMS0wMVQwMDowMDowMFr/"])
+def test_an_expiration_that_is_no_text_has_passed(expiration: str) -> None:
+    """Its bytes are no UTF-8; the token must not be valid for ever."""
+    assert time_left(Secret(data={"expiration": expiration}), NOW) == timedelta()
+
+
+def test_a_token_of_the_last_year_is_valid_until_then() -> None:
+    """An offset may lead to a year that Python does not have."""
+    secret = Secret(data={"expiration": encoded("9999-12-31T23:59:59-24:00")})
+    left = time_left(secret, NOW)
+    assert left == datetime.max.replace(tzinfo=UTC) - NOW
+
+
+def test_a_token_without_an_expiration_is_valid_for_ever() -> None:
+    """Also if it is empty."""
+    assert time_left(Secret(), NOW) is None
+    assert time_left(Secret(data={"expiration": ""}), NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "token_id"),
+    [
+        ("bootstrap-token-abc123", "abc123"),
+        ("bootstrap-token-abc12", ""),
+        ("bootstrap-token-ABC123", ""),
+        ("other-abc123", ""),
+        ("x-bootstrap-token-abc123", ""),
+    ],
+)
+def test_the_name_of_a_secret_has_the_id_of_its_token(name: str, token_id: str) -> None:
+    """Six small letters and digits."""
+    assert token_id_of_name(name) == token_id
