@@ -34,7 +34,7 @@ from tests.clusters import (
     make_config,
     run_manager,
 )
-from tests.controllers.apps.replicaset.test_gates import hold
+from tests.controllers.apps.replicaset.test_on_cluster import hold
 from tests.controllers.identity.tokens.clusters import (
     NAME,
     add_secret,
