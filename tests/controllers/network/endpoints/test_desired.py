@@ -1,27 +1,112 @@
 """The Endpoints that a service should have, as tables."""
 
+import random
+from itertools import pairwise
 from typing import Any
 
 import msgspec
 import pytest
 
-from controller_manager.api.core.services import Endpoints, Service
+from controller_manager.api.core.services import (
+    EndpointAddress,
+    Endpoints,
+    EndpointSubset,
+    Service,
+)
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.network.endpoints.desired import desired_endpoints
-from tests.controllers.network.endpoints.cases import (
-    HTTP,
-    MANAGED,
-    OVER_CAPACITY,
-    READY_PORTS,
-    TRIGGER_TIME,
-    address,
-    as_json,
-    endpoints,
-    pod,
-    service,
-    view,
+from controller_manager.controllers.network.endpoints.desired import (
+    desired_endpoints,
+    truncate,
 )
+
+HTTP = {"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}
+
+
+MANAGED = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
+
+
+OVER_CAPACITY = "endpoints.kubernetes.io/over-capacity"
+
+
+TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
+
+
+READY_PORTS = [{"name": "http", "port": 8080, "protocol": "TCP"}]
+
+
+def service(*ports: JSON, metadata: JSON | None = None, **spec: Any) -> Service:
+    """Return the service "web"; without `ports` it has HTTP."""
+    body = {
+        "metadata": {"name": "web", "namespace": "n", **(metadata or {})},
+        "spec": {
+            "selector": {"app": "web"},
+            "clusterIP": "10.0.0.1",
+            "ipFamilies": ["IPv4"],
+            "ports": list(ports or (HTTP,)),
+            **spec,
+        },
+    }
+    return msgspec.convert(body, Service)
+
+
+def pod(
+    name: str, *ips: str, ready: bool = True, metadata: JSON | None = None, **spec: Any
+) -> Pod:
+    """Return a running pod with these addresses, on a node."""
+    condition = {"type": "Ready", "status": "True" if ready else "False"}
+    body = {
+        "metadata": {
+            "name": name,
+            "namespace": "n",
+            "uid": f"uid-{name}",
+            "labels": {"app": "web"},
+            **(metadata or {}),
+        },
+        "spec": {"nodeName": "node", **spec},
+        "status": {
+            "phase": "Running",
+            "podIP": ips[0] if ips else "",
+            "podIPs": [{"ip": each} for each in ips],
+            "conditions": [condition],
+        },
+    }
+    return msgspec.convert(body, Pod)
+
+
+def address(name: str, ip: str, **more: str) -> JSON:
+    """Return the address of a pod that `pod` has made."""
+    target = {"kind": "Pod", "namespace": "n", "name": name, "uid": f"uid-{name}"}
+    return {"ip": ip, "nodeName": "node", "targetRef": target, **more}
+
+
+def endpoints(*subsets: JSON, **metadata: Any) -> Endpoints:
+    """Return Endpoints that are stored."""
+    body = {
+        "metadata": {
+            "name": "web",
+            "namespace": "n",
+            "resourceVersion": "1",
+            "labels": MANAGED,
+            **metadata,
+        },
+        "subsets": list(subsets),
+    }
+    return msgspec.convert(body, Endpoints)
+
+
+def view(
+    backed: Service, *pods: Pod, current: Endpoints | None = None, time: str = ""
+) -> tuple[Service, tuple[Pod, ...], Endpoints | None, str]:
+    """Return what a sync knows, for `desired_endpoints`."""
+    return backed, pods, current, time
+
+
+def as_json(what: Endpoints | tuple[EndpointSubset, ...] | None) -> Any:
+    """Return what would be written."""
+    found: Any = msgspec.json.decode(msgspec.json.encode(what))
+    return found
+
 
 METRICS = {"name": "metrics", "port": 90, "targetPort": "metrics", "protocol": "TCP"}
 DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
@@ -320,3 +405,108 @@ def test_too_many_addresses_are_truncated_and_written_once() -> None:
     fits = desired_endpoints(*view(service(), *pods[:1000], current=wanted))
     assert fits is not None
     assert fits.metadata.annotations is None
+
+
+Sizes = tuple[int, int]
+
+
+def subsets(*sizes: Sizes) -> tuple[EndpointSubset, ...]:
+    """Return subsets with these numbers of ready and of not ready addresses."""
+
+    def addresses(number: int, count: int) -> tuple[EndpointAddress, ...] | None:
+        found = (EndpointAddress(ip=f"{number}.{each}") for each in range(count))
+        return tuple(found) or None
+
+    return tuple(
+        EndpointSubset(
+            addresses=addresses(2 * number, ready),
+            not_ready_addresses=addresses(2 * number + 1, not_ready),
+        )
+        for number, (ready, not_ready) in enumerate(sizes)
+    )
+
+
+def sizes_of(found: tuple[EndpointSubset, ...]) -> list[Sizes]:
+    return [
+        (len(each.addresses or ()), len(each.not_ready_addresses or ()))
+        for each in found
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param([], [], id="nothing"),
+        pytest.param([(500, 500)], [(500, 500)], id="just enough"),
+        pytest.param([(1001, 0)], [(1000, 0)], id="too many that are ready"),
+        pytest.param([(0, 1001)], [(0, 1000)], id="too many that are not ready"),
+        pytest.param([(900, 200)], [(900, 100)], id="ready ones first"),
+        pytest.param([(1000, 200)], [(1000, 0)], id="no room for others"),
+        pytest.param([(1200, 200)], [(1000, 0)], id="not even for all ready ones"),
+        pytest.param(
+            [(700, 0), (500, 0)], [(584, 0), (416, 0)], id="shares are rounded up"
+        ),
+        pytest.param(
+            [(400, 500), (200, 100)],
+            [(400, 334), (200, 66)],
+            id="shares of those that are not ready",
+        ),
+        pytest.param(
+            [(90, 101), (110, 200), (50, 200), (10, 201), (20, 298)],
+            [(90, 73), (110, 144), (50, 144), (10, 145), (20, 214)],
+            id="upstream: too many that are not ready, in five subsets",
+        ),
+        pytest.param(
+            [(205, 100), (400, 200), (402, 200), (400, 200), (693, 300)],
+            [(98, 0), (191, 0), (192, 0), (191, 0), (328, 0)],
+            id="upstream: too many that are ready, in five subsets",
+        ),
+        pytest.param(
+            [(1200, 0), (0, 10)],
+            [(1000, 0)],
+            id="a subset without addresses would be refused",
+        ),
+        pytest.param(
+            [(1, 0)] * 1001, [(1, 0)] * 1000, id="the last subsets get nothing"
+        ),
+    ],
+)
+def test_addresses_beyond_the_capacity_are_left_out(
+    given: list[Sizes], expected: list[Sizes]
+) -> None:
+    """Each subset keeps the first ones of its share."""
+    before = subsets(*given)
+    found, is_truncated = truncate(before)
+    assert sizes_of(found) == expected
+    assert is_truncated == (given != expected)
+
+
+def test_a_subset_keeps_its_first_addresses() -> None:
+    """They are sorted, so the same addresses stay from one sync to the next."""
+    (before,) = subsets((1100, 100))
+    (after,), _ = truncate((before,))
+    assert after == EndpointSubset(addresses=(before.addresses or ())[:1000])
+
+
+def test_the_capacity_is_used() -> None:
+    """For random subsets: exactly 1,000 addresses stay, and ready ones go first."""
+    seed = random.randrange(2**32)
+    rng = random.Random(seed)
+    for _ in range(200):
+        given = [
+            (rng.choice((0, 1, rng.randint(0, 700))), rng.randint(0, 400))
+            for _ in range(rng.randint(1, 8))
+        ]
+        found, is_truncated = truncate(subsets(*given))
+        total = sum(map(sum, given))
+        kept = sum(map(sum, sizes_of(found)))
+        assert kept == min(total, 1000), seed
+        assert is_truncated == (total > 1000), seed
+        ready = sum(size for size, _ in given)
+        assert sum(size for size, _ in sizes_of(found)) == min(ready, 1000), seed
+
+
+def test_shares_follow_the_sizes() -> None:
+    """A larger subset keeps no fewer addresses than a smaller one after it."""
+    found, _ = truncate(subsets((900, 0), (600, 0), (300, 0), (10, 0)))
+    assert all(one >= other for (one, _), (other, _) in pairwise(sizes_of(found)))

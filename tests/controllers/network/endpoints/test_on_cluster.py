@@ -177,19 +177,6 @@ async def test_annotations_of_others_stay(cluster: Cluster) -> None:
     }
 
 
-async def test_own_writes_cause_no_further_sync(
-    cluster: Cluster, syncs: list[str]
-) -> None:
-    """Otherwise each write would cost a second sync of all pods of the service."""
-    async with cluster.manager(CONFIG) as recording:
-        add_service(cluster)
-        await asyncio.sleep(1)
-        add_pod(cluster, "a", "10.1.0.1")
-        await asyncio.sleep(2 * EDIT_DELAY)
-    assert [each.method for each in recording.writes] == ["POST", "PUT"]
-    assert syncs == ["web", "web"]
-
-
 async def test_leftovers_go_at_the_start_and_locks_stay(cluster: Cluster) -> None:
     """Later, Endpoints without a service stay: a user may still create the service."""
     add_endpoints(cluster, "old", "192.168.0.1")
@@ -327,21 +314,3 @@ async def test_nothing_is_reported_of_a_namespace_that_is_being_deleted(
         ("POST", 201),
         ("POST", 403),
     ]
-
-
-async def test_changes_that_do_not_concern_endpoints_cost_nothing(
-    cluster: Cluster, syncs: list[str]
-) -> None:
-    """For instance heartbeats of pods, and pods of other services."""
-    add_pod(cluster, "a", "10.1.0.1")
-    async with cluster.manager(CONFIG):
-        add_service(cluster)
-        await asyncio.sleep(1)
-        syncs.clear()
-        for number in range(5):
-            status = {"status": {"message": f"beat {number}"}}
-            await patch(cluster, PODS, "a", status, "status")
-        add_pod(cluster, "other", "10.1.0.9", labels={"app": "other"})
-        cluster.add("Node", "n", spec={})
-        await asyncio.sleep(2 * EDIT_DELAY)
-    assert syncs == []
