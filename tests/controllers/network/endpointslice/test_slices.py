@@ -1,14 +1,29 @@
 """Decisions about the slices of one address type, on plain values."""
 
+from collections.abc import Iterable
+
 import msgspec
 import pytest
 from msgspec.structs import replace
+from prometheus_client import CollectorRegistry
 
-from controller_manager.api.core.services import Service
+from controller_manager.api.core.services import Service, ServiceAnnotations
 from controller_manager.api.core.v1 import Node
 from controller_manager.api.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.meta import OwnerReference
 from controller_manager.control.endpoints.slice_writes import SliceUsage
+from controller_manager.control.endpoints.slices import (
+    SliceActions,
+    SliceTemplate,
+    joined,
+    key_of_endpoint,
+    recycled,
+    with_trigger_time,
+)
+from controller_manager.controllers.network.endpointslice.controller import (
+    EndpointSliceMetrics,
+)
 from controller_manager.controllers.network.endpointslice.slices import (
     Backend,
     Plan,
@@ -16,11 +31,19 @@ from controller_manager.controllers.network.endpointslice.slices import (
     ServicePorts,
     endpoint_of,
     in_order,
+    pack,
     plan,
     slice_labels,
     template_of,
 )
-from tests.control.endpoints.objects import endpoint, endpoint_slice, pod, service
+from controller_manager.observability.exposition import expose
+from tests.control.endpoints.objects import (
+    NAMESPACE,
+    endpoint,
+    endpoint_slice,
+    pod,
+    service,
+)
 
 TEMPLATE = template_of(service(), "IPv4")
 HTTP = (EndpointPort(name="http", port=8080, protocol="TCP"),)
@@ -237,3 +260,294 @@ def test_ports_that_do_not_depend_on_the_pod_are_computed_once() -> None:
         (),
         (EndpointPort(name="http", port=80, protocol="TCP"),),
     ]
+
+
+OWNER = OwnerReference(api_version="v1", kind="Service", name="web", uid="web-uid")
+PLAIN = SliceTemplate(NAMESPACE, OWNER, {}, "IPv4", ())
+
+
+def packed(
+    slices: Iterable[EndpointSlice], desired: Iterable[Endpoint], limit: int = LIMIT
+) -> SliceActions:
+    by_key = {key_of_endpoint(each): each for each in desired}
+    return pack(list(slices), by_key, PLAIN, limit).changes
+
+
+def numbered(*numbers: int) -> list[Endpoint]:
+    return [endpoint(f"10.1.0.{each}") for each in numbers]
+
+
+def of(*numbers: int) -> EndpointSlice:
+    return endpoint_slice("-".join(map(str, numbers)) or "empty", *numbered(*numbers))
+
+
+def shape(changes: SliceActions) -> dict[str, list[str]]:
+    def text(each: EndpointSlice) -> str:
+        last = [(one.addresses or ("",))[0][7:] for one in each.endpoints or ()]
+        return f"{each.metadata.name}: {' '.join(last)}".strip()
+
+    return {
+        "create": [text(each) for each in changes.create],
+        "update": [text(each) for each in changes.update],
+        "delete": [each.metadata.name for each in changes.delete],
+        "unchanged": [each.metadata.name for each in changes.unchanged],
+    }
+
+
+@pytest.mark.parametrize(
+    ("slices", "desired", "expected"),
+    [
+        # Nothing to do.
+        ([of(1, 2)], [1, 2], {"unchanged": ["1-2"]}),
+        # The first slices are filled.
+        ([], [1, 2, 3, 4], {"create": [": 1 2 3", ": 4"]}),
+        # One more goes into the slice that it fills best.
+        (
+            [of(1), of(2, 3)],
+            [1, 2, 3, 4],
+            {"update": ["2-3: 2 3 4"], "unchanged": ["1"]},
+        ),
+        # Two more do not fit into the fuller one.
+        (
+            [of(1), of(2, 3)],
+            [1, 2, 3, 4, 5],
+            {"update": ["1: 1 4 5"], "unchanged": ["2-3"]},
+        ),
+        # A full slice's worth of endpoints goes into a new slice.
+        (
+            [of(1)],
+            [1, 2, 3, 4],
+            {"create": [": 2 3 4"], "unchanged": ["1"]},
+        ),
+        # Endpoints that fit into no slice together go into a new slice: they are not
+        # split.
+        (
+            [of(1, 2), of(3, 4)],
+            [1, 2, 3, 4, 5, 6],
+            {"create": [": 5 6"], "unchanged": ["1-2", "3-4"]},
+        ),
+        # A slice that changes anyway is filled first.
+        (
+            [of(1, 2, 3), of(4)],
+            [1, 2, 4, 5],
+            {"update": ["1-2-3: 1 2 5"], "unchanged": ["4"]},
+        ),
+        # Slices are never merged.
+        ([of(1), of(2), of(3)], [1, 2, 3], {"unchanged": ["1", "2", "3"]}),
+        # A slice that loses all endpoints is deleted.
+        ([of(1, 2), of(3)], [3], {"delete": ["1-2"], "unchanged": ["3"]}),
+        # An empty slice is used.
+        ([of()], [1], {"update": ["empty: 1"]}),
+        # An empty slice that is not used is deleted.
+        ([of()], [], {"delete": ["empty"]}),
+        (
+            [of(), of(1)],
+            [1, 2, 3, 4],
+            {"create": [": 2 3 4"], "delete": ["empty"], "unchanged": ["1"]},
+        ),
+        # An endpoint that two slices have stays in the first.
+        ([of(1, 2), of(2, 3)], [1, 2, 3], {"update": ["2-3: 3"], "unchanged": ["1-2"]}),
+        # Endpoints above the limit stay in their slice.
+        ([of(1, 2, 3, 4)], [1, 2, 3, 4], {"unchanged": ["1-2-3-4"]}),
+        (
+            [of(1, 2, 3, 4, 5)],
+            [1, 2, 3, 4, 6],
+            {"update": ["1-2-3-4-5: 1 2 3 4"], "create": [": 6"]},
+        ),
+    ],
+)
+def test_endpoints_fill_slices_and_never_move(
+    slices: list[EndpointSlice], desired: list[int], expected: dict[str, list[str]]
+) -> None:
+    """Each case is one sync."""
+    nothing: dict[str, list[str]] = {
+        "create": [],
+        "update": [],
+        "delete": [],
+        "unchanged": [],
+    }
+    assert shape(packed(slices, numbered(*desired))) == nothing | expected
+
+
+def test_a_change_apart_from_the_address_is_an_update_in_place() -> None:
+    """Readiness, node, zone and the target's uid."""
+    old = endpoint_slice("s", *numbered(1, 2))
+    new = [endpoint("10.1.0.1", ready=False), endpoint("10.1.0.2", zone="z")]
+    packing = pack([old], {key_of_endpoint(each): each for each in new}, PLAIN, LIMIT)
+    assert [each.endpoints for each in packing.changes.update] == [tuple(new)]
+    assert (packing.added, packing.removed) == (0, 0)
+
+
+def test_the_version_of_a_target_is_no_change() -> None:
+    """Older versions of Kubernetes wrote it."""
+    target = {"kind": "Pod", "name": "a", "uid": "u"}
+    old = endpoint("10.1.0.1", targetRef={**target, "resourceVersion": "7"})
+    packing = packed(
+        [endpoint_slice("s", old)], [endpoint("10.1.0.1", targetRef=target)]
+    )
+    assert [each.metadata.name for each in packing.unchanged] == ["s"]
+
+
+def test_other_labels_are_an_update() -> None:
+    """The endpoints stay; annotations of others, too."""
+    metadata = {"labels": {"a": "b"}, "annotations": {"of": "others"}}
+    old = endpoint_slice("s", *numbered(1), metadata=metadata)
+    (update,) = packed([old], numbered(1)).update
+    assert update.metadata.labels == {}
+    assert update.metadata.annotations == {"of": "others"}
+    assert update.endpoints == old.endpoints
+
+
+def test_the_trigger_time_is_written_and_taken_away() -> None:
+    """Other annotations stay."""
+    old = endpoint_slice("s", metadata={"annotations": {"of": "others"}})
+    key = "endpoints.kubernetes.io/last-change-trigger-time"
+    dated = with_trigger_time(old, "now")
+    assert dated.metadata.annotations == {"of": "others", key: "now"}
+    assert with_trigger_time(dated, "") == old
+
+
+def test_settled_slices_are_filled_but_not_read() -> None:
+    """Their endpoints are not desired again."""
+    by_key = {key_of_endpoint(each): each for each in numbered(5)}
+    packing = pack([of(4)], by_key, PLAIN, LIMIT, settled=[of(1, 2), of(3)])
+    assert shape(packing.changes) == {
+        "create": [],
+        "update": ["1-2: 1 2 5"],
+        "delete": ["4"],
+        "unchanged": ["3"],
+    }
+
+
+def of_service(name: str, uid: str = "web-uid", **fields: str) -> EndpointSlice:
+    reference = {"apiVersion": "v1", "kind": "Service", "name": "web", "uid": uid}
+    metadata = {"ownerReferences": [reference]}
+    return endpoint_slice(name, *numbered(1), metadata=metadata, **fields)
+
+
+def test_a_slice_is_updated_where_one_would_be_deleted_and_one_created() -> None:
+    """Only a slice of the same service and address type is used again."""
+    unwanted = [
+        of_service("foreign", "old-uid"),
+        of_service("six", addressType="IPv6"),
+        of_service("s"),
+    ]
+    changes = joined([packed([], numbered(2))], unwanted)
+    used = recycled(changes, OWNER)
+    assert [each.metadata.name for each in used.update] == ["s"]
+    assert used.update[0].endpoints == tuple(numbered(2))
+    assert [each.metadata.name for each in used.delete] == ["foreign", "six"]
+    assert (used.create, used.count) == ((), 3)
+
+
+def test_generated_names_start_with_the_service_and_a_dash() -> None:
+    """Unless the name leaves no room for it."""
+    assert PLAIN.make(()).metadata.generate_name == "web-"
+    long = replace(PLAIN, owner=replace(OWNER, name="n" * 253))
+    assert long.make(()).metadata.generate_name == "n" * 253
+
+
+PREFIX = "endpoint_slice_controller_"
+COLLECTOR = "services_count_by_traffic_distribution"
+
+
+def shown(registry: CollectorRegistry, *names: str) -> dict[str, float]:
+    """Return the samples of metrics, without the prefix and without buckets."""
+    lines = expose(registry).decode().splitlines()
+    samples = (each.rsplit(" ", 1) for each in lines if each.startswith(PREFIX))
+    return {
+        name.removeprefix(PREFIX): float(value)
+        for name, value in samples
+        if name.removeprefix(PREFIX).startswith(names)
+        and "_bucket" not in name
+        and "_created" not in name
+    }
+
+
+def test_the_gauges_are_those_of_all_services() -> None:
+    """A service without endpoints has its placeholder, in each type of address."""
+    registry = CollectorRegistry()
+    metrics = EndpointSliceMetrics(registry)
+    names = ("endpoints_desired", "num_endpoint_slices", "desired_endpoint_slices")
+    metrics.uses(
+        "ns/web",
+        [[SliceUsage(250, 4), SliceUsage(10, 1)], [SliceUsage(0, 1)]],
+        limit=100,
+    )
+    metrics.uses("ns/other", [[SliceUsage(5, 1)]], limit=100)
+    assert shown(registry, *names) == {
+        "endpoints_desired": 265,
+        "num_endpoint_slices": 7,
+        "desired_endpoint_slices": 6,
+    }
+    metrics.uses("ns/web", [[SliceUsage(0, 1)]], limit=100)
+    metrics.forget("ns/other")
+    metrics.forget("ns/other")
+    assert shown(registry, *names) == {
+        "endpoints_desired": 0,
+        "num_endpoint_slices": 1,
+        "desired_endpoint_slices": 1,
+    }
+
+
+def test_services_are_counted_by_their_traffic_distribution() -> None:
+    """Values that are not known count as one, as upstream."""
+    registry = CollectorRegistry()
+    metrics = EndpointSliceMetrics(registry)
+    metrics.distributes("ns/a", "PreferClose")
+    metrics.distributes("ns/b", "PreferSameNode")
+    metrics.distributes("ns/c", "")
+    metrics.distributes("ns/d", "Odd")
+    metrics.distributes("ns/e", "PreferSameZone")
+    assert shown(registry, COLLECTOR) == {
+        f'{COLLECTOR}{{traffic_distribution="PreferClose"}}': 1,
+        f'{COLLECTOR}{{traffic_distribution="ImplementationSpecific"}}': 1,
+        f'{COLLECTOR}{{traffic_distribution="PreferSameNode"}}': 1,
+        f'{COLLECTOR}{{traffic_distribution="PreferSameZone"}}': 1,
+    }
+    metrics.distributes("ns/b", "PreferClose")
+    metrics.forget("ns/a")
+    assert shown(registry, COLLECTOR) == {
+        f'{COLLECTOR}{{traffic_distribution="PreferClose"}}': 1,
+        f'{COLLECTOR}{{traffic_distribution="ImplementationSpecific"}}': 1,
+        f'{COLLECTOR}{{traffic_distribution="PreferSameNode"}}': 0,
+        f'{COLLECTOR}{{traffic_distribution="PreferSameZone"}}': 1,
+    }
+
+
+def test_syncs_are_counted_with_their_results() -> None:
+    """The series of every result and operation exist from the start."""
+    registry = CollectorRegistry()
+    metrics = EndpointSliceMetrics(registry)
+    metrics.synced("success")
+    metrics.wrote("update")
+    close = service(trafficDistribution="PreferClose")
+    metrics.finished(close, Plan(SliceActions(), (), 3, 1), 2)
+    made = service()
+    annotations = ServiceAnnotations(topology_mode="Auto")
+    metadata = replace(made.metadata, annotations=annotations)
+    by_topology = replace(made, metadata=metadata)
+    metrics.finished(by_topology, Plan(SliceActions(), (), 2, 0), 1)
+    changed = "endpointslices_changed_per_sync"
+    assert shown(registry, "changes", "syncs", "endpoints_", changed) == {
+        'changes{operation="create"}': 0,
+        'changes{operation="update"}': 1,
+        'changes{operation="delete"}': 0,
+        'syncs{result="success"}': 1,
+        'syncs{result="stale"}': 0,
+        'syncs{result="error"}': 0,
+        "endpoints_added_per_sync_count": 2,
+        "endpoints_added_per_sync_sum": 5,
+        "endpoints_removed_per_sync_count": 2,
+        "endpoints_removed_per_sync_sum": 1,
+        "endpoints_desired": 0,
+        _per_sync(changed, "count", "Disabled", "PreferClose"): 1,
+        _per_sync(changed, "sum", "Disabled", "PreferClose"): 2,
+        _per_sync(changed, "count", "Auto", ""): 1,
+        _per_sync(changed, "sum", "Auto", ""): 1,
+    }
+
+
+def _per_sync(name: str, what: str, topology: str, distribution: str) -> str:
+    labels = f'topology="{topology}",traffic_distribution="{distribution}"'
+    return f"{name}_{what}{{{labels}}}"
