@@ -1,14 +1,22 @@
 """The changes of the slices of Endpoints, as tables."""
 
-from typing import Any
+import random
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any, Final
 
 import msgspec
 import pytest
+from msgspec.structs import replace
+from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.services import Endpoints
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.api.json_objects import JSON
 from controller_manager.control.endpoints.slice_writes import SliceUsage
+from controller_manager.controllers.network.endpointslicemirroring.controller import (
+    MirroringMetrics,
+)
 from controller_manager.controllers.network.endpointslicemirroring.slices import (
     Plan,
     Totals,
@@ -376,3 +384,170 @@ def test_endpoints_are_counted() -> None:
         SliceUsage(endpoints=1, slices=1),
         SliceUsage(endpoints=3, slices=1),
     ]
+
+
+Offer = tuple[str, str]
+"""An address and the name of a port."""
+
+_NUMBERS: Final = count()
+
+
+def offers(slices: Sequence[EndpointSlice]) -> set[Offer]:
+    return {
+        (address, port.name or "")
+        for each in slices
+        for endpoint in each.endpoints or ()
+        for address in endpoint.addresses or ()
+        for port in each.ports or ()
+    }
+
+
+def states(
+    before: Sequence[EndpointSlice], given: Endpoints
+) -> Iterator[list[EndpointSlice]]:
+    """Yield the slices after each write of a sync."""
+    stored = {each.metadata.name: each for each in before}
+    wire: list[JSON] = [msgspec.json.decode(msgspec.json.encode(e)) for e in before]
+    changes = mirrored(given, *wire).changes
+    for each in changes.create:
+        name = f"db-{next(_NUMBERS)}"
+        metadata = replace(each.metadata, name=name, uid=name)
+        stored[name] = replace(each, metadata=metadata)
+        yield list(stored.values())
+    for each in changes.update:
+        stored[each.metadata.name] = each
+        yield list(stored.values())
+    for each in changes.delete:
+        del stored[each.metadata.name]
+        yield list(stored.values())
+    yield list(stored.values())
+
+
+def port(name: str) -> JSON:
+    return {"name": name, "port": ord(name), "protocol": "TCP"}
+
+
+def test_an_endpoint_that_stays_exists_after_each_write() -> None:
+    """The Endpoints are random."""
+    seed = random.randrange(2**32)
+    rng = random.Random(seed)
+    for _ in range(300):
+        stored: list[EndpointSlice] = []
+        for _ in range(4):
+            given = endpoints(
+                *(
+                    subset(f"10.0.0.{number}", "", *map(port, chosen))
+                    for number in range(1, 4)
+                    if (chosen := [each for each in "pqrs" if rng.random() < 0.6])
+                )
+            )
+            before = offers(stored)
+            steps = list(states(stored, given))
+            stays = before & offers(steps[-1])
+            assert [stays - offers(each) for each in steps] == [set()] * len(steps), (
+                seed
+            )
+            stored = steps[-1]
+
+
+A, B = "10.0.0.1", "10.0.0.2"
+P, Q, R, S = map(port, "pqrs")
+
+
+def sync(given: Endpoints, *before: EndpointSlice) -> list[list[EndpointSlice]]:
+    """Return the slices after each write."""
+    return list(states(before, given))
+
+
+def test_a_port_gets_its_new_slice_before_it_loses_the_old_one() -> None:
+    """Both slices are used again; the port q moves from the slice of p to that of r."""
+    before = sync(endpoints(subset(A, "", P, Q), subset(B, "", R)))[-1]
+    after = endpoints(subset(A, "", P), subset(f"{A} {B}", "", Q, R))
+    steps = sync(after, *before)
+    assert sorted(len(each.ports or ()) for each in before) == [1, 2]
+    assert offers(steps[-1]) == {(A, "p"), (A, "q"), (B, "q"), (A, "r"), (B, "r")}
+    assert all({(A, "p"), (A, "q"), (B, "r")} <= offers(each) for each in steps)
+    assert len(steps) == 2 + 1
+
+
+def test_a_slice_is_not_used_again_if_an_endpoint_were_missing() -> None:
+    """Two slices exchange ports: new ones are created first."""
+    before = sync(endpoints(subset(A, "", P, Q), subset(B, "", R, S)))[-1]
+    both = f"{A} {B}"
+    after = endpoints(subset(both, "", P, R), subset(f"{both} 10.0.0.3", "", Q, S))
+    steps = sync(after, *before)
+    assert all(offers(before) <= offers(each) for each in steps)
+    assert len(steps) == 2 + 2 + 1
+
+
+_PREFIX = "endpoint_slice_mirroring_controller"
+
+
+def test_gauges_show_what_all_endpoints_need_and_have() -> None:
+    """A sync replaces the former numbers; only mirrored Endpoints count."""
+    registry = CollectorRegistry()
+    metrics = MirroringMetrics(registry)
+
+    def gauges() -> tuple[float | None, ...]:
+        names = ("endpoints_desired", "num_endpoint_slices", "desired_endpoint_slices")
+        return tuple(registry.get_sample_value(f"{_PREFIX}_{name}") for name in names)
+
+    assert gauges() == (0, 0, 0)
+    one = mirrored(endpoints(subset("10.0.0.1 10.0.0.2 10.0.0.3")))
+    metrics.mirrored("n/one", one, limit=2)
+    assert gauges() == (3, 1, 2)
+    two = mirrored(endpoints(subset("10.0.0.1"), subset("10.0.0.2", "", WEB)))
+    metrics.mirrored("n/two", two, limit=2)
+    assert gauges() == (5, 3, 4)
+    surplus = mirrored(
+        endpoints(subset("10.0.0.1")),
+        slice_json("db-1", endpoint("10.0.0.1")),
+        slice_json("db-2", endpoint("10.0.0.1")),
+    )
+    metrics.mirrored("n/one", surplus, limit=2)
+    assert gauges() == (3, 3, 3)
+    metrics.forget("n/two")
+    metrics.forget("n/one")
+    metrics.forget("n/one")
+    assert gauges() == (0, 0, 0)
+
+
+def test_histograms_and_the_counter_have_upstreams_names_and_buckets() -> None:
+    """The series of the counter exist from the start."""
+    registry = CollectorRegistry()
+    metrics = MirroringMetrics(registry)
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"{_PREFIX}_{name}", labels)
+
+    for operation in ("create", "update", "delete"):
+        assert value("changes", operation=operation) == 0
+    found = mirrored(
+        endpoints(subset("10.0.0.1 10.0.0.2 10.0.0.3 x")),
+        slice_json("db-1", endpoint("10.0.0.1", ready=False), endpoint("10.0.0.9")),
+        limit=2,
+    )
+    metrics.mirrored("n/db", found, limit=2)
+    metrics.wrote("update")
+    metrics.duration.observe(0.003)
+    assert {
+        "added": value("endpoints_added_per_sync_sum"),
+        "updated": value("endpoints_updated_per_sync_sum"),
+        "removed": value("endpoints_removed_per_sync_sum"),
+        "skipped": value("addresses_skipped_per_sync_sum"),
+        "changes": value("changes", operation="update"),
+        "first": value("endpoints_added_per_sync_bucket", le="2.0"),
+        "last": value("endpoints_added_per_sync_bucket", le="32768.0"),
+        "fast": value("endpoints_sync_duration_bucket", le="0.002"),
+        "slow": value("endpoints_sync_duration_bucket", le="16.384"),
+    } == {
+        "added": 1,
+        "updated": 1,
+        "removed": 1,
+        "skipped": 2,
+        "changes": 1,
+        "first": 1,
+        "last": 1,
+        "fast": 0,
+        "slow": 1,
+    }
