@@ -17,7 +17,7 @@ from controller_manager.api.dynamicresources.v1beta2 import (
     DeviceTaintRuleSpec,
     DeviceTaintSelector,
 )
-from controller_manager.api.meta import PartialMetadata
+from controller_manager.api.meta import Condition, PartialMetadata
 from controller_manager.controllers.nodes.devicetainteviction.claims import (
     DeviceName,
     Origin,
@@ -26,6 +26,10 @@ from controller_manager.controllers.nodes.devicetainteviction.claims import (
     reasons_of,
     selects,
     taints_of,
+)
+from controller_manager.controllers.nodes.devicetainteviction.status import (
+    Counts,
+    condition_of,
 )
 
 ADDED = "2026-01-01T00:00:00Z"
@@ -121,3 +125,75 @@ def test_taints_come_from_drivers_and_from_rules() -> None:
     of_rule = (Origin("a", "uid-a", is_rule=True), rules[0].spec.taint)
     assert list(taints_of(NAME, published, rules)) == [(ORIGIN, TAINT), of_rule]
     assert list(taints_of(NAME, None, rules)) == [of_rule]
+
+
+NOT_AGAIN = (
+    "if the effect was NoExecute. This information will not be updated again. "
+    "Recreate the DeviceTaintRule to trigger an update."
+)
+SINCE = "evicted since starting the controller."
+
+
+@pytest.mark.parametrize(
+    ("effect", "counts", "status", "reason", "message"),
+    [
+        ("NoExecute", Counts(), "False", "NotStarted", ""),
+        ("NoExecute", Counts(evicted=1), "False", "Completed", f"1 pod {SINCE}"),
+        (
+            "NoExecute",
+            Counts(pods=1, namespaces=1),
+            "True",
+            "PodsPendingEviction",
+            "1 pod needs to be evicted in 1 namespace.",
+        ),
+        (
+            "NoExecute",
+            Counts(pods=5, namespaces=2, evicted=3),
+            "True",
+            "PodsPendingEviction",
+            f"5 pods need to be evicted in 2 different namespaces. 3 pods {SINCE}",
+        ),
+        (
+            "None",
+            Counts(),
+            "False",
+            "NoEffect",
+            (
+                "0 published devices selected. 0 allocated devices selected. "
+                f"0 pods would be evicted in 0 different namespaces {NOT_AGAIN}"
+            ),
+        ),
+        (
+            "None",
+            Counts(pods=1, namespaces=1, published=1, allocated=1, evicted=2),
+            "False",
+            "NoEffect",
+            (
+                "1 published device selected. 1 allocated device selected. "
+                f"1 pod would be evicted in 1 namespace {NOT_AGAIN} 2 pods {SINCE}"
+            ),
+        ),
+        (
+            "NoSchedule",
+            Counts(pods=1),
+            "False",
+            "OtherEffect",
+            "Eviction only happens for the NoExecute effect.",
+        ),
+    ],
+)
+def test_the_condition_has_the_numbers_of_a_rule(
+    effect: str, counts: Counts, status: str, reason: str, message: str
+) -> None:
+    """In the singular and in the plural."""
+    rule = DeviceTaintRule(
+        metadata=DeviceTaintRuleMeta(name="r", generation=7),
+        spec=DeviceTaintRuleSpec(taint=DeviceTaint(effect=effect)),
+    )
+    assert condition_of(rule, counts) == Condition(
+        type="EvictionInProgress",
+        status=status,
+        observed_generation=7,
+        reason=reason,
+        message=message,
+    )

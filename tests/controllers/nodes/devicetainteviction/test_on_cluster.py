@@ -11,6 +11,7 @@ from controller_manager.api.core.v1 import PODS
 from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, RESOURCE_SLICES
 from controller_manager.api.dynamicresources.v1beta2 import DEVICE_TAINT_RULES
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.meta import is_deleting
 from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.clock import LoopClock
@@ -37,6 +38,7 @@ from tests.controllers.nodes.devicetainteviction.fixtures import (
 from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime
+
 
 CONDITION: JSON = {
     "type": "DisruptionTarget",
@@ -362,3 +364,25 @@ async def test_a_wrong_clock_of_the_manager_changes_no_time(
         assert await evicted(cluster) == []
         await asyncio.sleep(3)
         assert await evicted(cluster) == ["p"]
+
+
+async def _terminating(cluster: Cluster) -> set[str]:
+    pods = await cluster.client.list_page(PODS)
+    return {each.metadata.name for each in pods.items if is_deleting(each)}
+
+
+async def test_a_new_generation_of_a_pool_concerns_all_its_devices() -> None:
+    """Devices of older slices stop counting, until the new generation is gone."""
+    cluster = Cluster()
+    for number in range(3):
+        add_slice(cluster, f"s{number}", device(f"d{number}", TAINT))
+        waits = (tolerating(100),)
+        await add_user(cluster, f"p{number}", f"d{number}", tolerations=waits)
+    async with cluster.manager(config()):
+        await asyncio.sleep(10)
+        add_slice(cluster, "new", device("d0"), generation=2)
+        await asyncio.sleep(200)
+        assert await _terminating(cluster) == set()
+        await cluster.client.delete(RESOURCE_SLICES, "", "new")
+        await asyncio.sleep(200)
+        assert await _terminating(cluster) == {"p0", "p1", "p2"}
