@@ -10,19 +10,17 @@ from typing import Any, Final
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.core.v1 import EVENTS, NODES, Node
+from controller_manager.api.core.v1 import EVENTS, NODES
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.nodes.nodeipam import NodeIPAMOptions
-from controller_manager.controllers.nodes.nodeipam.controller import NodeIPAMReconciler
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.manager.manager import ControllerManager
 from controller_manager.manager.startup import StartError
 from controller_manager.observability.logs import make_logger, silent_logger
 from controller_manager.options.config import Config, PodRangesConfig
 from controller_manager.registry import registry as this_build
-from controller_manager.runtime.outcome import Outcome
 from tests.clusters import TOKEN, Cluster, make_config
 
 pytestmark = pytest.mark.looptime
@@ -411,30 +409,3 @@ async def test_it_waits_until_it_has_read_all_nodes(cluster: Cluster) -> None:
         assert await ranges(cluster) == {}
         await asyncio.sleep(10)
     assert await ranges(cluster) == {"a": ["10.0.0.0/24"]}
-
-
-async def test_heartbeats_and_ranges_that_nodes_have_cost_nothing(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nodes that have ranges are not written, and heartbeats cause no sync."""
-    for number in range(200):
-        add(cluster, f"n{number}", f"10.1.{number}.0/24")
-    looked_at: list[str] = []
-    reconcile = NodeIPAMReconciler.reconcile
-
-    async def look_at(reconciler: NodeIPAMReconciler, node: Node) -> Outcome:
-        looked_at.append(node.metadata.name)
-        return await reconcile(reconciler, node)
-
-    monkeypatch.setattr(NodeIPAMReconciler, "reconcile", look_at)
-    async with cluster.manager(config("10.0.0.0/8")) as recording:
-        await asyncio.sleep(1)
-        looked_at.clear()
-        for number in range(200):
-            condition = {"type": "Ready", "status": "True"}
-            patch = {"status": {"conditions": [condition]}}
-            await cluster.client.patch(
-                NODES, "", f"n{number}", patch, subresource="status"
-            )
-        await asyncio.sleep(60)
-    assert (recording.writes, looked_at) == ([], [])
