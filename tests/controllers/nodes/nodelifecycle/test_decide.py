@@ -14,7 +14,11 @@ from controller_manager.api.core.v1 import (
     NodeStatus,
 )
 from controller_manager.controllers.nodes.nodelifecycle.health import (
+    READY,
+    GracePeriods,
     NodeHealth,
+    NodeRecord,
+    NodeTracker,
     observe,
     unknown_conditions,
 )
@@ -372,3 +376,51 @@ def test_beta_labels_follow_the_stable_ones(
 ) -> None:
     """Without a stable label, nothing is changed."""
     assert labels_to_set(labels) == expected
+
+
+GRACE = GracePeriods(startup=60, monitor=50)
+
+
+def _records(count: int) -> NodeTracker:
+    """Return the records of healthy nodes that were seen at 0 seconds."""
+    records = NodeTracker(GRACE)
+    ready = NodeStatus(conditions=(NodeCondition(type="Ready", status="True"),))
+    for number in range(count):
+        node = Node(metadata=NodeMeta(name=f"n{number}"), status=ready)
+        record = NodeRecord(node, NodeHealth(0.0, posted=True, heartbeat=None))
+        records.add(record)
+        records.set_status(record, READY)
+    return records
+
+
+def test_a_healthy_node_is_checked_once_in_its_grace_period() -> None:
+    """Its renewals add no key to a queue, and no other check includes it."""
+    records = _records(1000)
+    for second in range(0, 500, 10):
+        for number in range(1000):
+            records.renewed(f"n{number}", str(second), float(second))
+        assert records.due(second + 5.0) == []
+    assert records.counts()[""].size == 1000
+    assert records.due(539.0) == []
+    assert len(records.due(600.0)) == 1000
+    assert records.due(600.0) == []
+
+
+def test_no_state_is_kept_of_nodes_that_are_gone() -> None:
+    """Their deadlines are dropped at the end of their grace periods."""
+    records = _records(10)
+    for number in range(10):
+        records.remove(f"n{number}")
+    records.renewed("n1", "1", 1.0)
+    assert records.due(100.0) == []
+    assert (len(records._by_name), records.counts(), records.unhealthy) == (0, {}, {})
+
+
+def test_a_lease_without_a_time_is_no_heartbeat() -> None:
+    """A user may have created it again, or have edited it."""
+    records = _records(1)
+    records.renewed("n0", "1", 10.0)
+    records.renewed("n0", None, 20.0)
+    record = records.get("n0")
+    assert record is not None
+    assert (record.renewed, record.renewed_at, record.heard_at) == ("1", 10.0, 10.0)

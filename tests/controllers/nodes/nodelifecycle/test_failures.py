@@ -1,6 +1,7 @@
 """The health of nodes while writes or connections fail."""
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
@@ -14,7 +15,10 @@ from controller_manager.client.rest.transport import (
     Stream,
     Transport,
 )
-from tests.clusters import Cluster
+from controller_manager.clock import LoopClock
+from controller_manager.controllers.nodes.nodelifecycle.taints import EvictionQueue
+from controller_manager.devcluster.inmemory import InMemoryTransport
+from tests.clusters import EPOCH, TOKEN, Cluster
 from tests.controllers.nodes.nodelifecycle.fixtures import (
     add_node,
     add_pod,
@@ -24,12 +28,11 @@ from tests.controllers.nodes.nodelifecycle.fixtures import (
     lifecycle_config,
     post,
     ready_pods,
+    renew,
     statuses,
     taints,
 )
 from tests.controllers.responses import refusal
-
-pytestmark = pytest.mark.looptime
 
 UNREACHABLE = ["unreachable:NoSchedule", "unreachable:NoExecute"]
 
@@ -68,6 +71,7 @@ class Fragile:
         await self._inner.close()
 
 
+@pytest.mark.looptime
 async def test_a_manager_that_reaches_no_api_server_kills_no_node(
     cluster: Cluster,
 ) -> None:
@@ -92,6 +96,7 @@ async def test_a_manager_that_reaches_no_api_server_kills_no_node(
     assert fragile.sent == []
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize(
     "answer",
     [
@@ -124,6 +129,7 @@ async def test_a_refused_write_is_tried_again(
     assert len(fragile.sent) == 5
 
 
+@pytest.mark.looptime
 async def test_a_taint_is_swapped_in_the_same_check_if_the_node_has_changed(
     cluster: Cluster,
 ) -> None:
@@ -142,6 +148,7 @@ async def test_a_taint_is_swapped_in_the_same_check_if_the_node_has_changed(
     assert fragile.refused == {}
 
 
+@pytest.mark.looptime
 async def test_a_lease_whose_times_go_back_is_a_heartbeat(cluster: Cluster) -> None:
     """The clock of the node was set back by a year."""
     add_node(cluster, "a")
@@ -160,6 +167,7 @@ async def test_a_lease_whose_times_go_back_is_a_heartbeat(cluster: Cluster) -> N
         assert recording.writes == []
 
 
+@pytest.mark.looptime
 async def test_the_only_node_of_a_zone_may_be_excluded_from_its_count(
     cluster: Cluster,
 ) -> None:
@@ -184,6 +192,7 @@ async def test_the_only_node_of_a_zone_may_be_excluded_from_its_count(
         ]
 
 
+@pytest.mark.looptime
 async def test_a_node_that_is_created_again_is_a_new_one(cluster: Cluster) -> None:
     """It has its own grace period, and its own events."""
     add_node(cluster, "ok")
@@ -205,6 +214,7 @@ async def test_a_node_that_is_created_again_is_a_new_one(cluster: Cluster) -> No
     ]
 
 
+@pytest.mark.looptime
 async def test_a_lease_that_is_renewed_while_it_is_read_is_fresh(
     cluster: Cluster,
 ) -> None:
@@ -229,6 +239,7 @@ async def test_a_lease_that_is_renewed_while_it_is_read_is_fresh(
     assert fragile.sent == []
 
 
+@pytest.mark.looptime
 async def test_a_node_that_renews_its_lease_is_not_evicted_while_it_waits(
     cluster: Cluster,
 ) -> None:
@@ -257,3 +268,189 @@ async def test_a_node_that_renews_its_lease_is_not_evicted_while_it_waits(
         await asyncio.sleep(20)
         assert sorted(await taints(cluster, waiting)) == sorted(UNREACHABLE)
     assert len(recording.writes) == sent + 1
+
+
+class SuspendedClock(LoopClock):
+    """The clock of a machine that may be suspended: all its times go on meanwhile."""
+
+    suspended = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.suspended
+
+
+class Reads(InMemoryTransport):
+    """Counts the reads of single leases."""
+
+    count = 0
+
+    async def request(self, request: Request) -> Response:
+        self.count += any("metadata.name=" in value for _, value in request.query)
+        return await super().request(request)
+
+
+@pytest.mark.looptime
+async def test_a_machine_that_was_suspended_finds_no_node_silent(
+    cluster: Cluster,
+) -> None:
+    """The process has read nothing for five minutes, but does not read each lease now.
+
+    With thousands of nodes that would be thousands of requests. The time of the pause
+    does not count as silence, the time around it does.
+    """
+    names = [f"n{number}" for number in range(5)]
+    for name in names:
+        add_node(cluster, name)
+    clock = SuspendedClock(EPOCH)
+    reads = Reads(cluster.server, TOKEN)
+    async with (
+        heartbeats(cluster, *names, period=4.0) as alive,
+        cluster.manager(lifecycle_config(), reads, clock=clock) as recording,
+    ):
+        await asyncio.sleep(5)
+        before = reads.count
+        clock.suspended += 300
+        await asyncio.sleep(20)
+        assert recording.writes == []
+        assert reads.count == before
+        alive.clear()
+        await asyncio.sleep(5)
+        clock.suspended += 300
+        await asyncio.sleep(5)
+        # The status and the NoSchedule taint of each.
+        assert len(recording.writes) == 2 * len(names)
+
+
+@pytest.mark.looptime
+async def test_a_new_leader_believes_the_lease_of_a_node_that_never_posts(
+    cluster: Cluster,
+) -> None:
+    """The time of the renewal is unknown; it may have been right now."""
+    cluster.add("Node", "a")
+    add_node(cluster, "ok")
+    async with heartbeats(cluster, "ok"):
+        await asyncio.sleep(60)
+        await renew(cluster, "a")
+        async with cluster.manager(lifecycle_config()) as recording:
+            await asyncio.sleep(4)
+            assert [each.path for each in recording.writes] == []
+            await asyncio.sleep(4)
+            assert (await statuses(cluster, "a"))["Ready"] == "Unknown"
+
+
+@pytest.mark.looptime
+async def test_after_a_cluster_was_down_each_node_has_a_new_grace_period(
+    cluster: Cluster,
+) -> None:
+    """The network may have caused the silence; a node that posted False also gets one.
+
+    A node is seen at 6 s, so it would count as dead at 13 s; the cluster recovers at 10
+    s.
+    """
+    for name in "abc":
+        add_node(cluster, name)
+    async with cluster.manager(lifecycle_config()):
+        await asyncio.sleep(5)
+        await post(cluster, "a", Ready="False")
+        await asyncio.sleep(4)
+        await post(cluster, "c")
+        async with heartbeats(cluster, "c"):
+            await asyncio.sleep(6)
+            assert (await statuses(cluster, "a"))["Ready"] == "False"
+            await asyncio.sleep(4)
+            assert (await statuses(cluster, "a"))["Ready"] == "Unknown"
+
+
+@pytest.mark.looptime
+async def test_a_kubelet_that_posts_unknown_is_believed(cluster: Cluster) -> None:
+    """As upstream: it renews its lease, and its pods are evicted nevertheless."""
+    add_node(cluster, "ok")
+    add_node(cluster, "a")
+    async with heartbeats(cluster, "ok", "a"), cluster.manager(lifecycle_config()):
+        await asyncio.sleep(3)
+        await post(cluster, "a", Ready="Unknown")
+        await asyncio.sleep(5)
+        assert sorted(await taints(cluster, "a")) == [
+            "unreachable:NoExecute",
+            "unreachable:NoSchedule",
+        ]
+
+
+class HandClock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.seconds, UTC)
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+def _queue(rate: float, *names: str) -> tuple[EvictionQueue, HandClock]:
+    clock = HandClock()
+    queue = EvictionQueue(rate, clock)
+    for name in names:
+        queue.add(name)
+    return queue, clock
+
+
+def _taint(queue: EvictionQueue) -> str | None:
+    name = queue.head()
+    if name is not None:
+        queue.discard(name)
+        queue.used()
+    return name
+
+
+def test_the_first_node_waits_for_nothing_and_the_next_for_its_turn() -> None:
+    """At 0.1 nodes per second, the next node waits ten seconds."""
+    queue, clock = _queue(0.1, "a", "b", "a")
+    assert (_taint(queue), _taint(queue), queue.requeue_after()) == ("a", None, 10.0)
+    clock.seconds = 5.0
+    assert (_taint(queue), queue.requeue_after()) == (None, 5.0)
+    clock.seconds = 10.0
+    assert (_taint(queue), queue.requeue_after()) == ("b", None)
+
+
+def test_tokens_are_not_saved_up() -> None:
+    """After an hour without nodes, one is tainted at once, not many."""
+    queue, clock = _queue(0.1)
+    clock.seconds = 3600.0
+    for name in "abc":
+        queue.add(name)
+    assert [_taint(queue) for _ in range(3)] == ["a", None, None]
+
+
+def test_a_rate_of_zero_lets_no_node_through() -> None:
+    """The nodes stay in the queue; at a new rate, the first waits for one token."""
+    queue, clock = _queue(0.1, "a")
+    queue.set_rate(0)
+    clock.seconds = 3600.0
+    assert (_taint(queue), queue.requeue_after(), len(queue._names)) == (None, None, 1)
+    queue.set_rate(0.5)
+    assert (_taint(queue), queue.requeue_after()) == (None, 2.0)
+    clock.seconds += 2
+    assert _taint(queue) == "a"
+
+
+def test_the_same_rate_changes_nothing() -> None:
+    """A token that was used is not given back."""
+    queue, _ = _queue(0.1, "a", "b")
+    assert _taint(queue) == "a"
+    queue.set_rate(0.1)
+    assert _taint(queue) is None
+
+
+def test_a_node_that_fails_goes_behind_the_others() -> None:
+    """It does not use the token."""
+    queue, _ = _queue(0.1, "a", "b")
+    queue.postpone("a")
+    queue.postpone("unknown")
+    assert (_taint(queue), "a" in queue._names, "unknown" in queue._names) == (
+        "b",
+        True,
+        False,
+    )
