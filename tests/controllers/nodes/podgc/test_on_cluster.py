@@ -2,25 +2,28 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
 
 from controller_manager.api.core.v1 import (
     PODS,
+    Node,
+    Pod,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.builder import Connections
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.nodes.podgc import PodGCOptions
-from controller_manager.controllers.nodes.podgc.controller import PodGarbageCollector
+from controller_manager.controllers.nodes.podgc.controller import (
+    may_be_collected,
+    missing_nodes,
+    terminated_above_threshold,
+    terminating_out_of_service,
+    unscheduled_terminating,
+)
 from controller_manager.devcluster.inmemory import StreamingResponse
-from controller_manager.runtime.controller import WorkerGroup
-from controller_manager.runtime.outcome import DONE
-from tests.clusters import Cluster, make_config, run_manager
-from tests.steps import Steps
-
-pytestmark = pytest.mark.looptime
+from tests.clusters import Cluster, make_config
 
 CONTAINERS = {"containers": [{"name": "c", "image": "app:v1"}]}
 
@@ -29,6 +32,7 @@ async def names(cluster: Cluster) -> list[str]:
     return [each.metadata.name for each in (await cluster.client.list_page(PODS)).items]
 
 
+@pytest.mark.looptime
 async def test_pods_stay_when_the_path_of_nodes_is_not_found(
     cluster: Cluster,
 ) -> None:
@@ -48,6 +52,7 @@ async def test_pods_stay_when_the_path_of_nodes_is_not_found(
         assert await names(cluster) == ["kept"]
 
 
+@pytest.mark.looptime
 async def test_pods_of_a_node_that_is_gone_fail_and_are_deleted(
     cluster: Cluster,
 ) -> None:
@@ -85,6 +90,7 @@ async def test_pods_of_a_node_that_is_gone_fail_and_are_deleted(
     ]
 
 
+@pytest.mark.looptime
 async def test_a_pod_that_was_disrupted_before_keeps_the_time_of_its_condition(
     cluster: Cluster,
 ) -> None:
@@ -115,34 +121,7 @@ async def test_a_pod_that_was_disrupted_before_keeps_the_time_of_its_condition(
     ]
 
 
-async def steps_for_a_missing_node(others: int) -> int:
-    """Return the steps in which the pods of a missing node are found."""
-    cluster = Cluster()
-    cluster.add("Node", "here")
-    for number in range(others):
-        spec = {**CONTAINERS, "nodeName": "here"}
-        cluster.add("Pod", f"other-{number}", spec=spec)
-    settings = make_config(controllers=("podgc",))
-    connections = Connections(cluster.transport)
-    async with run_manager(connections, cluster.clock, cluster.rng, settings) as it:
-        group = it.controllers["pod-garbage-collector-controller"].controller
-        assert isinstance(group, WorkerGroup)
-        collector: PodGarbageCollector = group._pools[0].reconcile.__self__  # type: ignore[attr-defined]
-        with Steps() as steps:
-            assert await collector.sync_node("gone") is DONE
-        assert len(await names(cluster)) == others
-    return steps.number
-
-
-async def test_the_pods_of_other_nodes_cost_nothing_when_a_node_is_missing() -> None:
-    """Five hundred nodes may go at once, among 100,000 pods.
-
-    The API server in memory takes a few steps more or less.
-    """
-    many, none = await steps_for_a_missing_node(200), await steps_for_a_missing_node(0)
-    assert abs(many - none) < 20
-
-
+@pytest.mark.looptime
 async def test_pods_of_a_node_that_comes_in_time_stay(cluster: Cluster) -> None:
     """Even if the cache does not show it yet."""
     cluster.add("Pod", "early", spec={**CONTAINERS, "nodeName": "late"})
@@ -153,6 +132,7 @@ async def test_pods_of_a_node_that_comes_in_time_stay(cluster: Cluster) -> None:
         assert (await names(cluster), recording.writes) == (["early"], [])
 
 
+@pytest.mark.looptime
 async def test_ended_pods_above_the_threshold_are_deleted(cluster: Cluster) -> None:
     """The pods below the threshold stay."""
     for name in ("a", "b", "c"):
@@ -166,6 +146,7 @@ async def test_ended_pods_above_the_threshold_are_deleted(cluster: Cluster) -> N
         assert await names(cluster) == ["b", "c"]
 
 
+@pytest.mark.looptime
 async def test_a_pod_that_is_bound_while_the_api_server_is_asked_stays(
     cluster: Cluster,
 ) -> None:
@@ -187,3 +168,98 @@ async def test_a_pod_that_is_bound_while_the_api_server_is_asked_stays(
     async with cluster.manager(make_config(controllers=("podgc",))):
         await asyncio.sleep(100)
         assert await names(cluster) == ["new"]
+
+
+SINCE = "2026-01-01T00:00:00Z"
+
+
+def pod(name: str = "p", **parts: Any) -> Pod:
+    """Return a pod; `parts` are of its metadata, spec and status."""
+    metadata = {"name": name, "namespace": "default", **parts.get("metadata", {})}
+    body = {"metadata": metadata, **{k: parts.get(k, {}) for k in ("spec", "status")}}
+    return msgspec.convert(body, Pod)
+
+
+def ended(name: str, created: str, reason: str = "", phase: str = "Failed") -> Pod:
+    return pod(
+        name,
+        metadata={"creationTimestamp": created},
+        status={"phase": phase, "reason": reason},
+    )
+
+
+def node(name: str, *, ready: bool, taint: str = "") -> Node:
+    status = {"conditions": [{"type": "Ready", "status": "True" if ready else "False"}]}
+    spec = {"taints": [{"key": taint}]} if taint else {}
+    body = {"metadata": {"name": name}, "spec": spec, "status": status}
+    return msgspec.convert(body, Node)
+
+
+def test_evicted_pods_go_first_then_the_oldest() -> None:
+    """Only terminated pods above the threshold are deleted."""
+    pods = [
+        ended("old", "2026-01-01T00:00:00Z", phase="Succeeded"),
+        ended("older", "2025-01-01T00:00:00Z"),
+        ended("evicted", "2026-02-01T00:00:00Z", "Evicted"),
+        ended("young", "2026-03-01T00:00:00Z"),
+        pod("running", status={"phase": "Running"}),
+    ]
+    names = {
+        threshold: [
+            each.metadata.name for each in terminated_above_threshold(pods, threshold)
+        ]
+        for threshold in (0, 1, 3, 4, 100)
+    }
+    assert names == {
+        0: [],
+        1: ["evicted", "older", "old"],
+        3: ["evicted"],
+        4: [],
+        100: [],
+    }
+
+
+def test_only_pods_of_nodes_that_are_out_of_service_are_deleted_by_force() -> None:
+    """The node must be not ready and tainted."""
+    taint = "node.kubernetes.io/out-of-service"
+    nodes = {
+        "gone": node("gone", ready=False, taint=taint),
+        "back": node("back", ready=True, taint=taint),
+        "weak": node("weak", ready=False),
+    }
+    pods = [
+        pod(name, metadata={"deletionTimestamp": SINCE}, spec={"nodeName": name})
+        for name in (*nodes, "unknown")
+    ] + [pod("alive", spec={"nodeName": "gone"})]
+    found = [each.metadata.name for each in terminating_out_of_service(pods, nodes)]
+    assert found == ["gone"]
+
+
+def test_a_terminating_pod_without_a_node_is_deleted_by_force() -> None:
+    """A pod with a node is left to its kubelet."""
+    pods = [
+        pod("lost", metadata={"deletionTimestamp": SINCE}),
+        pod("held", metadata={"deletionTimestamp": SINCE}, spec={"nodeName": "n"}),
+        pod("pending"),
+    ]
+    assert [each.metadata.name for each in unscheduled_terminating(pods)] == ["lost"]
+    assert missing_nodes(pods, {}) == {"n"}
+    assert missing_nodes(pods, {"n": node("n", ready=True)}) == set()
+
+
+def test_every_pod_that_may_be_chosen_may_be_collected() -> None:
+    """Pods that run on an existing node may not."""
+    nodes = {"n": node("n", ready=True)}
+    pods = {
+        "running": pod(spec={"nodeName": "n"}, status={"phase": "Running"}),
+        "pending": pod(status={"phase": "Pending"}),
+        "ended": pod(spec={"nodeName": "n"}, status={"phase": "Succeeded"}),
+        "going": pod(
+            metadata={"deletionTimestamp": SINCE},
+            spec={"nodeName": "n"},
+            status={"phase": "Running"},
+        ),
+        "lost": pod(spec={"nodeName": "x"}, status={"phase": "Running"}),
+    }
+    found = [name for name, each in pods.items() if may_be_collected(each, nodes)]
+    assert found == ["ended", "going", "lost"]
