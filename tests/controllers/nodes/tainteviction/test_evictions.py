@@ -1,6 +1,7 @@
 """Whether and when pods are evicted, as tables."""
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.scheduling import Taint, Toleration
 from controller_manager.api.core.v1 import (
@@ -8,6 +9,9 @@ from controller_manager.api.core.v1 import (
     NodeCondition,
     NodeSpec,
     NodeStatus,
+)
+from controller_manager.controllers.nodes.tainteviction.controller import (
+    TaintEvictionMetrics,
 )
 from controller_manager.controllers.nodes.tainteviction.evictions import (
     Eviction,
@@ -170,3 +174,27 @@ def test_a_ready_node_with_taints_of_unhealthy_nodes_is_back(
 ) -> None:
     """A node with any other NoExecute taint is not."""
     assert is_back(found) == expected
+
+
+def test_a_deletion_is_counted_with_its_delay_in_seconds() -> None:
+    """Upstream multiplies the delay by 10 to the power of 18."""
+    registry = CollectorRegistry()
+    metrics = TaintEvictionMetrics(registry)
+    metrics.deleted(0.2)
+    metrics.deleted(7.0)
+    prefix = "taint_eviction_controller_pod_deletion"
+    found = {
+        name: registry.get_sample_value(f"{prefix}{name}", labels)
+        for name, labels in (
+            ("s_total", {}),
+            ("_duration_seconds_sum", {}),
+            ("_duration_seconds_bucket", {"le": "0.5"}),
+            ("_duration_seconds_count", {}),
+        )
+    }
+    assert found == {
+        "s_total": 2.0,
+        "_duration_seconds_sum": 7.2,
+        "_duration_seconds_bucket": 1.0,
+        "_duration_seconds_count": 2.0,
+    }
