@@ -8,11 +8,11 @@ from controller_manager.api.core.v1 import (
     NODES,
 )
 from controller_manager.client.rest.client import PatchType
+from controller_manager.controllers.nodes.ttl.controller import STEPS, step_for
 from tests.clusters import Cluster, make_config
 
-pytestmark = pytest.mark.looptime
 
-
+@pytest.mark.looptime
 async def test_all_nodes_are_annotated_when_the_cluster_has_grown(
     cluster: Cluster,
 ) -> None:
@@ -39,6 +39,7 @@ async def _told(cluster: Cluster) -> dict[str | None, int]:
     return told
 
 
+@pytest.mark.looptime
 async def test_a_wrong_annotation_of_a_node_is_corrected(
     cluster: Cluster,
 ) -> None:
@@ -54,3 +55,28 @@ async def test_a_wrong_annotation_of_a_node_is_corrected(
         await asyncio.sleep(1)
         assert await _told(cluster) == {"0": 2}
         assert [each.path for each in recording.writes] == ["/api/v1/nodes/wrong"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "before", "after"),
+    [
+        (0, 0, 0),
+        (100, 0, 0),
+        (101, 0, 1),
+        (95, 1, 1),
+        (89, 1, 0),
+        (5_000, 0, 4),
+        (1_799, 4, 3),
+        (1, 4, 0),
+    ],
+)
+def test_the_ranges_of_cluster_sizes_overlap(
+    nodes: int, before: int, after: int
+) -> None:
+    """With upstream's limits: one for growing, a lower one for shrinking."""
+    assert step_for(nodes, before) == after
+
+
+def test_the_seconds_are_upstreams() -> None:
+    """From nothing to five minutes."""
+    assert [each.seconds for each in STEPS] == [0, 15, 30, 60, 300]
