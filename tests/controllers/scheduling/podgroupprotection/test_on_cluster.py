@@ -2,22 +2,31 @@
 
 import asyncio
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Any, Final
 
-import msgspec
 import pytest
 
-from controller_manager.api.core.v1 import PODS
+from controller_manager.api.core.v1 import (
+    PODS,
+    Pod,
+    PodMeta,
+    PodSchedulingGroup,
+    PodSpec,
+    PodStatus,
+)
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
 from controller_manager.client.rest.client import PatchType
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.controllers.scheduling.podgroupprotection.controller import (
+    BY_GROUP,
+    group_of,
+    used_by,
+)
+from controller_manager.informers.store import Store
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, Write, make_config
 from tests.meddler import Meddler
-
-pytestmark = pytest.mark.looptime
 
 CONFIG: Final = make_config(
     controllers=("podgroup-protection-controller", "ttl"),
@@ -77,6 +86,7 @@ def releases(writes: list[Write]) -> list[tuple[str, str, int]]:
     ]
 
 
+@pytest.mark.looptime
 async def test_a_group_that_no_pod_uses_goes_at_once() -> None:
     """The controller has only its role; other groups are not changed."""
     cluster = Cluster(rbac=True, features=GROUPS_OF_PODS)
@@ -90,6 +100,7 @@ async def test_a_group_that_no_pod_uses_goes_at_once() -> None:
     assert releases(recording.writes) == [("PUT", "g", 200)]
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 async def test_a_group_goes_when_its_last_pod_has_ended(phase: str) -> None:
     """Pods of other groups do not count."""
@@ -108,6 +119,7 @@ async def test_a_group_goes_when_its_last_pod_has_ended(phase: str) -> None:
         assert await finalizers(cluster) is None
 
 
+@pytest.mark.looptime
 async def test_a_group_goes_when_its_last_pod_is_gone() -> None:
     """The pod is deleted at once."""
     cluster = Cluster(features=GROUPS_OF_PODS)
@@ -121,6 +133,7 @@ async def test_a_group_goes_when_its_last_pod_is_gone() -> None:
         assert await finalizers(cluster) is None
 
 
+@pytest.mark.looptime
 async def test_other_finalizers_stay() -> None:
     """The group stays with them."""
     cluster = Cluster(features=GROUPS_OF_PODS)
@@ -131,6 +144,7 @@ async def test_other_finalizers_stay() -> None:
     assert releases(recording.writes) == [("PUT", "g", 200)]
 
 
+@pytest.mark.looptime
 async def test_a_pod_that_no_cache_shows_yet_holds_its_group() -> None:
     """Upstream lets the group go."""
     cluster = Cluster(features=GROUPS_OF_PODS)
@@ -157,66 +171,7 @@ async def test_a_pod_that_no_cache_shows_yet_holds_its_group() -> None:
         assert await finalizers(cluster) is None
 
 
-async def test_an_old_list_of_pods_is_not_trusted() -> None:
-    """A proxy may have sent it."""
-    cluster = Cluster(features=GROUPS_OF_PODS)
-    add_group(cluster)
-    is_old = True
-
-    async def answer(request: Request) -> Response | None:
-        if is_old and request.path.endswith("/namespaces/default/pods"):
-            body = {"metadata": {"resourceVersion": "1"}, "items": []}
-            return Response(HTTPStatus.OK, {}, msgspec.json.encode(body))
-        return None
-
-    async with cluster.manager(ENABLED, Meddler(cluster.transport, answer)):
-        await delete(cluster)
-        await asyncio.sleep(30)
-        assert await finalizers(cluster) == (PROTECTION,)
-        is_old = False
-        await asyncio.sleep(120)
-        assert await finalizers(cluster) is None
-
-
-@pytest.mark.parametrize("ahead", ["podgroups.scheduling.k8s.io", "pods"])
-async def test_a_group_is_released_if_resource_versions_of_pods_are_far_ahead(
-    ahead: str,
-) -> None:
-    """Groups and pods may each be in an etcd of their own."""
-    cluster = Cluster(features=GROUPS_OF_PODS)
-    cluster.server.storage.collection(ahead).separate(1_000_000)
-    add_group(cluster)
-    add_pod(cluster, "a")
-    async with cluster.manager(ENABLED):
-        await delete(cluster)
-        assert await finalizers(cluster) == (PROTECTION,)
-        await end(cluster, "a", "Succeeded")
-        await asyncio.sleep(1)
-        assert await finalizers(cluster) is None
-
-
-async def test_many_groups_that_are_deleted_together_need_few_lists() -> None:
-    """One list of the pods of their namespace serves them all."""
-    cluster = Cluster(features=GROUPS_OF_PODS)
-    names = [f"g{number}" for number in range(50)]
-    for name in names:
-        add_group(cluster, name)
-        await cluster.client.delete(POD_GROUPS, "default", name)
-    add_pod(cluster, "a", names[0])
-    lists = 0
-
-    async def count(request: Request) -> Response | None:
-        nonlocal lists
-        lists += request.path.endswith("/namespaces/default/pods")
-        return None
-
-    async with cluster.manager(ENABLED, Meddler(cluster.transport, count)):
-        await asyncio.sleep(5)
-    left = [name for name in names if await finalizers(cluster, name) is not None]
-    assert left == names[:1]
-    assert lists <= 2
-
-
+@pytest.mark.looptime
 async def test_a_group_that_has_changed_is_synced_again() -> None:
     """The write conflicts."""
     cluster = Cluster(features=GROUPS_OF_PODS)
@@ -241,6 +196,7 @@ async def test_a_group_that_has_changed_is_synced_again() -> None:
     assert releases(recording.writes) == [("PUT", "g", 409), ("PUT", "g", 200)]
 
 
+@pytest.mark.looptime
 async def test_without_its_gate_it_does_not_run() -> None:
     """The gate is off by default."""
     cluster = Cluster(features=GROUPS_OF_PODS)
@@ -249,3 +205,44 @@ async def test_without_its_gate_it_does_not_run() -> None:
         await delete(cluster)
         await asyncio.sleep(60)
     assert await finalizers(cluster) == (PROTECTION,)
+
+
+def pod(group: str | None, phase: str = "Running", uid: str = "1") -> Pod:
+    named = None if group is None else PodSchedulingGroup(pod_group_name=group)
+    return Pod(
+        metadata=PodMeta(name="p", namespace="n", uid=uid),
+        spec=PodSpec(scheduling_group=named),
+        status=PodStatus(phase=phase),
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "group", "used"),
+    [
+        (pod(None), "", []),
+        (pod(""), "", []),
+        (pod("g"), "n/g", ["n/g"]),
+        (pod("g", ""), "n/g", ["n/g"]),
+        (pod("g", "Pending"), "n/g", ["n/g"]),
+        (pod("g", "Unknown"), "n/g", ["n/g"]),
+        (pod("g", "Succeeded"), "n/g", []),
+        (pod("g", "Failed"), "n/g", []),
+    ],
+)
+def test_a_pod_uses_its_group_until_it_has_ended(
+    found: Pod, group: str, used: list[str]
+) -> None:
+    """A pod uses its group also without a node."""
+    assert group_of(found) == group
+    assert list(used_by(found)) == used
+
+
+def test_the_index_sees_that_a_pod_has_ended() -> None:
+    """It sees a new pod of the same name, too."""
+    store: Store[Pod] = Store()
+    store.add_index(BY_GROUP)
+    found = []
+    for each in (pod("g"), pod("g", "Pending"), pod("g", "Failed"), pod("h", uid="2")):
+        store.put(each)
+        found.append([store.count(BY_GROUP, f"n/{name}") for name in "gh"])
+    assert found == [[1, 0], [1, 0], [0, 0], [0, 1]]
