@@ -36,51 +36,6 @@ def failed(pod: str, message: str) -> str:
     return f"{pod} Warning FailedAttachVolume {BY}: {message}"
 
 
-async def test_a_volume_is_attached_listed_and_detached() -> None:
-    """The status of the node is cleared before the attachment is deleted."""
-    cluster = Storage(rbac=True)
-    cluster.node("n")
-    cluster.volume("a")
-    async with running(cluster) as recording:
-        cluster.pod("p", "n", "a")
-        await asyncio.sleep(1)
-        assert cluster.attachments() == [("a", "n", False)]
-        assert cluster.listed("n") == []
-        cluster.attached("a", "n")
-        await asyncio.sleep(1)
-        assert cluster.listed("n") == ["a"]
-        assert cluster.events() == [succeeded("p", "a")]
-        cluster.remove("pods", "p")
-        await asyncio.sleep(1)
-        assert cluster.attachments() == []
-        assert cluster.listed("n") == []
-        assert [(each.method, each.status) for each in recording.writes] == [
-            ("POST", 201),
-            ("PATCH", 200),
-            ("PATCH", 200),
-            ("DELETE", 200),
-        ]
-
-
-async def test_a_volume_is_not_detached_while_the_node_uses_it() -> None:
-    """It is not detached after six minutes either, if the node is ready."""
-    cluster = Storage(rbac=True)
-    cluster.node("n")
-    cluster.volume("a")
-    cluster.pod("p", "n", "a")
-    async with running(cluster):
-        cluster.attached("a", "n")
-        cluster.in_use("n", "a")
-        await asyncio.sleep(1)
-        cluster.remove("pods", "p")
-        await asyncio.sleep(1000)
-        assert cluster.attachments() == [("a", "n", True)]
-        assert cluster.listed("n") == ["a"]
-        cluster.in_use("n")
-        await asyncio.sleep(1)
-        assert cluster.attachments() == []
-
-
 @pytest.mark.parametrize(
     ("disabled", "tainted", "minutes"),
     [(False, False, 6), (True, False, None), (False, True, 0), (True, True, 0)],
