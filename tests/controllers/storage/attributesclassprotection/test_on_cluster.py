@@ -4,9 +4,14 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
-from controller_manager.api.core.claims import CLAIMS
-from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
+from controller_manager.api.core.claims import (
+    CLAIMS,
+    PersistentVolumeClaim,
+    attributes_classes_of,
+)
+from controller_manager.api.core.volumes import PERSISTENT_VOLUMES, PersistentVolume
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.storage.v1 import VOLUME_ATTRIBUTES_CLASSES
 from controller_manager.client.rest.client import PatchType
@@ -15,8 +20,6 @@ from controller_manager.controllers.storage.attributesclassprotection import con
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
 from tests.controllers.storage.failing_updates import FailingUpdates
-
-pytestmark = pytest.mark.looptime
 
 NAME = "volumeattributesclass-protection-controller"
 CONFIG = make_config(controllers=(NAME,))
@@ -92,6 +95,7 @@ async def lose(cluster: Cluster, resource: Any, namespace: str, name: str) -> No
     await cluster.client.patch(resource, namespace, name, patch, PatchType.MERGE)
 
 
+@pytest.mark.looptime
 async def test_a_deleted_class_goes_with_its_last_user() -> None:
     """The role of upstream suffices; the rest of the class stays as it is."""
     cluster = Cluster(rbac=True)
@@ -115,6 +119,7 @@ async def test_a_deleted_class_goes_with_its_last_user() -> None:
     )
 
 
+@pytest.mark.looptime
 async def test_an_unused_class_goes_at_once(cluster: Cluster) -> None:
     """Users of another class do not count."""
     add_class(cluster, "gold")
@@ -127,6 +132,7 @@ async def test_an_unused_class_goes_at_once(cluster: Cluster) -> None:
     assert [each.method for each in recording.writes] == ["PUT"]
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize(
     "status",
     [
@@ -157,6 +163,7 @@ async def test_a_claim_that_leaves_a_class_uses_it_until_the_change_is_done(
     assert (kept, released) == ({"gold": (controller.FINALIZER,)}, {})
 
 
+@pytest.mark.looptime
 async def test_a_class_without_the_finalizer_gets_it(cluster: Cluster) -> None:
     """A user has removed it; other finalizers stay."""
     add_class(cluster, "gold", HOLD)
@@ -186,57 +193,6 @@ class Lists(RecordingTransport):
         return answer
 
 
-async def test_classes_that_are_deleted_together_share_the_lists(
-    cluster: Cluster,
-) -> None:
-    """There are twenty classes."""
-    names = [f"class-{number}" for number in range(20)]
-    for name in names:
-        add_class(cluster, name)
-        await delete_class(cluster, name)
-    transport = Lists(cluster)
-    async with cluster.manager(CONFIG, transport):
-        assert await classes(cluster) == {}
-    assert transport.count <= 2
-
-
-async def test_lists_that_are_older_than_the_caches_decide_nothing(
-    cluster: Cluster,
-) -> None:
-    """An API server behind a cache may answer so; the sync is retried."""
-    add_class(cluster, "gold")
-    transport = Lists(cluster, stale=2)
-    async with cluster.manager(CONFIG, transport):
-        await delete_class(cluster, "gold")
-        assert await classes(cluster) == {}
-    assert transport.count == 3
-
-
-@pytest.mark.parametrize(
-    "ahead",
-    [
-        "volumeattributesclasses.storage.k8s.io",
-        "persistentvolumeclaims",
-        "persistentvolumes",
-    ],
-)
-async def test_a_class_is_released_if_resource_versions_of_a_kind_are_far_ahead(
-    cluster: Cluster, ahead: str
-) -> None:
-    """Each resource may be in an etcd of its own."""
-    cluster.server.storage.collection(ahead).separate(1_000_000)
-    add_class(cluster, "gold")
-    add_claim(cluster, "data", "gold")
-    async with cluster.manager(CONFIG):
-        await delete_class(cluster, "gold")
-        kept = await classes(cluster)
-        await lose(cluster, CLAIMS, "default", "data")
-        assert (kept, await classes(cluster)) == (
-            {"gold": (controller.FINALIZER,)},
-            {},
-        )
-
-
 class Begins(RecordingTransport):
     """Creates a claim right before the claims are listed, unseen by the cache."""
 
@@ -252,6 +208,7 @@ class Begins(RecordingTransport):
         return await super().request(request)
 
 
+@pytest.mark.looptime
 async def test_a_claim_that_no_cache_shows_keeps_its_class(cluster: Cluster) -> None:
     """The class stays until the claim is gone."""
     add_class(cluster, "gold")
@@ -265,6 +222,7 @@ async def test_a_claim_that_no_cache_shows_keeps_its_class(cluster: Cluster) -> 
     assert transport.has_begun
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize("is_deleted", [False, True])
 async def test_an_update_that_fails_is_retried(
     cluster: Cluster, *, is_deleted: bool
@@ -283,6 +241,7 @@ async def test_an_update_that_fails_is_retried(
     assert [each.status for each in sent.writes] == [500, 500, 200]
 
 
+@pytest.mark.looptime
 async def test_a_volume_that_leaves_a_class_uses_it_no_more(cluster: Cluster) -> None:
     """A resizer has changed its attributes."""
     add_class(cluster, "gold")
@@ -295,3 +254,64 @@ async def test_a_volume_that_leaves_a_class_uses_it_no_more(cluster: Cluster) ->
         await cluster.client.patch(*place, patch, PatchType.MERGE)
         released = await classes(cluster)
     assert (kept, released) == ({"gold": (controller.FINALIZER,)}, {})
+
+
+def claim(spec: bytes = b"{}", status: bytes = b"{}") -> PersistentVolumeClaim:
+    """Return a claim."""
+    return PersistentVolumeClaim(raw_spec=Raw(spec), raw_status=Raw(status))
+
+
+def volume(spec: bytes) -> PersistentVolume:
+    """Return a volume."""
+    return PersistentVolume(raw_spec=Raw(spec))
+
+
+WANTED = b'{"volumeAttributesClassName":"a"}'
+
+
+@pytest.mark.parametrize(
+    ("used", "classes"),
+    [
+        (claim(), ()),
+        (claim(b'{"volumeAttributesClassName":""}'), ()),
+        (claim(WANTED), ("a",)),
+        (claim(WANTED, b'{"currentVolumeAttributesClassName":"a"}'), ("a",)),
+        (claim(status=b'{"currentVolumeAttributesClassName":"b"}'), ("b",)),
+        (claim(status=b'{"modifyVolumeStatus":{"status":"Pending"}}'), ()),
+        (
+            claim(
+                WANTED,
+                b'{"currentVolumeAttributesClassName":"b","modifyVolumeStatus":'
+                b'{"status":"InProgress","targetVolumeAttributesClassName":"c"}}',
+            ),
+            ("a", "b", "c"),
+        ),
+    ],
+)
+def test_a_claim_uses_the_classes_it_wants_has_and_changes_to(
+    used: PersistentVolumeClaim, classes: tuple[str, ...]
+) -> None:
+    """Each class is returned once."""
+    assert attributes_classes_of(used) == classes
+    assert controller.CLAIMS_BY_CLASS.has_same_values is not None
+    assert controller.CLAIMS_BY_CLASS.has_same_values(used, claim()) is (not classes)
+
+
+@pytest.mark.parametrize(
+    ("used", "classes"),
+    [
+        (volume(b"{}"), ()),
+        (volume(b'{"volumeAttributesClassName":null}'), ()),
+        (volume(b'{"volumeAttributesClassName":""}'), ()),
+        (volume(WANTED), ("a",)),
+    ],
+)
+def test_a_volume_uses_the_class_that_it_has(
+    used: PersistentVolume, classes: tuple[str, ...]
+) -> None:
+    """It may have no class."""
+    assert controller.classes_of_volume(used) == classes
+    assert controller.VOLUMES_BY_CLASS.has_same_values is not None
+    assert controller.VOLUMES_BY_CLASS.has_same_values(used, volume(b"{}")) is (
+        not classes
+    )
