@@ -8,12 +8,24 @@ from typing import Any, Final
 import pytest
 
 from controller_manager.api.core.claims import CLAIMS, ClaimCondition
-from controller_manager.api.core.v1 import PODS
+from controller_manager.api.core.v1 import (
+    PODS,
+    EphemeralVolumeSource,
+    PersistentVolumeClaimVolumeSource,
+    Pod,
+    PodMeta,
+    PodSpec,
+    PodStatus,
+    PodVolume,
+)
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.meta import OwnerReference, PartialMetadata, PartialObject
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.client import DeleteOptions, PatchType
+from controller_manager.control.pod_indexes import PODS_BY_CLAIM, claim_names
 from controller_manager.controllers.storage.claimprotection import UNUSED_SINCE
 from controller_manager.controllers.storage.claimprotection.controller import FINALIZER
+from controller_manager.controllers.storage.claimprotection.pods import uses
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.controllers.storage.claimprotection.test_on_cluster import (
@@ -26,8 +38,6 @@ from tests.controllers.storage.claimprotection.test_on_cluster import (
     delete_pod,
     strip,
 )
-
-pytestmark = pytest.mark.looptime
 
 FEATURES = FeatureGates({UNUSED_SINCE.name: True})
 TRACKING = replace(CONFIG, features=FEATURES)
@@ -73,6 +83,7 @@ IDLE = {
 }
 
 
+@pytest.mark.looptime
 async def test_a_claim_is_unused_when_its_last_pod_has_ended() -> None:
     """A pod without a node uses it. The role with the gate is enough."""
     cluster = Cluster(rbac=True, features=FEATURES)
@@ -96,6 +107,7 @@ async def test_a_claim_is_unused_when_its_last_pod_has_ended() -> None:
     assert writes == [("PUT", path, 200)] * 3
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize("phase", ["Pending", "Bound", "Lost"])
 async def test_a_claim_has_the_condition_in_every_phase(
     cluster: Cluster, phase: str
@@ -114,6 +126,7 @@ ENDED: Final[JSON] = {"state": {"terminated": {"exitCode": 0}}}
 WAITING: Final[JSON] = {"state": {"waiting": {"reason": "PodInitializing"}}}
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize(
     ("statuses", "is_used"),
     [
@@ -156,6 +169,7 @@ async def test_a_deleted_pod_uses_a_claim_while_a_container_runs(
         assert found.status == ("False" if is_used else "True")
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize(("owned", "status"), [(True, "False"), (False, "True")])
 async def test_a_pod_uses_a_claim_of_an_ephemeral_volume_that_it_owns(
     cluster: Cluster, status: str, *, owned: bool
@@ -178,6 +192,7 @@ async def test_a_pod_uses_a_claim_of_an_ephemeral_volume_that_it_owns(
     assert [each.status for each in claim.status.conditions or ()] == [status]
 
 
+@pytest.mark.looptime
 async def test_a_pod_that_the_cache_does_not_show_uses_its_claim(
     cluster: Cluster,
 ) -> None:
@@ -190,6 +205,7 @@ async def test_a_pod_that_the_cache_does_not_show_uses_its_claim(
     assert len(recording.writes) == 2
 
 
+@pytest.mark.looptime
 async def test_claims_that_are_unused_together_share_a_list(cluster: Cluster) -> None:
     """And a claim that is marked already takes none."""
     names = [f"data-{number}" for number in range(50)]
@@ -210,6 +226,7 @@ async def test_claims_that_are_unused_together_share_a_list(cluster: Cluster) ->
     assert (transport.count, len(recording.writes)) == (2, 52)
 
 
+@pytest.mark.looptime
 async def test_a_used_claim_keeps_a_condition_that_is_not_true(
     cluster: Cluster,
 ) -> None:
@@ -226,6 +243,7 @@ async def test_a_used_claim_keeps_a_condition_that_is_not_true(
         assert (await conditions(cluster))["Unused"] == condition(cluster, 1, **IDLE)
 
 
+@pytest.mark.looptime
 async def test_a_claim_gets_its_condition_before_its_finalizer(
     cluster: Cluster,
 ) -> None:
@@ -241,6 +259,7 @@ async def test_a_claim_gets_its_condition_before_its_finalizer(
     assert claim.metadata.finalizers == (FINALIZER,)
 
 
+@pytest.mark.looptime
 async def test_a_claim_that_is_deleted_keeps_its_condition(cluster: Cluster) -> None:
     """Its finalizer is removed when its pod is gone."""
     add_claim(cluster, finalizers=["example.com/hold"])
@@ -255,6 +274,7 @@ async def test_a_claim_that_is_deleted_keeps_its_condition(cluster: Cluster) -> 
     assert claim.metadata.finalizers == ("example.com/hold",)
 
 
+@pytest.mark.looptime
 async def test_without_its_gate_a_condition_stays_as_it_is(cluster: Cluster) -> None:
     """It may be wrong by now, as upstream's."""
     add_claim(cluster)
@@ -265,3 +285,79 @@ async def test_without_its_gate_a_condition_stays_as_it_is(cluster: Cluster) -> 
         add_pod(cluster)
         assert await conditions(cluster) == unused
         await cluster.client.delete(PODS, "default", "web", DeleteOptions())
+
+
+DELETED = "2026-01-01T00:00:00Z"
+DATA = PodVolume(
+    name="data",
+    persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name="claim"),
+)
+SCRATCH = PodVolume(name="scratch", ephemeral=EphemeralVolumeSource())
+OTHER = PodVolume(name="config")
+
+
+def pod(*volumes: PodVolume, node: str = "n", phase: str = "", **metadata: Any) -> Pod:
+    """Return a pod "web" with these volumes."""
+    return Pod(
+        metadata=PodMeta(name="web", namespace="ns", uid="pod", **metadata),
+        spec=PodSpec(node_name=node, volumes=volumes or None),
+        status=PodStatus(phase=phase),
+    )
+
+
+def claim(name: str = "claim", owner: str = "", **metadata: Any) -> PartialObject:
+    """Return a claim, controlled by the owner of that uid if there is one."""
+    owners = (OwnerReference(uid=owner, controller=True),) if owner else None
+    return PartialObject(
+        metadata=PartialMetadata(
+            name=name, namespace="ns", owner_references=owners, **metadata
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("user", "used", "is_used"),
+    [
+        (pod(), claim(), False),
+        (pod(OTHER, DATA), claim(), True),
+        (pod(OTHER, DATA), claim("other"), False),
+        (pod(DATA, node=""), claim(), False),
+        (pod(DATA, phase="Succeeded"), claim(), True),
+        (pod(DATA, deletion_timestamp=DELETED), claim(), True),
+        (
+            pod(DATA, deletion_timestamp=DELETED, deletion_grace_period_seconds=0),
+            claim(),
+            True,
+        ),
+        (
+            pod(DATA, deletion_timestamp=DELETED, deletion_grace_period_seconds=0),
+            claim(owner="pod"),
+            False,
+        ),
+        (pod(DATA, deletion_timestamp=DELETED), claim(owner="pod"), True),
+        (pod(SCRATCH), claim("web-scratch", "pod"), True),
+        (pod(SCRATCH), claim("web-scratch", "other"), False),
+        (pod(SCRATCH), claim("web-scratch"), False),
+        (pod(SCRATCH, node=""), claim("web-scratch", "pod"), False),
+        (
+            pod(SCRATCH, deletion_timestamp=DELETED, deletion_grace_period_seconds=30),
+            claim("web-scratch", "pod"),
+            True,
+        ),
+        (
+            pod(SCRATCH, deletion_timestamp=DELETED, deletion_grace_period_seconds=0),
+            claim("web-scratch", "pod"),
+            False,
+        ),
+    ],
+)
+def test_a_pod_uses_a_claim(user: Pod, used: PartialObject, *, is_used: bool) -> None:
+    """It must have a node, and own the claim of an ephemeral volume."""
+    assert uses(user, used) is is_used
+
+
+def test_a_pod_names_its_claims_also_if_it_does_not_use_them() -> None:
+    """The claim of an ephemeral volume is named after the pod and the volume."""
+    user = pod(DATA, OTHER, SCRATCH, node="")
+    assert list(claim_names(user)) == ["claim", "web-scratch"]
+    assert list(PODS_BY_CLAIM.function(user)) == ["ns/claim", "ns/web-scratch"]

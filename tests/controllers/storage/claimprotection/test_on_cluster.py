@@ -235,24 +235,6 @@ async def test_claims_that_are_deleted_together_share_a_list(cluster: Cluster) -
     assert transport.count == 2
 
 
-@pytest.mark.parametrize("namespaces", [2, 20])
-async def test_claims_of_alternating_namespaces_take_one_list_a_namespace(
-    cluster: Cluster, namespaces: int
-) -> None:
-    """The queue takes turns among the namespaces."""
-    names = [f"n{number}" for number in range(namespaces)]
-    for name in names:
-        cluster.add_namespace(name)
-    for number in range(10):
-        for name in names:
-            add_claim(cluster, f"data-{number}", namespace=name)
-            await cluster.client.delete(CLAIMS, name, f"data-{number}")
-    transport = Lists(cluster)
-    async with cluster.manager(CONFIG, transport) as recording:
-        assert await claims(cluster) == {}
-    assert (transport.count, len(recording.writes)) == (namespaces, 10 * namespaces)
-
-
 @pytest.mark.parametrize("ahead", ["persistentvolumeclaims", "pods"])
 async def test_a_claim_is_released_if_resource_versions_of_pods_are_far_ahead(
     cluster: Cluster, ahead: str
