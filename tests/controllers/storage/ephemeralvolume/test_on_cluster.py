@@ -4,25 +4,41 @@ import asyncio
 
 import msgspec
 import pytest
+from msgspec import Raw
 from prometheus_client import CollectorRegistry
 
-from controller_manager.api.core.claims import CLAIMS
+from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.v1 import (
     EVENTS,
     NAMESPACES,
     PODS,
+    ClaimTemplate,
+    EphemeralVolumeSource,
+    PersistentVolumeClaimVolumeSource,
+    Pod,
+    PodMeta,
+    PodSpec,
+    PodVolume,
 )
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.meta import (
+    ObjectMeta,
+    OwnerReference,
+    PartialMetadata,
+    PartialObject,
+)
 from controller_manager.client.rest.client import DeleteOptions, PatchType
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.storage.ephemeralvolume import controller
 from controller_manager.controllers.storage.ephemeralvolume.controller import (
     EphemeralVolumeMetrics,
+    claim_of,
+    conflict,
+    ephemeral_volumes,
+    needs_claims,
 )
 from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
-
-pytestmark = pytest.mark.looptime
 
 CONFIG = make_config(controllers=("ephemeral-volume",))
 CONFINED = make_config(
@@ -107,6 +123,7 @@ async def lose_claim(cluster: Cluster) -> None:
     await cluster.client.patch(*place, patch, PatchType.MERGE)
 
 
+@pytest.mark.looptime
 async def test_a_pod_gets_a_claim_for_each_ephemeral_volume() -> None:
     """In the order of the volumes; the role of upstream suffices."""
     cluster = Cluster(rbac=True)
@@ -141,6 +158,7 @@ async def test_a_pod_gets_a_claim_for_each_ephemeral_volume() -> None:
     }
 
 
+@pytest.mark.looptime
 async def test_a_deleted_claim_is_created_again(cluster: Cluster) -> None:
     """It is not created again while its pod is being deleted."""
     async with cluster.manager(CONFIG) as recording:
@@ -159,6 +177,7 @@ async def test_a_deleted_claim_is_created_again(cluster: Cluster) -> None:
     assert len(recording.writes) == 2
 
 
+@pytest.mark.looptime
 @pytest.mark.parametrize("owner", ["", "former"])
 async def test_a_claim_of_another_owner_is_not_changed(
     cluster: Cluster, owner: str
@@ -195,6 +214,7 @@ class Unseen(RecordingTransport):
         return await super().request(request)
 
 
+@pytest.mark.looptime
 async def test_its_own_claim_that_the_cache_does_not_show_is_no_conflict(
     cluster: Cluster,
 ) -> None:
@@ -206,6 +226,7 @@ async def test_its_own_claim_that_the_cache_does_not_show_is_no_conflict(
     assert (made, told) == ({"web-scratch": [uid]}, [])
 
 
+@pytest.mark.looptime
 async def test_a_claim_of_another_owner_that_the_cache_lacks_is_a_conflict(
     cluster: Cluster,
 ) -> None:
@@ -243,6 +264,7 @@ class Refusing(RecordingTransport):
         return await super().request(request)
 
 
+@pytest.mark.looptime
 async def test_a_refused_claim_is_retried_and_counted(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,6 +284,7 @@ async def test_a_refused_claim_is_retried_and_counted(
     } == {"create_total": 3.0, "create_failures_total": 1.0}
 
 
+@pytest.mark.looptime
 async def test_a_namespace_that_is_being_deleted_gets_no_claims(
     cluster: Cluster,
 ) -> None:
@@ -276,3 +299,97 @@ async def test_a_namespace_that_is_being_deleted_gets_no_claims(
         await asyncio.sleep(3600)
         assert await events(cluster) == []
     assert [each.status for each in recording.writes] == [403]
+
+
+SPEC = Raw(b'{"accessModes":["ReadWriteOnce"]}')
+TEMPLATE = ClaimTemplate(
+    metadata=ObjectMeta(labels={"x": "y"}, annotations={"a": "b"}), spec=SPEC
+)
+SCRATCH = PodVolume(
+    name="scratch", ephemeral=EphemeralVolumeSource(volume_claim_template=TEMPLATE)
+)
+BARE = PodVolume(name="bare", ephemeral=EphemeralVolumeSource())
+DATA = PodVolume(
+    name="data",
+    persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name="claim"),
+)
+OWNER = OwnerReference(
+    api_version="v1",
+    kind="Pod",
+    name="web",
+    uid="pod",
+    controller=True,
+    block_owner_deletion=True,
+)
+
+
+def pod(*volumes: PodVolume, deleted: str | None = None) -> Pod:
+    """Return the pod "web" with these volumes."""
+    metadata = PodMeta(
+        name="web", namespace="ns", uid="pod", deletion_timestamp=deleted
+    )
+    return Pod(metadata=metadata, spec=PodSpec(volumes=volumes or None))
+
+
+def test_a_claim_is_made_from_the_template_and_owned_by_the_pod() -> None:
+    """Its labels, annotations and spec are the template's."""
+    metadata = ObjectMeta(
+        name="web-scratch",
+        namespace="ns",
+        labels={"x": "y"},
+        annotations={"a": "b"},
+        owner_references=(OWNER,),
+    )
+    expected = PersistentVolumeClaim(metadata=metadata, raw_spec=SPEC)
+    assert claim_of(pod(SCRATCH), SCRATCH) == expected
+
+
+def test_a_volume_without_a_template_makes_an_empty_claim() -> None:
+    """The API server refuses such pods, and would refuse the claim."""
+    metadata = ObjectMeta(name="web-bare", namespace="ns", owner_references=(OWNER,))
+    expected = PersistentVolumeClaim(metadata=metadata)
+    assert claim_of(pod(BARE), BARE) == expected
+
+
+@pytest.mark.parametrize(
+    ("of", "is_needed"),
+    [
+        (pod(), False),
+        (pod(DATA), False),
+        (pod(DATA, SCRATCH), True),
+        (pod(SCRATCH, deleted="2026-01-01T00:00:00Z"), False),
+    ],
+)
+def test_only_pods_with_ephemeral_volumes_need_claims(
+    of: Pod, *, is_needed: bool
+) -> None:
+    """Pods that are being deleted need none."""
+    assert needs_claims(of) is is_needed
+
+
+def test_claims_are_made_for_ephemeral_volumes_only() -> None:
+    """The claims have the order of the volumes."""
+    assert list(ephemeral_volumes(pod(SCRATCH, DATA, BARE))) == [SCRATCH, BARE]
+
+
+@pytest.mark.parametrize(
+    ("owners", "problem"),
+    [
+        ((OWNER,), ""),
+        (None, "PVC ns/c was not created for pod ns/web (pod is not owner)"),
+        (
+            (OwnerReference(kind="Pod", name="web", uid="former", controller=True),),
+            "PVC ns/c was not created for pod ns/web (pod is not owner)",
+        ),
+        (
+            (OwnerReference(kind="Pod", name="web", uid="pod"),),
+            "PVC ns/c was not created for pod ns/web (pod is not owner)",
+        ),
+    ],
+)
+def test_a_claim_is_the_pods_only_if_the_pod_controls_it(
+    owners: tuple[OwnerReference, ...] | None, problem: str
+) -> None:
+    """An earlier pod of the same name is another pod."""
+    metadata = PartialMetadata(name="c", namespace="ns", owner_references=owners)
+    assert conflict(pod(SCRATCH), PartialObject(metadata=metadata)) == problem
