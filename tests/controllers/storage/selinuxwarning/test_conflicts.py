@@ -1,6 +1,5 @@
 """Labels, the volumes of pods, and the conflicts between pods."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -8,7 +7,6 @@ import pytest
 
 from controller_manager.api.core.v1 import Pod, SELinuxOptions
 from controller_manager.api.json_objects import JSON
-from controller_manager.controllers.storage.selinuxwarning import conflicts as module
 from controller_manager.controllers.storage.selinuxwarning.conflicts import (
     Conflict,
     VolumeUses,
@@ -197,22 +195,3 @@ def test_the_tracker_drops_pods_that_are_gone() -> None:
     uses.forget("ns/p")
     uses.forget("ns/never-seen")
     assert [len(each) for each in vars(uses).values()] == [0, 0]
-
-
-def test_pods_that_use_a_volume_in_the_same_way_are_not_compared(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A shared volume may have thousands; upstream compares each with all others."""
-    compared = 0
-
-    def count(*args: Any) -> Iterator[Conflict]:
-        nonlocal compared
-        compared += 1
-        return conflicts_of(*args)
-
-    monkeypatch.setattr(module, "conflicts_of", count)
-    uses, volume = VolumeUses(), ("d", "v")
-    for number in range(1000):
-        uses.note(f"ns/p{number}", {volume: X})
-    assert (list(uses.conflicts()), compared) == ([], 0)
-    assert len(uses.note("ns/q", {volume: Y})) == 2000
