@@ -11,7 +11,6 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import EVENTS, PODS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import AnyResource
 from controller_manager.client.rest.client import DeleteOptions, PatchType
 from controller_manager.client.rest.transport import Request, Response, Transport
 from controller_manager.controllers.storage.volumebinder.options import (
@@ -141,18 +140,6 @@ async def test_its_role_is_enough_for_its_work() -> None:
         await remove_claim(cluster)
         assert await phases(cluster) == {"v": "Released"}
     assert {each.status for each in recording.writes} == {200}
-
-
-async def test_many_claims_get_one_volume_each(cluster: Cluster) -> None:
-    """Ten claims are bound at a time, with four writes each and without conflicts."""
-    for number in range(60):
-        add_volume(cluster, f"v-{number:02}")
-        add_claim(cluster, f"c-{number:02}")
-    async with cluster.manager(CONFIG) as recording:
-        bound = await bindings(cluster)
-    assert {phase for phase, _ in bound.values()} == {"Bound"}
-    assert len({volume for _, volume in bound.values()}) == 60
-    assert [each.status for each in recording.writes] == [200] * 300
 
 
 async def test_each_volume_that_becomes_available_is_offered_to_a_claim(
@@ -433,72 +420,6 @@ async def test_a_refused_write_is_tried_again(cluster: Cluster) -> None:
     ]
 
 
-async def test_two_managers_give_no_volume_to_two_claims(cluster: Cluster) -> None:
-    """Each write carries the version of its decision; one of two writes is refused."""
-    for number in range(20):
-        add_volume(cluster, f"v-{number:02}")
-        add_claim(cluster, f"c-{number:02}")
-    async with cluster.manager(CONFIG), cluster.manager(CONFIG):
-        await asyncio.sleep(PERIOD * 3)
-        bound = await bindings(cluster)
-    assert {phase for phase, _ in bound.values()} == {"Bound"}
-    assert len({volume for _, volume in bound.values()}) == 20
-    assert set((await phases(cluster)).values()) == {"Bound"}
-
-
-async def test_objects_that_change_all_the_time_are_bound(cluster: Cluster) -> None:
-    """TestPersistentVolumeMultiPVsPVCs: other programs write to them meanwhile."""
-    for number in range(20):
-        add_volume(cluster, f"v-{number:02}")
-        add_claim(cluster, f"c-{number:02}")
-    rounds = 0
-
-    async def meddle(request: Request) -> Response | None:
-        nonlocal rounds
-        found = request.path.rpartition("/")[2]
-        if request.method == "PUT" and rounds < 40 and found[:2] in ("v-", "c-"):
-            rounds += 1
-            patch = {"metadata": {"annotations": {"round": str(rounds)}}}
-            resource: AnyResource = PERSISTENT_VOLUMES if found[0] == "v" else CLAIMS
-            namespace = "" if found[0] == "v" else "default"
-            client = cluster.client
-            await client.patch(resource, namespace, found, patch, PatchType.MERGE)
-        return None
-
-    async with cluster.manager(CONFIG, Meddler(cluster.transport, meddle)):
-        await asyncio.sleep(20)
-        bound = await bindings(cluster)
-    assert rounds == 40
-    assert {phase for phase, _ in bound.values()} == {"Bound"}
-    assert len({volume for _, volume in bound.values()}) == 20
-
-
-async def test_a_start_changes_nothing_that_is_bound(cluster: Cluster) -> None:
-    """TestPersistentVolumeControllerStartup."""
-    for number in range(10):
-        add_volume(cluster, f"v-{number}")
-        add_claim(cluster, f"c-{number}")
-    async with cluster.manager(CONFIG):
-        await bindings(cluster)
-    async with cluster.manager(CONFIG) as recording:
-        await asyncio.sleep(3 * PERIOD)
-    assert recording.writes == []
-
-
-async def test_a_volume_that_many_claims_name_goes_to_the_one_it_names(
-    cluster: Cluster,
-) -> None:
-    """TestPersistentVolumeBindRace."""
-    reference = {"namespace": "default", "name": "c-07", "kind": "x"}
-    for number in range(20):
-        add_claim(cluster, f"c-{number:02}", volumeName="v")
-    async with cluster.manager(CONFIG):
-        add_volume(cluster, "v", claimRef=reference)
-        await asyncio.sleep(PERIOD)
-        bound = await bindings(cluster)
-    assert [name for name, (phase, _) in bound.items() if phase == "Bound"] == ["c-07"]
-
-
 async def test_no_provisioner_is_asked_for_volumes_if_provisioning_is_off(
     cluster: Cluster,
 ) -> None:
@@ -516,3 +437,16 @@ async def test_no_provisioner_is_asked_for_volumes_if_provisioning_is_off(
         await asyncio.sleep(PERIOD)
         assert await bindings(cluster) == {"data": ("Bound", "v")}
     assert await events(cluster) == []
+
+
+async def test_two_managers_give_no_volume_to_two_claims(cluster: Cluster) -> None:
+    """Each write carries the version of its decision; one of two writes is refused."""
+    for number in range(20):
+        add_volume(cluster, f"v-{number:02}")
+        add_claim(cluster, f"c-{number:02}")
+    async with cluster.manager(CONFIG), cluster.manager(CONFIG):
+        await asyncio.sleep(PERIOD * 3)
+        bound = await bindings(cluster)
+    assert {phase for phase, _ in bound.values()} == {"Bound"}
+    assert len({volume for _, volume in bound.values()}) == 20
+    assert set((await phases(cluster)).values()) == {"Bound"}

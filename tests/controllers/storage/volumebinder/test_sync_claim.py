@@ -40,8 +40,6 @@ BOUND = {
 PENDING = {"phase": "Pending"}
 PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 BETA_PROVISIONER = "volume.beta.kubernetes.io/storage-provisioner"
-GCE = "pd.csi.storage.gke.io"
-BETA_CLASS = "volume.beta.kubernetes.io/storage-class"
 SELECTED = {"volume.kubernetes.io/selected-node": "n1"}
 ASKED = {PROVISIONER: "csi.example.com", BETA_PROVISIONER: "csi.example.com"}
 WAITS = storage_class(mode="WaitForFirstConsumer")
