@@ -107,10 +107,17 @@ async def test_a_lost_response_makes_the_outcome_unknown_immediately(
 
 
 @pytest.mark.parametrize(
-    ("count", "batches"), [(0, []), (1, [1]), (6, [1, 2, 3]), (10, [1, 2, 4, 3])]
+    ("count", "batches"),
+    [
+        (0, []),
+        (1, [1]),
+        (6, [1, 2, 3]),
+        (10, [1, 2, 4, 3]),
+        (1000, [1, 2, 4, 8, 16, 32, 64, 128, 256, 256, 233]),
+    ],
 )
 async def test_slow_start_doubles_its_batches(count: int, batches: list[int]) -> None:
-    """1, 2, 4 and the rest; a batch runs concurrently."""
+    """Up to 256 and the rest; a batch runs concurrently."""
     started: list[float] = []
 
     async def action() -> None:

@@ -7,21 +7,20 @@ from typing import Any
 
 import pytest
 
-from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
-from controller_manager.api.core.v1 import NODES, PODS, REPLICATION_CONTROLLERS
+from controller_manager.api.apps.v1 import REPLICASETS
+from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.control.creation_delays import FailuresAtOnce
 from tests.clusters import EPOCH, Cluster, RecordingTransport, make_config
 from tests.controllers.apps.failing_node import Node
 from tests.controllers.builders import (
-    deployment_json,
     pod,
     replica_set,
     replica_set_json,
     template,
 )
-from tests.controllers.user import User, settle
+from tests.controllers.user import settle
 
 pytestmark = pytest.mark.looptime
 
@@ -136,25 +135,6 @@ async def test_a_pod_that_waits_for_an_image_counts_as_healthy(
         assert len(active) == 5
 
 
-async def test_others_are_not_slowed(cluster: Cluster, node: Node) -> None:
-    """Other owners, a rollout to another template, and more replicas."""
-    node.fails = lambda pod: (
-        "bad" in str(pod.spec.node_name)
-        or ((pod.metadata.labels or {}).get("app") == "bad")
-    )
-    user = node.user
-    async with running(cluster, node):
-        await node.user.create(REPLICASETS, replica_set_json("bad", 3))
-        await settle(100)
-        await node.user.create(DEPLOYMENTS, deployment_json(replicas=5))
-        await settle(10)
-        await user.set_image("app:v2")
-        await settle(10)
-        deployment = await user.deployment()
-        assert deployment.status.updated_replicas == 5
-        assert deployment.status.ready_replicas == 5
-
-
 async def test_a_change_of_the_owner_is_tried_at_once(
     cluster: Cluster, node: Node
 ) -> None:
@@ -217,39 +197,3 @@ async def test_a_pod_that_fails_later_is_replaced_at_once(
             )
             await settle(0.5)
         assert len(node.of("web")) == 9
-
-
-async def test_pods_on_a_tainted_node_are_created_with_a_delay(
-    cluster: Cluster,
-) -> None:
-    """The taint-eviction-controller deletes each of them at once."""
-    user = User(cluster)
-    body = replica_set_json("web", 1)
-    body["spec"]["template"]["spec"]["nodeName"] = "node-0"
-    config = make_config(controllers=CONTROLLERS)
-    async with cluster.nodes(), cluster.manager(config) as recording:
-        taint = {"key": "k", "effect": "NoExecute"}
-        await user.client.patch(NODES, "", "node-0", {"spec": {"taints": [taint]}})
-        await settle(5)
-        await user.create(REPLICASETS, body)
-        await settle(100)
-    paths = [each.path for each in recording.writes if each.method == "POST"]
-    assert 5 < len([each for each in paths if each.endswith("/pods")]) < 12
-
-
-async def test_nothing_is_remembered_of_an_owner_that_is_gone(
-    cluster: Cluster, node: Node
-) -> None:
-    """Nor of one that is healthy."""
-    async with running(cluster, node):
-        await node.user.create(REPLICASETS, replica_set_json("web", 1))
-        await settle(20)
-        node.created.clear()
-        await node.user.client.delete(REPLICASETS, "default", "web")
-        await settle(5)
-        for pod in await node.user.pods():
-            options = DeleteOptions(grace_period_seconds=0)
-            await node.user.client.delete(PODS, "default", pod.metadata.name, options)
-        await node.user.create(REPLICASETS, replica_set_json("web", 1))
-        await settle(1.8)
-    assert node.of("web") == [25, 25, 26]
