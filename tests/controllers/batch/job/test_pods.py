@@ -474,5 +474,8 @@ def test_the_sets_of_four_texts_of_a_job_are_kept_until_the_job_is_gone() -> Non
         remember(every_second(COMPLETIONS) + str(number))
     remember("1,3")
     assert {key: len(each) for key, each in texts._known.items()} == {KEY: 4}
+    kept = texts.read(KEY, every_second(COMPLETIONS) + "5", COMPLETIONS)
+    assert kept == IndexSet()  # as it was noted: the text is not parsed
+    assert texts.read(KEY, "1,3", COMPLETIONS) == IndexSet.of([1, 3])
     texts.forget(KEY)
     assert texts._known == {}
