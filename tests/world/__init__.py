@@ -17,6 +17,7 @@ table and a dozen promises.
 - `end`, `memory`, `fights`: the end must be that of the same users without faults;
   nothing is written any more, and nothing is remembered of what is gone.
 - `settled`: what single kinds owe when nobody writes any more.
+- `recorded`: the ends of the seeds of a commit; they show what is wrong without faults.
 - `runner`: plays a seed, and makes the story of a failure shorter.
 
 ``python -m tests.world --seed 7`` plays a seed again.

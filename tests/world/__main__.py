@@ -9,7 +9,8 @@ from typing import Final
 
 import click
 
-from .runner import Outcome, play, shrink
+from .recorded import SEEDS, record
+from .runner import Outcome, end_without_faults, play, shrink
 from .table import TABLE
 from .users import rows_of
 
@@ -31,8 +32,8 @@ def story_of(outcome: Outcome, rows: tuple[str, ...] = ()) -> Iterator[str]:
 
 @click.command()
 @click.option("--seed", type=int, help="play one seed")
-@click.option("--first", type=int, default=1, help="the first of several seeds")
-@click.option("--seeds", type=int, default=20, help="the number of seeds")
+@click.option("--first", type=int, default=SEEDS.start, help="the first of several")
+@click.option("--seeds", type=int, default=len(SEEDS), help="the number of seeds")
 @click.option("--jobs", type=int, default=1, help="the number of processes")
 @click.option(
     "--row",
@@ -41,6 +42,7 @@ def story_of(outcome: Outcome, rows: tuple[str, ...] = ()) -> Iterator[str]:
     type=click.Choice(tuple(TABLE)),
     help="play these rows of the table only",
 )
+@click.option("--record", "records", is_flag=True, help="record the ends anew")
 @click.option("--shrink/--no-shrink", "shorter", default=True)
 def main(
     seed: int | None,
@@ -49,10 +51,16 @@ def main(
     jobs: int,
     rows: tuple[str, ...],
     *,
+    records: bool,
     shorter: bool,
 ) -> None:
     """Play seeds; show those that fail with the fewest faults that are needed."""
     wanted = [seed] if seed is not None else list(range(first, first + seeds))
+    if records:
+        for each in wanted:
+            record(each, None)
+            record(each, end_without_faults(each))
+        return
     failed = []
     for outcome in _outcomes(wanted, jobs, rows):
         if outcome.violations:

@@ -5,11 +5,14 @@ only is left out.
 """
 
 import asyncio
+import base64
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
+
+from cryptography import x509
 
 from controller_manager.api.json_objects import JSON
 
@@ -94,7 +97,7 @@ _WORDS: Final = tuple(
 _ANYWHERE: Final = ("resourceVersion", *_LABELS)
 """Keys that are left out wherever they are."""
 
-_SECRET: Final = ("request", "certificate", "token", "trustBundle", "ca.crt")
+_SECRET: Final = ("request", "token", "trustBundle", "ca.crt")
 
 
 def end_state(world: World) -> State:
@@ -119,6 +122,25 @@ def end_state(world: World) -> State:
             where = _worded(where)
             state.setdefault(where, Counter())[text] += 1
     return state
+
+
+def changes_of(before: State, after: State) -> State:
+    """Return what a run has made, changed or deleted, without what was there before."""
+    none: Counter[str] = Counter()
+    return {
+        where: after.get(where, none)
+        for where in before.keys() | after.keys()
+        if before.get(where) != after.get(where)
+    }
+
+
+def by_object(writes: list[str]) -> str:
+    """Return what was written, in order, about each object."""
+    found: dict[str, list[str]] = {}
+    for each in writes:
+        where, _, verb = each.rpartition(": ")
+        found.setdefault(_worded(where), []).append(verb)
+    return json.dumps({where: ", ".join(found[where]) for where in sorted(found)})
 
 
 def _kinds(world: World) -> list[Any]:
@@ -224,7 +246,17 @@ def _replaced(value: Any, families: dict[str, str], key: str = "") -> Any:
         return sorted(items, key=lambda each: json.dumps(each, sort_keys=True))
     if not isinstance(value, str):
         return value
+    if key == "certificate":
+        return _certified(value)
     return f"<{key}>" if key in _SECRET else _worded(families.get(value, value))
+
+
+def _certified(value: str) -> str:
+    """Return for whom a certificate is, and for what."""
+    certificate = x509.load_pem_x509_certificate(base64.b64decode(value))
+    usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage)
+    purposes = ", ".join(each.dotted_string for each in usages.value)
+    return f"{certificate.subject.rfc4514_string()} for {purposes}"
 
 
 def _worded(text: str) -> str:
@@ -315,7 +347,21 @@ def _attachment(each: JSON) -> JSON:
     return each
 
 
+def _role(role: JSON) -> JSON:
+    """Keep the order of the rules."""
+    role["rules"] = {str(at): each for at, each in enumerate(role.get("rules") or ())}
+    return role
+
+
+def _account(account: JSON) -> JSON:
+    """Leave out the list of tokens: one that goes while no manager runs stays there."""
+    account.pop("secrets", None)
+    return account
+
+
 _SPECIAL: Final = {
+    "serviceaccounts": _account,
+    "clusterroles": _role,
     "pods": _pod,
     "nodes": _node,
     "jobs": _job,
@@ -343,11 +389,14 @@ def compared(got: State, wanted: State) -> Iterator[str]:
 
 
 def uncollected(world: World) -> Iterator[str]:
-    """Yield objects whose owners are all gone, and objects that never go."""
+    """Yield objects whose owners are all gone; of unknown kinds, nobody can tell."""
     objects = world.everything("events")
     uids = {uid_of(each) for each in objects}
+    kinds = {each.kind for each in world.kinds()}
     for each in objects:
         owners = each["metadata"].get("ownerReferences", ())
+        if any(owner["kind"] not in kinds for owner in owners):
+            continue
         if owners and not any(owner["uid"] in uids for owner in owners):
             yield f"{each['kind']} {path_of(each)} was not collected"
 

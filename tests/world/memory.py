@@ -25,7 +25,6 @@ _BOUNDED: Final = (
     "orphaned.items",
     ".claims.generations",
     "device-taint-eviction-controller.last",
-    "failures.known",
     "nodes.actual",
     "nodes.desired",
     "nodes.in_use",

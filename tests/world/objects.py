@@ -67,6 +67,14 @@ class Write:
         created: JSON = json.loads(self.answer.body)
         return created
 
+    def kind_of(self) -> str:
+        """Return the verb, the plural, and the name without what was drawn."""
+        target = self.target
+        metadata = (self.before or self.after or self.created).get("metadata", {})
+        name = metadata.get("generateName") or metadata.get("name", "")
+        place = f"{target.plural} {metadata.get('namespace', '')}/{name}"
+        return f"{place}: {self.verb} {target.subresource}".rstrip()
+
     def __str__(self) -> str:
         who = self.controller or "the manager"
         return f"{self.request.method} {self.request.path} by {who}"
@@ -81,6 +89,18 @@ def path_of(obj: JSON) -> str:
 def uid_of(obj: JSON) -> str:
     """Return the uid of an object."""
     return str(obj["metadata"]["uid"])
+
+
+def reference_to(owner: JSON) -> JSON:
+    """Return a reference to an owner, which waits for its dependents."""
+    metadata = owner["metadata"]
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "blockOwnerDeletion": True,
+    }
 
 
 def is_deleted(obj: JSON) -> bool:

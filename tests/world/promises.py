@@ -148,6 +148,23 @@ class Promises:
         if handle and any(each["name"].endswith(f"^{handle}") for each in listed):
             yield "its node lists the volume as attached"
 
+    def exclusive(self, write: Write) -> Iterator[str]:
+        """Check that a volume for one node is attached to one; all here are."""
+        attached = self.world.stored("volumeattachments")
+        name = write.created["metadata"]["name"]
+        sources = [
+            each["spec"]["source"]
+            for each in attached
+            if each["metadata"]["name"] == name
+        ]
+        nodes = [
+            each["spec"]["nodeName"]
+            for each in attached
+            if each["spec"]["source"] in sources
+        ]
+        if len(nodes) > 1 and not write.is_late:
+            yield f"the volume is attached to the nodes {nodes}"
+
     def ranged(self, write: Write) -> Iterator[str]:
         """Check that no two nodes have the same range of addresses."""
         ranges = [
@@ -208,6 +225,7 @@ _CHECKS: Final[tuple[tuple[str, str, Check], ...]] = (
     ("volumeattributesclasses", "update", Promises.unprotected),
     ("persistentvolumes", "update", Promises.bound),
     ("volumeattachments", "delete", Promises.attached),
+    ("volumeattachments", "create", Promises.exclusive),
     ("nodes", "", Promises.ranged),
     ("jobs", "create", Promises.due),
     ("certificatesigningrequests", "", Promises.signed),

@@ -13,13 +13,12 @@ from controller_manager.informers.informer import SharedInformer
 
 from . import __main__ as command
 from . import runner
+from .end import State
 from .faults import Fault, Faults
-from .runner import End, Outcome, play
+from .recorded import SEEDS
+from .runner import Outcome, play
 from .table import TABLE
 from .users import ROWS, rows_of
-
-SEEDS = range(20)
-"""The seeds of each commit; each commit plays the same."""
 
 AT_ONCE = 5
 """Seeds that one process plays."""
@@ -76,10 +75,10 @@ def test_a_story_has_only_the_faults_that_matter(
     plan = tuple(Fault(f"x #{number}", "cut", number, 0.5) for number in range(60))
     needed = {"x #7", "x #40"}
 
-    def attempt(seed: int, only: frozenset[str], _: object) -> tuple[End, Outcome]:
+    def attempt(seed: int, only: frozenset[str], _: object) -> tuple[State, Outcome]:
         kept = tuple(each for each in plan if each.opportunity in only)
         wrong = ("wrong",) if needed <= only else ()
-        return End({}, Counter()), Outcome(seed, wrong, kept)
+        return {}, Outcome(seed, wrong, kept)
 
     monkeypatch.setattr(runner, "_attempt", attempt)
     shorter = runner.shrink(Outcome(1, ("wrong",), plan))

@@ -2,18 +2,23 @@
 
 import asyncio
 import random
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Final
+from datetime import timedelta
+from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.statuses import Refusal
 
-from .objects import is_deleted
+from .objects import is_deleted, reference_to, uid_of
 from .table import TABLE
-from .table.row import Change, Row, named
+from .table.row import Change, Row, anew, gone, named
 from .world import Stuck, World
 
-OPERATIONS: Final = 6
+OPERATIONS_AT_FIRST: Final = 3
+"""Operations of one user before anything goes wrong."""
+
+OPERATIONS: Final = 4
 LONGEST_PAUSE: Final = 20.0
 """Seconds between two operations of one user, at most."""
 
@@ -56,6 +61,9 @@ class User:
     done: list[str] = field(default_factory=list)
     """What was done, for the story of a failure."""
 
+    _deleted: set[tuple[str, str]] = field(default_factory=set)
+    """Plurals and names of objects that are not made again."""
+
     def __post_init__(self) -> None:
         self._rng = random.Random(f"{self.world.seed} {self.namespace} {self.row.name}")
 
@@ -66,23 +74,34 @@ class User:
 
     async def _create(self, name: str) -> None:
         self._note(f"create {name}")
+        owner: JSON = {}
         for plural, obj in self.row.make(name, self._rng):
-            await self._create_part(name, plural, obj)
+            if self.row.is_chain and owner:
+                obj["metadata"]["ownerReferences"] = [reference_to(owner)]
+            owner = await self._create_part(name, plural, obj)
 
-    async def _create_part(self, name: str, plural: str, obj: JSON) -> None:
+    async def _create_part(self, name: str, plural: str, obj: JSON) -> JSON:
         """Create an object; try again while a quota has not been counted yet."""
+        row, part = self.row, obj["metadata"]["name"]
+        self._deleted.discard((plural, part))
         for _ in range(_TRIES):
             try:
-                self.world.create(
-                    plural, self.namespace, obj, self.row.creators.get(name)
+                made = self.world.create(
+                    plural,
+                    self.namespace,
+                    obj,
+                    row.creators.get(name),
+                    row.ages.get(part, timedelta()),
                 )
             except Refusal as refusal:
                 if "status unknown for quota" not in str(refusal):
                     raise
                 await asyncio.sleep(1)
             else:
-                return
-        msg = f"{plural} {obj['metadata']['name']}: its quota is never counted"
+                if part in row.doomed:
+                    self.world.dismissed.add(uid_of(made))
+                return made
+        msg = f"{plural} {part}: its quota is never counted"
         raise Stuck(msg)
 
     def _note(self, what: str) -> None:
@@ -105,14 +124,35 @@ class User:
             await asyncio.sleep(pause)
             if what == "replace":
                 await self.replace(name, rng)
+            elif self.row.changes[what].edit is anew:
+                await self._make_anew(name, what, self.row.changes[what], rng)
             else:
                 self._change(name, what, self.row.changes[what], rng)
+
+    async def _make_anew(
+        self, name: str, what: str, change: Change, rng: random.Random
+    ) -> None:
+        self._note(f"{what} {name}")
+        target, place = change.name.format(name=name), self._place(change.plural)
+        if (found := self.world.find(change.plural, place, target)) is None:
+            return
+        if not is_deleted(found):
+            self.world.delete(change.plural, found)
+        await self.world.until_gone(change.plural, place, target)
+        await asyncio.sleep(rng.uniform(0, LONGEST_PAUSE))
+        for plural, obj in self.row.make(name, rng):
+            if (plural, obj["metadata"]["name"]) == (change.plural, target):
+                await self._create_part(name, plural, obj)
 
     def _change(self, name: str, what: str, change: Change, rng: random.Random) -> None:
         self._note(f"{what} {name}")
         target = change.name.format(name=name)
         found = self.world.find(change.plural, self._place(change.plural), target)
         if found is None or is_deleted(found):
+            return
+        if change.edit is gone:
+            self.world.delete(change.plural, found)
+            self._deleted.add((change.plural, target))
             return
         try:
             self.world.change(
@@ -159,11 +199,14 @@ class User:
             for what, change in self.row.last.items():
                 self._change(name, what, change, random.Random(0))
             parts = self.row.make(name, random.Random(0))
-            if self.row.lasts and not all(
-                self.world.is_there(
-                    plural, self._place(plural), obj["metadata"]["name"]
-                )
+            expected = [
+                (plural, self._place(plural), part)
                 for plural, obj in parts
+                if (part := obj["metadata"]["name"]) not in self.row.doomed
+                and (plural, part) not in self._deleted
+            ]
+            if self.row.lasts and not all(
+                self.world.is_there(*each) for each in expected
             ):
                 await self.replace(name, random.Random(0))
 
@@ -174,6 +217,9 @@ class Users:
 
     world: World
     rows: list[Row]
+    is_drawn: bool = True
+    """The seed has drawn the rows."""
+
     home: list[User] = field(init=False)
     shop: list[User] = field(init=False)
 
@@ -193,17 +239,24 @@ class Users:
             and all(self.world.kind(plural).namespaced for plural, _ in parts)
         )
 
-    async def act(self) -> None:
-        """Let all users act; raises Stuck if one cannot go on."""
+    async def begin(self) -> None:
+        """Let all users create their objects, and change the first of them."""
         for each in self.home:
             if self.world.find("namespaces", "", each.namespace) is None:
                 self.world.create("namespaces", "", named(each.namespace))
             await each.create_all()
+        await self._act(OPERATIONS_AT_FIRST)
+
+    async def act(self) -> None:
+        """Let all users act; raises Stuck if one cannot go on."""
+        await self._act(OPERATIONS, *([self._keep_shop()] if self.shop else ()))
+
+    async def _act(self, operations: int, *more: Coroutine[Any, Any, None]) -> None:
         async with asyncio.TaskGroup() as tasks:
             for each in self.home:
-                tasks.create_task(each.act(OPERATIONS))
-            if self.shop:
-                tasks.create_task(self._keep_shop())
+                tasks.create_task(each.act(operations))
+            for work in more:
+                tasks.create_task(work)
 
     async def _keep_shop(self) -> None:
         rng = random.Random(f"shop {self.world.seed}")

@@ -5,10 +5,10 @@ import json
 import random
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.clock import LoopClock
 from controller_manager.devcluster.apiserver.kind import Kind
 from controller_manager.devcluster.apiserver.negotiation import check_object
 from controller_manager.devcluster.apiserver.security import User
@@ -19,9 +19,10 @@ from controller_manager.options.gates import FeatureGates
 from tests.clusters import EPOCH, TOKEN
 
 from .faults import Faults
-from .managers import Manager
+from .managers import Manager, SettableClock
 from .objects import Edit, controller_of, is_deleted, path_of, uid_of
 from .settings import config_of
+from .table.identity import NODE
 from .transport import Observer
 
 NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -47,7 +48,7 @@ class World:
     seed: int
     faults: Faults
     managers_wanted: int = 1
-    clock: LoopClock = field(init=False)
+    clock: SettableClock = field(init=False)
     server: APIServer = field(init=False)
     managers: list[Manager] = field(default_factory=list)
     defects: list[BaseException] = field(default_factory=list)
@@ -70,11 +71,11 @@ class World:
     _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.clock = LoopClock(EPOCH)
+        self.clock = SettableClock(EPOCH)
         self.server = APIServer(
             clock=self.clock,
             rng=random.Random(f"server {self.seed}"),
-            users={TOKEN: _ADMIN},
+            users={TOKEN: _ADMIN, "node": NODE},
             features=FeatureGates({"GenericWorkload": True}),
         )
         self.config = config_of(self.managers_wanted)
@@ -130,17 +131,27 @@ class World:
     # What users do
 
     def create(
-        self, plural: str, namespace: str, obj: JSON, user: User | None = None
-    ) -> None:
-        """Create an object; the server stores it in its canonical form."""
+        self,
+        plural: str,
+        namespace: str,
+        obj: JSON,
+        user: User | None = None,
+        age: timedelta = timedelta(),
+    ) -> JSON:
+        """Create an object, in its canonical form, as if it were of that age."""
         kind = self.kind(plural)
         body: JSON = json.loads(json.dumps(obj))
         if kind.type_name:
             body, _ = check_object(body, kind, kind.version)
-        stored = self.server.objects.create(
-            kind, namespace if kind.namespaced else "", body, user=user or _ADMIN
-        )
+        self.clock.set_error(-age.total_seconds())
+        try:
+            stored = self.server.objects.create(
+                kind, namespace if kind.namespaced else "", body, user=user or _ADMIN
+            )
+        finally:
+            self.clock.set_error(0.0)
         self.by_users.add(uid_of(stored.obj))
+        return stored.obj
 
     def change(self, plural: str, obj: JSON, edit: Edit, subresource: str = "") -> None:
         """Store an object after `edit` has changed a copy of it."""

@@ -7,37 +7,56 @@ from tests.controllers.cluster.validatingadmissionpolicystatus.builders import (
     policy_json,
 )
 
-from .row import Change, Parts, Rng, Row, label, named, pod_spec
+from .row import Change, Parts, Rng, Row, gone, label, named, pod_spec
 
 # Quotas, in a namespace of their own, in which nobody is refused anything
 
 
+_HARD: Final = {
+    "pods": "20",
+    "configmaps": "30",
+    "count/secrets": "20",
+    "requests.cpu": "9",
+    "services": "9",
+    "services.nodeports": "9",
+}
+
+
 def _quota(name: str, rng: Rng) -> Parts:
-    hard = {"pods": "20", "configmaps": "30", "count/secrets": "20"}
+    """Return a quota of everything, or of some pods; one of its pods ends."""
     resources = {"requests": {"cpu": rng.choice(("100m", "1"))}}
-    pod = pod_spec()
-    pod["containers"][0]["resources"] = resources
+    pod = named(f"{name}-counted", pod_spec())
+    pod["spec"]["containers"][0]["resources"] = resources
+    pod["spec"]["restartPolicy"] = "Never"
+    if name == "objects":
+        pod["metadata"]["annotations"] = {"devcluster/run-seconds": "8"}
+    spec: JSON = {"hard": _HARD}
+    if name == "scoped":
+        spec = {"hard": {"pods": "20"}, "scopes": ["BestEffort"]}
     return [
-        ("resourcequotas", named(name, {"hard": {**hard, "requests.cpu": "9"}})),
+        ("resourcequotas", named(name, spec)),
         ("configmaps", named(f"{name}-counted")),
-        ("pods", named(f"{name}-counted", pod)),
+        ("services", named(f"{name}-counted", {"ports": [{"port": 80}]})),
+        ("pods", pod),
     ]
 
 
 def _limit(obj: JSON, rng: Rng) -> None:
     hard = obj["spec"]["hard"]
     hard["pods"] = str(rng.randrange(10, 30))
-    if rng.random() < 0.5:
-        hard.pop("count/secrets", None)
-    else:
-        hard["count/secrets"] = "20"
+    if "services" in hard and hard.pop("configmaps", None) is None:
+        hard["configmaps"] = "30"
 
 
 QUOTAS: Final = Row(
     "resourcequotas",
     _quota,
-    names=("compute", "objects"),
-    changes={"limit": Change("resourcequotas", _limit, weight=2)},
+    names=("compute", "objects", "scoped"),
+    changes={
+        "limit": Change("resourcequotas", _limit, weight=2),
+        "drop": Change("configmaps", gone, name="{name}-counted"),
+        "free": Change("services", gone, name="{name}-counted"),
+    },
     replaced=2,
     home="limited",
 )
@@ -92,16 +111,20 @@ def _storage_version(name: str, _: Rng) -> Parts:
 
 
 def _register(obj: JSON, rng: Rng) -> None:
-    """Add an API server that is gone already."""
+    """Add an API server, which may be gone already, with one of two versions."""
+    version = rng.choice(("v1", "v1beta1"))
     entry = {
-        "apiServerID": f"apiserver-{rng.randrange(9)}",
-        "encodingVersion": "v1",
-        "decodableVersions": ["v1"],
+        "apiServerID": f"apiserver-{rng.choice((0, 0, 1, 1, 2, 3))}",
+        "encodingVersion": version,
+        "decodableVersions": ["v1", "v1beta1"],
     }
     entries = obj.setdefault("status", {}).setdefault("storageVersions", [])
     if entry["apiServerID"] not in [each["apiServerID"] for each in entries]:
         entries.append(entry)
-        obj["status"]["commonEncodingVersion"] = "v1"
+        if {each["encodingVersion"] for each in entries} == {version}:
+            obj["status"]["commonEncodingVersion"] = version
+        else:
+            obj["status"].pop("commonEncodingVersion", None)
 
 
 STORAGE_VERSIONS: Final = Row(
@@ -109,6 +132,23 @@ STORAGE_VERSIONS: Final = Row(
     _storage_version,
     names=("apps.deployments",),
     changes={"register": Change("storageversions", _register, "status", weight=3)},
+    needs=("leases of API servers",),
+)
+
+
+def _server(name: str, _: Rng) -> Parts:
+    lease = named(name)
+    lease["metadata"]["labels"] = {"apiserver.kubernetes.io/identity": "kube-apiserver"}
+    return [("leases", lease)]
+
+
+API_SERVERS: Final = Row(
+    "leases of API servers",
+    _server,
+    names=("apiserver-0", "apiserver-1"),
+    changes={"lose": Change("leases", gone)},
+    home="kube-system",
+    weight=0,
 )
 
 
@@ -116,26 +156,32 @@ STORAGE_VERSIONS: Final = Row(
 
 
 def _tree(name: str, _: Rng) -> Parts:
-    """Return an owner; its dependents refer to it when the user knows its uid."""
-    return [("configmaps", named(f"{name}-{part}")) for part in ("root", "leaf")]
+    """Return an owner, a dependent, and a dependent of that."""
+    parts = (("configmaps", "root"), ("secrets", "branch"), ("configmaps", "leaf"))
+    return [(plural, named(f"{name}-{part}")) for plural, part in parts]
 
 
 def _depend(obj: JSON, rng: Rng) -> None:
-    """Let an object have an owner that is gone, or two of which one is there."""
-    gone = {
+    """Let an object have an owner that is gone, or of a kind that nobody knows."""
+    lost = {
         "apiVersion": "v1",
-        "kind": "ConfigMap",
+        "kind": rng.choice(("ConfigMap", "Invention")),
         "name": f"gone-{rng.randrange(3)}",
         "uid": f"00000000-0000-4000-8000-00000000000{rng.randrange(9)}",
     }
-    obj["metadata"]["ownerReferences"] = [gone]
+    obj["metadata"]["ownerReferences"] = [lost]
 
 
 TREES: Final = Row(
     "owners",
     _tree,
     names=("oak", "elm"),
-    changes={"disown": Change("configmaps", _depend, name="{name}-leaf", weight=2)},
+    changes={
+        "disown": Change("configmaps", _depend, name="{name}-leaf"),
+        "cut the branch": Change("secrets", gone, name="{name}-branch"),
+    },
+    replaced=3,
+    is_chain=True,
     policies=("Background", "Foreground", "Orphan"),
 )
 
@@ -143,6 +189,7 @@ ROWS: Final[tuple[Row, ...]] = (
     QUOTAS,
     POLICIES,
     MIGRATIONS,
+    API_SERVERS,
     STORAGE_VERSIONS,
     TREES,
 )

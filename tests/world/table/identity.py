@@ -10,7 +10,11 @@ from controller_manager.api.certificates.v1 import (
     KUBELET_SERVING,
 )
 from controller_manager.api.certificates.v1beta1 import KUBE_APISERVER_SERVING
-from controller_manager.api.core.secrets import ACCOUNT_NAME, SERVICE_ACCOUNT_TOKEN
+from controller_manager.api.core.secrets import (
+    ACCOUNT_NAME,
+    ACCOUNT_UID,
+    SERVICE_ACCOUNT_TOKEN,
+)
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.controllers.certificates.clustertrustbundlepublisher.controller import (  # noqa: E501 - a long path
@@ -26,7 +30,7 @@ from tests.controllers.certificates.authorities import (
     signing_request,
 )
 
-from .row import Change, Parts, Rng, Row, label, named
+from .row import Change, Parts, Rng, Row, gone, label, named
 
 # Accounts and their tokens
 
@@ -34,9 +38,12 @@ from .row import Change, Parts, Rng, Row, label, named
 def _account(name: str, _: Rng) -> Parts:
     secret = named(name, type=SERVICE_ACCOUNT_TOKEN)
     secret["metadata"]["annotations"] = {ACCOUNT_NAME: name}
+    former = named(f"{name}-former", type=SERVICE_ACCOUNT_TOKEN)
+    former["metadata"]["annotations"] = {ACCOUNT_NAME: name, ACCOUNT_UID: "former"}
     return [
         ("serviceaccounts", named(name, secrets=[{"name": name}])),
         ("secrets", secret),
+        ("secrets", former),
     ]
 
 
@@ -49,7 +56,12 @@ ACCOUNTS: Final = Row(
     "serviceaccounts",
     _account,
     names=("cook", "smith"),
-    changes={"spoil": Change("secrets", _spoil, weight=2)},
+    changes={
+        "spoil": Change("secrets", _spoil, weight=2),
+        "revoke": Change("secrets", gone),
+        "dismiss": Change("serviceaccounts", gone),
+    },
+    doomed=frozenset({"cook-former", "smith-former"}),
     weight=2,
 )
 
@@ -69,6 +81,13 @@ DEFAULTS: Final = Row(
             lambda obj, _: obj["data"].pop("ca.crt", None),
             name="kube-root-ca.crt",
         ),
+        "another authority": Change(
+            "configmaps",
+            lambda obj, _: obj["data"].update(more="x"),
+            name="kube-root-ca.crt",
+        ),
+        "no authority": Change("configmaps", gone, name="kube-root-ca.crt"),
+        "no account": Change("serviceaccounts", gone),
     },
     replaced=0,
 )
@@ -82,9 +101,11 @@ def _encoded(**values: str) -> dict[str, str]:
 
 
 def _bootstrap_token(name: str, _: Rng) -> Parts:
-    """Return a token for nodes that join; one of the two expires early."""
+    """Return a token for nodes that join; one expires early, one has no time."""
     seconds = 90 if name == "abcdef" else 90000
     ends = format_time(EPOCH + timedelta(seconds=seconds))
+    if name == "ghijkl":
+        ends = "tomorrow"
     data = _encoded(
         token_id=name,
         token_secret="0123456789abcdef",
@@ -106,7 +127,8 @@ def _sign_no_more(obj: JSON, rng: Rng) -> None:
 BOOTSTRAP_TOKENS: Final = Row(
     "bootstrap tokens",
     _bootstrap_token,
-    names=("abcdef", "uvwxyz"),
+    names=("abcdef", "ghijkl", "uvwxyz"),
+    doomed=frozenset({"bootstrap-token-ghijkl"}),
     changes={
         "usage": Change("secrets", _sign_no_more, name="bootstrap-token-{name}"),
     },
@@ -122,8 +144,19 @@ def _cluster_info(_: str, __: Rng) -> Parts:
     ]
 
 
+def _move(obj: JSON, rng: Rng) -> None:
+    obj["data"]["kubeconfig"] = f"apiVersion: v{rng.randrange(9)}"
+
+
 CLUSTER_INFO: Final = Row(
-    "cluster-info", _cluster_info, names=("cluster-info",), home="kube-public", weight=0
+    "cluster-info",
+    _cluster_info,
+    names=("cluster-info",),
+    changes={
+        "move": Change("configmaps", _move),
+    },
+    home="kube-public",
+    weight=0,
 )
 
 
@@ -180,9 +213,12 @@ NODE: Final = User("system:node:n1", groups=("system:nodes", "system:authenticat
 """A user that the API server knows, who may approve its own requests."""
 
 
+_AGES: Final = {"fresh": timedelta(hours=2), "ancient": timedelta(hours=25)}
+
+
 def _request(name: str, _: Rng) -> Parts:
     """Return a request of a node, a server or a person, or one to be refused."""
-    if name == "kubelet":
+    if name in ("kubelet", "thief", *_AGES):
         made = signing_request(name, request_for(), KUBELET_CLIENT, CLIENT_USAGES)
     elif name == "server":
         request = request_for(dns=("n1",))
@@ -207,15 +243,17 @@ def _decide(kind: str) -> Any:
 CERTIFICATES: Final = Row(
     _REQUESTS,
     _request,
-    names=("kubelet", "jane", "server", "wrong"),
+    names=("kubelet", "jane", "server", "wrong", "thief", *_AGES),
     changes={
         "approve": Change(_REQUESTS, _decide("Approved"), "approval", weight=3),
         "deny": Change(_REQUESTS, _decide("Denied"), "approval"),
     },
     creators={
         "kubelet": NODE,
-        **dict.fromkeys(("jane", "server", "wrong"), User("jane")),
+        **dict.fromkeys(("jane", "server", "wrong", "thief", *_AGES), User("jane")),
     },
+    ages=_AGES,
+    doomed=frozenset({"ancient"}),
 )
 
 
@@ -224,7 +262,12 @@ def _pod_request(name: str, _: Rng) -> Parts:
 
 
 POD_CERTIFICATES: Final = Row(
-    "podcertificaterequests", _pod_request, names=("one", "two"), replaced=2
+    "podcertificaterequests",
+    _pod_request,
+    names=("one", "recent", "old"),
+    replaced=2,
+    ages={"recent": timedelta(minutes=14, seconds=5), "old": timedelta(minutes=16)},
+    doomed=frozenset({"recent", "old"}),
 )
 _BUNDLES: Final = "clustertrustbundles"
 _PUBLISHED: Final = bundle_name(KUBE_APISERVER_SERVING, ROOT_CA)
@@ -232,6 +275,21 @@ _PUBLISHED: Final = bundle_name(KUBE_APISERVER_SERVING, ROOT_CA)
 
 def _bundle(name: str, _: Rng) -> Parts:
     return [(_BUNDLES, named(name, {"trustBundle": ROOT_CA}))]
+
+
+def _former_bundle(_: str, __: Rng) -> Parts:
+    signer = KUBE_APISERVER_SERVING
+    name = f"{signer.replace('/', ':')}:former"
+    return [(_BUNDLES, named(name, {"signerName": signer, "trustBundle": ROOT_CA}))]
+
+
+FORMER_BUNDLES: Final = Row(
+    "bundles of a former authority",
+    _former_bundle,
+    names=("former",),
+    doomed=frozenset({f"{KUBE_APISERVER_SERVING.replace('/', ':')}:former"}),
+    weight=0,
+)
 
 
 def _halve(obj: JSON, _: Rng) -> None:
@@ -245,7 +303,9 @@ BUNDLES: Final = Row(
     changes={
         "edit": Change(_BUNDLES, _halve),
         "edit the published one": Change(_BUNDLES, _halve, name=_PUBLISHED, weight=2),
+        "delete the published one": Change(_BUNDLES, gone, name=_PUBLISHED),
     },
+    needs=("bundles of a former authority",),
 )
 
 ROWS: Final[tuple[Row, ...]] = (
@@ -257,5 +317,6 @@ ROWS: Final[tuple[Row, ...]] = (
     ROLES,
     CERTIFICATES,
     POD_CERTIFICATES,
+    FORMER_BUNDLES,
     BUNDLES,
 )

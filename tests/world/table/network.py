@@ -63,7 +63,12 @@ def _subsets(rng: Rng) -> list[JSON]:
     ips = [f"192.168.0.{each}" for each in range(5)]
     ports = [{"name": "a", "port": 1000 + rng.randrange(3), "protocol": "TCP"}]
     addresses = [{"ip": each} for each in rng.sample(ips, rng.randrange(1, 5))]
-    return [{"addresses": addresses, "ports": ports}]
+    subsets: list[JSON] = [{"addresses": addresses, "ports": ports}]
+    if rng.random() < 0.4:
+        # An address with two ports of one name.
+        ports = [{**ports[0], "port": 1010}]
+        subsets.append({"addresses": addresses[:1], "ports": ports})
+    return subsets
 
 
 def _by_hand(name: str, rng: Rng) -> Parts:

@@ -4,7 +4,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 
-from .row import Change, Parts, Rng, Row, named, pod_spec
+from .row import Change, Parts, Rng, Row, anew, gone, named, pod_spec
 
 _NODES: Final = ("node-0", "node-1", "node-2")
 _HEALTHY: Final = {"Ready": "True", "MemoryPressure": "False", "DiskPressure": "False"}
@@ -78,7 +78,12 @@ def _silent_node(name: str, _: Rng) -> Parts:
 
 
 SILENT_NODES: Final = Row(
-    "silent nodes", _silent_node, names=("far", "away"), replaced=2, weight=2
+    "silent nodes",
+    _silent_node,
+    names=("far", "away"),
+    changes={"lose for a while": Change("nodes", anew)},
+    replaced=2,
+    weight=2,
 )
 
 
@@ -151,9 +156,9 @@ def _devices(name: str, _: Rng) -> Parts:
 
 
 def _taint_device(obj: JSON, rng: Rng) -> None:
-    device = rng.choice(obj["spec"]["devices"])
-    if device.pop("taints", None) is None:
-        device["taints"] = [{"key": "broken", "effect": "NoExecute"}]
+    for device in rng.sample(obj["spec"]["devices"], 2):
+        if device.pop("taints", None) is None:
+            device["taints"] = [{"key": "broken", "effect": "NoExecute"}]
 
 
 def _repair(obj: JSON, _: Rng) -> None:
@@ -183,8 +188,10 @@ CLASSES: Final = Row(
 
 def _device_user(name: str, _: Rng) -> Parts:
     """Return a pod with a claim of its own, or of a template."""
-    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
-    wanted = {"devices": {"requests": [request]}}
+    exactly: JSON = {"deviceClassName": "gpu"}
+    if name == "serve":
+        exactly["tolerations"] = [{"key": "broken", "operator": "Exists"}]
+    wanted = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
     if name == "train":
         template = named(name, {"spec": wanted})
         source = {"name": "own", "resourceClaimTemplateName": name}
@@ -192,13 +199,16 @@ def _device_user(name: str, _: Rng) -> Parts:
     else:
         source = {"name": "own", "resourceClaimName": name}
         claim = ("resourceclaims", named(name, wanted))
-    return [claim, ("pods", named(name, pod_spec(resourceClaims=[source])))]
+    pod = named(name, pod_spec(resourceClaims=[source], restartPolicy="Never"))
+    if name == "batch":
+        pod["metadata"]["annotations"] = {"devcluster/run-seconds": "8"}
+    return [claim, ("pods", pod)]
 
 
 DEVICE_USERS: Final = Row(
     "resourceclaims",
     _device_user,
-    names=("train", "serve"),
+    names=("train", "serve", "batch"),
     replaced=3,
     needs=("deviceclasses", "resourceslices"),
     weight=2,
@@ -207,7 +217,7 @@ DEVICE_USERS: Final = Row(
 
 def _rule(name: str, _: Rng) -> Parts:
     taint = {"key": "recalled", "effect": "NoExecute"}
-    spec = {"deviceSelector": {"device": "gpu-9"}, "taint": taint}
+    spec = {"deviceSelector": {"driver": "gpu.example.com"}, "taint": taint}
     return [("devicetaintrules", named(name, spec))]
 
 
@@ -215,12 +225,22 @@ RULES: Final = Row(
     "devicetaintrules",
     _rule,
     names=("recall",),
-    needs=("deviceclasses", "resourceslices"),
+    replaced=2,
+    last={"heal": Change("devicetaintrules", gone)},
+    needs=("deviceclasses", "resourceslices", "resourceclaims"),
 )
 
 
 def _question(name: str, _: Rng) -> Parts:
-    return [("resourcepoolstatusrequests", named(name, {"driver": "gpu.example.com"}))]
+    """Return a question about two pools; the last slice completes the second."""
+    spec: JSON = {"driver": "parts.example.com"}
+    parts: Parts = [("resourcepoolstatusrequests", named(name, spec))]
+    for number, (generation, count) in enumerate(((1, 1), (2, 2), (2, 2))):
+        pool = {"name": "p", "generation": generation, "resourceSliceCount": count}
+        devices = [{"name": f"part-{number}"}]
+        spec = {**spec, "pool": pool, "nodeName": "node-0", "devices": devices}
+        parts.append(("resourceslices", named(f"{name}-{number}", spec)))
+    return parts
 
 
 QUESTIONS: Final = Row(

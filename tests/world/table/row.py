@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
@@ -30,6 +31,14 @@ class Change:
     may_be_refused: bool = False
 
 
+def gone(_: JSON, __: Rng) -> None:
+    """Delete the object, instead of a change."""
+
+
+def anew(_: JSON, __: Rng) -> None:
+    """Delete the object, and make it again some seconds later; others stay."""
+
+
 @dataclass(frozen=True)
 class Row:
     """What users do with one kind of objects, and those that belong to them."""
@@ -55,6 +64,15 @@ class Row:
 
     lasts: bool = True
     """Users create objects that were taken away again, at the end."""
+
+    is_chain: bool = False
+    """Each object is owned by the one before it."""
+
+    doomed: frozenset[str] = frozenset()
+    """Names of objects that controllers take away when their time has come."""
+
+    ages: Mapping[str, timedelta] = field(default_factory=dict)
+    """How old the objects of some names are, as after a restore from a backup."""
 
     weight: int = 1
     """How many seeds play the row; 0 if only other rows need it."""

@@ -4,7 +4,7 @@ from typing import Final
 
 from controller_manager.api.json_objects import JSON
 
-from .row import Change, Parts, Rng, Row, named, pod_spec, sets
+from .row import Change, Parts, Rng, Row, anew, gone, named, pod_spec, sets
 
 CLAIMS: Final = "persistentvolumeclaims"
 VOLUMES: Final = "persistentvolumes"
@@ -60,6 +60,12 @@ def _ephemeral(name: str, _: Rng) -> Parts:
     return [_pod_with(name, {"ephemeral": {"volumeClaimTemplate": template}})]
 
 
+def _clashing(name: str, rng: Rng) -> Parts:
+    """Return a claim of a user, and a pod that wants another of its name."""
+    return [_claim(f"{name}-data"), *_ephemeral(name, rng)]
+
+
+CLASHING: Final = Row("claims in the way", _clashing, names=("clash",))
 EPHEMERAL: Final = Row(
     "ephemeral volumes",
     _ephemeral,
@@ -84,7 +90,11 @@ BOUND_BY_HAND: Final = Row(
     "volumes by hand",
     _bound_by_hand,
     names=("books", "films"),
-    changes={"unprotect": Change(VOLUMES, _lose)},
+    changes={
+        "unprotect": Change(VOLUMES, _lose),
+        "claim anew": Change(CLAIMS, anew),
+        "drop": Change(VOLUMES, gone),
+    },
     replaced=3,
     weight=2,
 )
@@ -146,7 +156,10 @@ def _attached(name: str, _: Rng) -> Parts:
     )
     spec = {
         "replicas": 1,
-        "strategy": {"type": "Recreate"},
+        "strategy": {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1},
+        },
         "selector": {"matchLabels": {"app": name}},
         "template": {"metadata": {"labels": {"app": name}}, "spec": pod},
     }
@@ -173,6 +186,7 @@ ATTACHED: Final = Row(
 ROWS: Final[tuple[Row, ...]] = (
     USED_CLAIMS,
     EPHEMERAL,
+    CLASHING,
     BOUND_BY_HAND,
     GROWING,
     ATTRIBUTES_CLASSES,
