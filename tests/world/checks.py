@@ -207,7 +207,7 @@ class Observer:
         checks, target = self.checks, target_of(request.path)
         is_told = target.plural == "events" and request.method == "POST"
         if is_told and checks.calm is not None:
-            told = json.loads(request.body)
+            told = json.loads(request.body or b"")
             what = f"{told['involvedObject']['kind']} {told['reason']}"
             source = told["source"]["component"]
             checks.calm.setdefault(source, []).append(f"events {what}: tell")
