@@ -81,7 +81,7 @@ def test_a_story_has_only_the_faults_that_matter(
         return {}, Outcome(seed, wrong, kept)
 
     monkeypatch.setattr(runner, "_attempt", attempt)
-    shorter = runner.shrink(Outcome(1, ("wrong",), plan))
+    shorter = runner.shrink(Outcome(99, ("wrong",), plan))
     assert {each.opportunity for each in shorter.faults} == needed
 
 

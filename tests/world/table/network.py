@@ -54,6 +54,7 @@ SERVICES: Final = Row(
         "selector": Change("services", _select),
         "publish": Change("services", _publish_all),
     },
+    replaced=2,
     leaves=(("endpoints", "{name}"),),
     weight=2,
 )

@@ -45,8 +45,12 @@ def _relabel(node: JSON, rng: Rng) -> None:
     node["metadata"]["labels"]["beta.kubernetes.io/os"] = rng.choice(("windows", "a"))
 
 
-def _untimely(node: JSON, _: Rng) -> None:
-    node["metadata"].get("annotations", {}).pop("node.alpha.kubernetes.io/ttl", None)
+def _untimely(node: JSON, rng: Rng) -> None:
+    """Remove the TTL, or set another one, which a controller corrects."""
+    annotations = node["metadata"].setdefault("annotations", {})
+    annotations.pop("node.alpha.kubernetes.io/ttl", None)
+    if rng.random() < 0.7:
+        annotations["node.alpha.kubernetes.io/ttl"] = "7"
 
 
 CORDONED: Final = Row(
@@ -56,7 +60,7 @@ CORDONED: Final = Row(
     changes={
         "cordon": Change("nodes", _cordon, weight=2),
         "relabel": Change("nodes", _relabel),
-        "drop the ttl": Change("nodes", _untimely),
+        "edit the ttl": Change("nodes", _untimely, weight=2),
     },
     replaced=0,
     last={"uncordon": Change("nodes", _uncordon)},
