@@ -122,8 +122,12 @@ class Faults:
         return fault
 
     def noise(self, place: str) -> float:
-        """Return a number from 0 to 1 for a variation that is no fault."""
-        return self._number(f"noise {place}")[1]
+        """Return a number from 0 to 1 for a variation that is no fault.
+
+        There is none before the first fault, so that a request more of one controller
+        changes nothing of what others are recorded to do.
+        """
+        return self._number(f"noise {place}")[1] if self.active else 0.5
 
     def _number(self, place: str) -> tuple[str, float, float]:
         self._drawn[place] += 1
