@@ -338,7 +338,7 @@ ALL_RECORDINGS: Final = find_recordings()
 """All recordings by name."""
 
 FAULTS: Final[Mapping[str, str]] = {
-    "cron-forgotten": "tests/controllers/batch/cronjob/test_forgotten.py"
+    "cron-forgotten": "tests/controllers/batch/cronjob/test_on_cluster.py"
 }
 """Recordings that show only a fault of upstream, which this build does not have;
 for each the tests that play its subject."""

@@ -128,7 +128,9 @@ async def test_custom_resources_take_no_strategic_merge_patch(
     await define(cluster)
     await call(cluster, "POST", PATH, widget("w"))
     with pytest.raises(APIError) as refusal:
-        await cluster.client.patch(WIDGETS, "default", "w", {"spec": {}})
+        await cluster.client.patch(
+            WIDGETS, "default", "w", {"spec": {}}, PatchType.STRATEGIC
+        )
     assert refusal.value.code == 415
 
 

@@ -20,7 +20,12 @@ def test_every_hook_of_a_strategy_is_overridden_or_declared_by_a_kind() -> None:
     strategies = {custom_resources.CustomResourceStrategy, *map(type, built_in)}
     used = {name for strategy in strategies for name in _overridden(strategy)}
     used |= {fact for strategy in built_in for fact in vars(strategy)}
-    used |= {"validate", "validate_status", "with_facts"}  # they read facts
+    used |= {
+        "validate",
+        "validate_name",
+        "validate_status",
+        "with_facts",
+    }  # they read facts
     hooks = {name for name in vars(Strategy) if not name.startswith("_")}
     assert hooks - used == set()
 
