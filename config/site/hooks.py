@@ -8,6 +8,16 @@ from typing import Any
 _LINK = re.compile(r"(\[[^\]]*\])\(([^)\s#]+)(#[^)\s]*)?\)")
 _ROOT = Path(__file__).parents[2]
 
+_REFERENCE = """
+
+## Reference
+
+::: controller_manager.sdk
+
+::: controller_manager.testing
+"""
+"""What mkdocstrings writes below the page of the SDK, from docstrings."""
+
 
 def on_config(config: Any) -> Any:
     """Put the pages of a directory in the place of its name (a hook of mkdocs)."""
@@ -25,7 +35,8 @@ def on_config(config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Rewrite the links of a page (a hook of mkdocs).
 
-    A line with nothing but a link to a Python file gets the contents of the file below.
+    A line with nothing but a link to a Python file gets the contents of the file below,
+    and the page of the SDK a reference.
     """
     del files
     here = posixpath.dirname(page.file.src_uri)
@@ -44,4 +55,5 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
             return f"{there}\n\n```python\n{(_ROOT / path).read_text()}```"
         return there
 
-    return _LINK.sub(led, markdown)
+    linked = _LINK.sub(led, markdown)
+    return linked + _REFERENCE if page.file.src_uri == "sdk.md" else linked
