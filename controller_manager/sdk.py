@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
     from controller_manager.api.apiextensions import v1 as apiextensions_v1
+    from controller_manager.api.apiextensions.definition import (
+        Column,
+        Definition,
+        Scale,
+    )
     from controller_manager.api.apps import v1 as apps_v1
     from controller_manager.api.autoscaling import v2 as autoscaling_v2
     from controller_manager.api.batch import v1 as batch_v1
@@ -79,12 +84,14 @@ __all__ = [
     "Client",
     "Clock",
     "CollectorRegistry",
+    "Column",
     "CompleteObject",
     "Condition",
     "Conflict",
     "ControllerContext",
     "ControllerOptions",
     "Counter",
+    "Definition",
     "DependsOn",
     "Descriptor",
     "Done",
@@ -110,6 +117,7 @@ __all__ = [
     "Reconciler",
     "Requeue",
     "Resource",
+    "Scale",
     "SyncError",
     "allow",
     "apiextensions_v1",
@@ -139,12 +147,14 @@ _MODULES: Final = {
     "BY_NAMESPACE": "controller_manager.informers.store",
     "Client": "controller_manager.client.rest.client",
     "Clock": "controller_manager.clock",
+    "Column": "controller_manager.api.apiextensions.definition",
     "CompleteObject": "controller_manager.api.meta",
     "Condition": "controller_manager.api.meta",
     "Conflict": "controller_manager.client.rest.errors",
     "ControllerContext": "controller_manager.runtime.context",
     "ControllerOptions": "controller_manager.options.controller_options",
     "DONE": "controller_manager.runtime.outcome",
+    "Definition": "controller_manager.api.apiextensions.definition",
     "DependsOn": "controller_manager.informers.changes",
     "Descriptor": "controller_manager.runtime.descriptor",
     "Done": "controller_manager.runtime.outcome",
@@ -170,6 +180,7 @@ _MODULES: Final = {
     "Reconciler": "controller_manager.runtime.reconciler",
     "Requeue": "controller_manager.runtime.outcome",
     "Resource": "controller_manager.api.meta",
+    "Scale": "controller_manager.api.apiextensions.definition",
     "SyncError": "controller_manager.runtime.outcome",
     "WARNING": "controller_manager.client.events.recorder",
     "allow": "controller_manager.runtime.permissions",

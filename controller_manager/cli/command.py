@@ -308,6 +308,7 @@ _SUBCOMMANDS: Final[Mapping[str, click.Command]] = {
 }
 
 _LARGE: Final = {
+    "crds": "Print the definitions of custom resources, as manifests.",
     "doctor": "Say before a swap what would not work on the cluster, and why.",
     "new": "Write the project of a new operator into the directory NAME.",
     "explain": "Say why an object is stuck, and what resolves it; it only reads.",

@@ -23,6 +23,7 @@ from controller_manager.runtime.registry import Registry, RegistryError
 
 from . import flags
 from .command import exit_with, run_with
+from .crds import print_definitions
 from .failure import Failure
 from .manifests import PORT, operator_manifests
 
@@ -59,8 +60,8 @@ def run(*controllers: Descriptor, name: str = "", namespace: str = "") -> NoRetu
     The process takes a lease of its own name in its own namespace, serves probes and
     metrics over HTTPS, and reaches the API server by ``--kubeconfig``, the variable
     KUBECONFIG, the account of its pod, or ``~/.kube/config``. It has the flags of the
-    controllers and those of the process, see ``--help``. Its subcommand ``manifests``
-    prints what it needs in a cluster.
+    controllers and those of the process, see ``--help``. Its subcommands ``crds`` and
+    ``manifests`` print what it needs in a cluster.
 
     `name` is that of the first controller by default, `namespace` that of the pod, or
     ``default``. A mistake ends the process with one line and the code 1.
@@ -78,7 +79,7 @@ def make_command(
     build = operator_build(controllers, name, namespace)
     return _OperatorCommand(
         build.component,
-        commands={"manifests": manifests_command},
+        commands={"crds": definitions_command, "manifests": manifests_command},
         callback=_run,
         invoke_without_command=True,
         context_settings={"help_option_names": ["-h", "--help"], "obj": build},
@@ -195,6 +196,14 @@ def _run(**given: tuple[str, ...]) -> None:
 def manifests_command(ctx: click.Context, namespace: str, image: str) -> None:
     """Print what the process needs in a cluster, for kubectl apply."""
     print_manifests(flags.build_of(ctx), namespace, image)
+
+
+@click.command("crds")
+@click.pass_context
+def definitions_command(ctx: click.Context) -> None:
+    """Print the definitions of its custom resources, for kubectl apply."""
+    build = flags.build_of(ctx)
+    print_definitions(each for one in build.descriptors for each in one.definitions)
 
 
 def print_manifests(build: Registry, namespace: str, image: str) -> None:

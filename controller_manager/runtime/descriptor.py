@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeVar
 
+from controller_manager.api.apiextensions.definition import Definition
 from controller_manager.api.meta import AnyResource
 from controller_manager.informers.reads import Reads
 from controller_manager.options.config import Config
@@ -68,6 +69,7 @@ class Descriptor:
     - `makes`: the resources of the objects that it creates, each with the kind of
       their managing owner; `evicts_as`: the reason of the condition DisruptionTarget
       of the pods that it deletes. By these a preview knows its work on the server.
+    - `definitions`: of its own custom resources; the command ``crds`` writes them.
     - `package`: the package that `load` is relative to; the registry sets it.
 
     >>> CONTROLLER = Descriptor(
@@ -104,6 +106,7 @@ class Descriptor:
     in_flight: Callable[[Config], int] | None = None
     makes: tuple[tuple[AnyResource, str], ...] = ()
     evicts_as: str = ""
+    definitions: tuple[Definition, ...] = ()
     package: str = ""
 
     @property

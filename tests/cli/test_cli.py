@@ -490,7 +490,8 @@ def test_the_help_of_config_shows_types_as_the_main_help_does() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        *("completion", "config", "demo", "devcluster", "doctor", "help", "roles"),
+        *("completion", "config", "crds", "demo", "devcluster", "doctor", "help"),
+        "roles",
         "version",
     ],
 )

@@ -134,7 +134,7 @@ async def test_the_roles_of_the_manifests_suffice_for_the_whole_process(
     file = tmp_path / "manifests.yaml"
     documents = [
         each
-        for each in (DEFINITION, *manifests("--namespace=web"))
+        for each in (DEFINITION.manifest(), *manifests("--namespace=web"))
         if each["kind"] not in ("ServiceMonitor", "Deployment")
     ]
     file.write_text(yaml.safe_dump_all(documents))

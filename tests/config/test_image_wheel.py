@@ -48,6 +48,7 @@ def test_the_image_has_no_development_cluster(tmp_path: Path) -> None:
     assert [line.split()[0] for line in listed.splitlines()] == [
         "completion",
         "config",
+        "crds",
         "doctor",
         "explain",
         "help",

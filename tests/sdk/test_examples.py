@@ -59,7 +59,7 @@ def names() -> Iterator[dict[str, Any]]:
 
 async def scene(manager: VirtualManager) -> dict[str, Any]:
     """Return the objects of the examples: a website, and what a controller has."""
-    definition = websites.DEFINITION
+    definition = websites.DEFINITION.manifest()
     await manager.client.apply(apiextensions_v1.CUSTOM_RESOURCE_DEFINITIONS, definition)
     settings = core_v1.ConfigMap(metadata=ObjectMeta(name="a", namespace="default"))
     shop = Website(metadata=ObjectMeta(name="shop", namespace="default"))

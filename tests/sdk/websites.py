@@ -1,15 +1,15 @@
 """A custom resource and its controller, as an author writes them."""
 
-from typing import Any
-
 from controller_manager.sdk import (
     DONE,
     NORMAL,
     RECORD_EVENTS,
     APIStruct,
+    Column,
     CompleteObject,
     Condition,
     ControllerOptions,
+    Definition,
     Descriptor,
     For,
     Outcome,
@@ -47,30 +47,7 @@ WEBSITES: Resource[Website] = Resource(
     "example.com", "v1", "websites", "Website", Website
 )
 
-DEFINITION: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "websites.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "Website", "plural": "websites", "singular": "website"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
+DEFINITION = Definition(WEBSITES, columns=(Column("Image", ".spec.image"),))
 
 
 class WebsiteOptions(ControllerOptions):
@@ -118,6 +95,7 @@ CONTROLLER = Descriptor(
     name="website-operator",
     load=WebsiteReconciler,
     options=WebsiteOptions,
+    definitions=(DEFINITION,),
     permissions=(
         allow(apps_v1.DEPLOYMENTS, "create", "patch"),
         *RECORD_EVENTS,

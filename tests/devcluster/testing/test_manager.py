@@ -45,7 +45,7 @@ def own_controllers() -> list[Descriptor]:
 def definition(tmp_path: Path) -> Path:
     """Return a file with the definition of the custom resource."""
     file = tmp_path / "crd.yaml"
-    file.write_text(json.dumps(DEFINITION))
+    file.write_text(json.dumps(DEFINITION.manifest()))
     return file
 
 
