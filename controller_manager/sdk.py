@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from msgspec import Meta
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
     from controller_manager.api.apiextensions import v1 as apiextensions_v1
@@ -106,6 +107,7 @@ __all__ = [
     "Histogram",
     "Lister",
     "Maps",
+    "Meta",
     "NotFound",
     "ObjectMeta",
     "Outcome",
@@ -195,6 +197,7 @@ _MODULES: Final = {
     "Counter": "prometheus_client",
     "Gauge": "prometheus_client",
     "Histogram": "prometheus_client",
+    "Meta": "msgspec",
 }
 """The module of each name."""
 

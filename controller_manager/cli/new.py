@@ -31,8 +31,9 @@ def new_command(name: str, kind: str, group: str) -> None:
     if target.exists():
         raise Failure([f"new: {name} exists already; choose another name"])
     _write(files(__package__).joinpath("project"), target, words)
-    manifests = _manifests(target, words["package"])
-    (target / "manifests.yaml").write_text(manifests, encoding="utf-8")
+    for file, command in (("crd.yaml", "crds"), ("manifests.yaml", "manifests")):
+        text = _printed(target, words["package"], command)
+        (target / file).write_text(text, encoding="utf-8")
     click.echo(f"Wrote {name}. Next: cd {name} && pip install '.[test]' && pytest")
 
 
@@ -77,12 +78,12 @@ def _filled(text: str, words: dict[str, str]) -> str:
     return re.sub(r"<<(\w+)>>", lambda found: words[found[1]], text)
 
 
-def _manifests(directory: Path, package: str) -> str:
-    """Return the manifests that the new operator prints about itself."""
-    command = [sys.executable, "-m", package, "manifests"]
+def _printed(directory: Path, package: str, command: str) -> str:
+    """Return the manifests that a command of the new operator prints."""
+    words = [sys.executable, "-m", package, command]
     done = subprocess.run(  # noqa: S603 - the package that was just written
-        command, cwd=directory, capture_output=True, text=True, check=False
+        words, cwd=directory, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise Failure([f"new: {package} manifests: {done.stderr.strip()}"])
+        raise Failure([f"new: {package} {command}: {done.stderr.strip()}"])
     return done.stdout

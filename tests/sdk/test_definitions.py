@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import pytest
 import yaml
 from click.testing import CliRunner
-from msgspec import Meta, Raw, field
+from msgspec import Raw, field
 
 from controller_manager.api.apiextensions.schema import DefinitionError, schema_of
 from controller_manager.cli import operator
@@ -22,6 +22,7 @@ from controller_manager.sdk import (
     Condition,
     Definition,
     Descriptor,
+    Meta,
     ObjectMeta,
     Projection,
     Resource,

@@ -54,7 +54,7 @@ class Definition:
 
     The schema is made from the annotations of the class. Fields without a default are
     required; defaults that are not empty are written by the API server; constraints of
-    `msgspec.Meta` hold; docstrings are descriptions. A class with a `status` has the
+    `Meta` hold; docstrings are descriptions. A class with a `status` has the
     subresource.
 
     - `resource`: the version in which objects are stored.
