@@ -68,6 +68,8 @@ class ShopSpec(APIStruct, frozen=True, kw_only=True):
     color: Color | None = None
     port: int | str = "http"
     limit: int | None
+    shade: Literal["dark"] | None
+    hue: Color | None
     doors: Annotated[tuple[Door, ...], Meta(max_length=2)] = ()
     tags: frozenset[str] = frozenset()
     labels: dict[str, str] = field(default_factory=dict)
@@ -108,6 +110,7 @@ class OldShop(CompleteObject, frozen=True):
 SHOPS: Resource[Shop] = Resource("example.com", "v2", "shops", "Shop", Shop)
 OLD: Resource[OldShop] = Resource("example.com", "v1", "shops", "Shop", OldShop)
 READY = '.status.conditions[?(@.type=="Ready")].status'
+SET: dict[str, Any] = {"limit": 1, "shade": "dark", "hue": Color.RED}
 SHOP_DEFINITION = Definition(
     SHOPS,
     columns=(Column("Replicas", ".spec.replicas"), Column("Opened", ".spec.opened")),
@@ -122,7 +125,7 @@ def test_the_schema_has_what_the_annotations_say() -> None:
     assert schema["required"] == ["spec"]
     assert list(schema["properties"]) == ["spec", "status"]
     spec = schema["properties"]["spec"]
-    assert spec["required"] == ["image", "limit"]
+    assert spec["required"] == ["image", "limit", "shade", "hue"]
     assert spec["description"] == "What a shop shall be."
     door = {
         "type": "object",
@@ -152,6 +155,8 @@ def test_the_schema_has_what_the_annotations_say() -> None:
         "color": color,
         "port": {"x-kubernetes-int-or-string": True, "default": "http"},
         "limit": {"type": "integer", "nullable": True},
+        "shade": {"type": "string", "enum": ["dark", None], "nullable": True},
+        "hue": color | {"enum": ["red", "blue", None], "nullable": True},
         "doors": {"type": "array", "items": door, "maxItems": 2},
         "tags": {
             "type": "array",
@@ -180,6 +185,8 @@ async def test_the_cluster_takes_the_definition_and_a_shop_comes_back(
     spec = ShopSpec(
         image="nginx",
         limit=None,
+        shade=None,
+        hue=None,
         color=Color.BLUE,
         opened=opened,
         doors=(door,),
@@ -231,7 +238,7 @@ async def test_the_schema_refuses_a_wrong_object(
 ) -> None:
     await manager.client.apply(DEFINITIONS, SHOP_DEFINITION.manifest())
     metadata = ObjectMeta(name="a", namespace="default")
-    shop = Shop(metadata=metadata, spec=ShopSpec(image="nginx", limit=1))
+    shop = Shop(metadata=metadata, spec=ShopSpec(image="nginx", **SET))
     await manager.client.create(SHOPS, shop)
     with pytest.raises(APIError, match="is invalid") as refused:
         await manager.client.patch(SHOPS, "default", "a", {"spec": change})
@@ -248,7 +255,7 @@ async def test_an_old_version_is_served_beside_the_stored_one(
     assert "subresources" not in old
     await manager.client.apply(DEFINITIONS, definition.manifest())
     metadata = ObjectMeta(name="a", namespace="default")
-    shop = Shop(metadata=metadata, spec=ShopSpec(image="nginx", limit=1, replicas=3))
+    shop = Shop(metadata=metadata, spec=ShopSpec(image="nginx", **SET, replicas=3))
     await manager.client.create(SHOPS, shop)
     found = await manager.client.get(OLD, "default", "a")
     assert (found.spec.image, found.spec.replicas) == ("nginx", 3)
@@ -331,7 +338,7 @@ class Partial(Projection, frozen=True):
         (Either, "Either.a: a schema has unions with None, and int | str; use Any"),
         (
             Mixed,
-            "Mixed.a: the values must all be texts, or all numbers; make them so",
+            "Mixed.a: the values are not all texts, or all numbers; use one type",
         ),
         (Tagged, "Tagged: Tagged is array_like or has a tag; make it plain"),
         (Unknown, "Unknown: name 'Nowhere' is not defined; repair the annotation"),

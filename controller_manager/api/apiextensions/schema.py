@@ -119,13 +119,17 @@ def _union(info: inspect.UnionType, where: str, above: tuple[type, ...]) -> JSON
     else:
         msg = f"{where}: a schema has unions with None, and int | str; use Any"
         raise DefinitionError(msg)
-    return schema | {"nullable": True} if info.includes_none else schema
+    if info.includes_none:
+        schema |= {"nullable": True}
+        if "enum" in schema:
+            schema["enum"].append(None)
+    return schema
 
 
 def _enum(values: Sequence[Any], where: str) -> JSON:
     kinds = {type(each) for each in values}
     if len(kinds) != 1 or not kinds <= _NAMES.keys():
-        msg = f"{where}: the values must all be texts, or all numbers; make them so"
+        msg = f"{where}: the values are not all texts, or all numbers; use one type"
         raise DefinitionError(msg)
     return {"type": _NAMES[kinds.pop()], "enum": list(values)}
 
@@ -184,7 +188,8 @@ def _field(field: inspect.Field, where: str, above: tuple[type, ...]) -> JSON:
     if field.default_factory is not msgspec.NODEFAULT:
         default = field.default_factory()
     if default is None:
-        schema.pop("nullable", None)
+        if schema.pop("nullable", False) and "enum" in schema:
+            schema["enum"].remove(None)
     elif default is not msgspec.NODEFAULT:
         written = msgspec.json.decode(msgspec.json.encode(default))
         if written:
