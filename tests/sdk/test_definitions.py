@@ -278,13 +278,15 @@ def test_columns_have_the_types_of_their_fields() -> None:
         Column("Opened", ".spec.opened"),
         Column("Key", ".spec.doors[0].key"),
         Column("Label", ".spec.labels.team"),
+        Column("Any", ".spec.values.a.b"),
         Column("Age", ".metadata.creationTimestamp"),
         Column("Big", ".spec.isBig", type="string"),
     )
     (version,) = Definition(SHOPS, columns=columns).manifest()["spec"]["versions"]
     written = version["additionalPrinterColumns"]
     assert [each["type"] for each in written] == [
-        *("integer", "string", "date", "string", "string", "date", "string"),
+        *("integer", "string", "date", "string", "string"),
+        *("string", "date", "string"),
     ]
     assert (written[0]["description"], written[1]["priority"]) == ("Wanted.", 1)
 
@@ -361,6 +363,10 @@ def test_a_class_without_a_schema_is_one_line(cls: type, problem: str) -> None:
             ),
         ),
         (
+            Definition(SHOPS, columns=(Column("Key", ".spec.doors.key"),)),
+            "'Key': Shop has no .spec.doors.key; .spec.doors has no fields",
+        ),
+        (
             Definition(SHOPS, columns=(Column("Ready", "status"),)),
             "'Ready': 'status' is no path; write one like .spec.image",
         ),
@@ -374,7 +380,10 @@ def test_a_class_without_a_schema_is_one_line(cls: type, problem: str) -> None:
         ),
         (
             Definition(SHOPS, versions=(WEBSITES,)),
-            "v1 has another group, name, kind or scope",
+            (
+                "v1 has another group, name, kind or scope than the first version; "
+                "give it the same"
+            ),
         ),
         (
             Definition(Resource("example.com", "v1", "shops", "Shop", Partial)),

@@ -111,7 +111,8 @@ class Definition:
             same = (each.group_resource, each.kind, each.namespaced)
             stored = self.resource
             if same != (stored.group_resource, stored.kind, stored.namespaced):
-                self._fail(f"{each.version} has another group, name, kind or scope")
+                other = "has another group, name, kind or scope than the first version"
+                self._fail(f"{each.version} {other}; give it the same")
             if each.version in seen:
                 self._fail(f"{each.version} occurs twice; name each version once")
             seen.add(each.version)
@@ -169,13 +170,14 @@ class Definition:
             self._fail(f"{what}: {path!r} is no path; write one like .spec.image")
         at = 0
         while step := _STEP.match(path, at):
-            fields = schema.get("properties")
-            if step[1] and fields is not None and step[1] not in fields:
+            fields = schema.get("properties", {})
+            is_known = "type" in schema and "additionalProperties" not in schema
+            if step[1] and is_known and step[1] not in fields:
                 known = ", ".join(fields) or "no fields"
                 name = resource.type.__name__
                 has = f"{path[:at] or name} has {known}"
                 self._fail(f"{what}: {name} has no {path[: step.end()]}; {has}")
-            inner = (fields or {}).get(step[1]) if step[1] else schema.get("items")
+            inner = fields.get(step[1]) if step[1] else schema.get("items")
             schema = inner or schema.get("additionalProperties") or {}
             at = step.end()
         if schema.get("format") == "date-time":
