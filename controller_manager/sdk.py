@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from controller_manager.informers.changes import DependsOn
     from controller_manager.informers.dispatch import Handler
     from controller_manager.informers.reads import Reads
-    from controller_manager.informers.store import BY_NAMESPACE, Lister
+    from controller_manager.informers.store import BY_NAMESPACE, Index, Lister
     from controller_manager.options.controller_options import ControllerOptions, option
     from controller_manager.options.flag import Flag
     from controller_manager.runtime.context import ControllerContext
@@ -105,6 +105,7 @@ __all__ = [
     "Handler",
     "Handles",
     "Histogram",
+    "Index",
     "Lister",
     "Maps",
     "Meta",
@@ -167,6 +168,7 @@ _MODULES: Final = {
     "For": "controller_manager.runtime.watches",
     "Handler": "controller_manager.informers.dispatch",
     "Handles": "controller_manager.runtime.watches",
+    "Index": "controller_manager.informers.store",
     "Lister": "controller_manager.informers.store",
     "Maps": "controller_manager.runtime.watches",
     "NORMAL": "controller_manager.client.events.recorder",

@@ -14,13 +14,14 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 from controller_manager.sdk import (
-    BY_NAMESPACE,
     DONE,
     NORMAL,
     RECORD_EVENTS,
     ControllerContext,
+    DependsOn,
     Descriptor,
     For,
+    Index,
     Maps,
     Outcome,
     Reconciler,
@@ -36,19 +37,34 @@ RESTART_ON = "example.com/restart-on"
 HASH = "example.com/config-hash"
 
 
+def config_map_of(deployment: apps_v1.Deployment) -> str:
+    """Return the name of the config map, empty for none."""
+    return (deployment.metadata.annotations or {}).get(RESTART_ON, "")
+
+
+def _named(deployment: apps_v1.Deployment) -> Iterable[str]:
+    """Yield the key of the config map that a deployment names."""
+    if name := config_map_of(deployment):
+        yield f"{deployment.metadata.namespace}/{name}"
+
+
+# So a change of a config map costs nothing for deployments that name another one.
+BY_CONFIG_MAP = Index(
+    "config map", _named, depends_on=DependsOn("metadata.annotations")
+)
+
+
 class RestartOnConfig(Reconciler[apps_v1.Deployment]):
     """Keeps the hash in each pod template equal to that of the config map."""
 
     def __init__(self, context: ControllerContext) -> None:
-        """Take the context; a lister needs the index to list a namespace."""
+        """Take the context, and a lister with the index."""
         super().__init__(context)
-        self._deployments = context.lister(apps_v1.DEPLOYMENTS, BY_NAMESPACE)
+        self._deployments = context.lister(apps_v1.DEPLOYMENTS, BY_CONFIG_MAP)
 
     def _users_of(self, config_map: core_v1.ConfigMap) -> Iterable[str]:
-        name, namespace = config_map.metadata.name, config_map.metadata.namespace
-        for deployment in self._deployments.list(namespace):
-            if config_map_of(deployment) == name:
-                yield key_of(deployment)
+        users = self._deployments.by_index(BY_CONFIG_MAP, key_of(config_map))
+        return map(key_of, users)
 
     watches = (For(apps_v1.DEPLOYMENTS), Maps(core_v1.CONFIG_MAPS, _users_of))
 
@@ -68,11 +84,6 @@ class RestartOnConfig(Reconciler[apps_v1.Deployment]):
             about = (apps_v1.DEPLOYMENTS, deployment)
             self.recorder.event(*about, NORMAL, "Restarted", message)
         return DONE
-
-
-def config_map_of(deployment: apps_v1.Deployment) -> str:
-    """Return the name of the config map, empty for none."""
-    return (deployment.metadata.annotations or {}).get(RESTART_ON, "")
 
 
 def hash_of(config_map: core_v1.ConfigMap) -> str:

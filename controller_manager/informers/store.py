@@ -39,6 +39,13 @@ class Index(Struct, frozen=True):
     whose values depend on less than a whole part has the function `has_same_values`
     instead: it tells whether `function` returns the same values for two versions of an
     object.
+
+    >>> def image_of(website: Website) -> tuple[str]:
+    ...     return (website.spec.image,)
+    >>> BY_IMAGE = Index("image", image_of, depends_on=DependsOn("spec.image"))
+    >>> websites = context.lister(WEBSITES, BY_IMAGE)
+    >>> [key_of(each) for each in websites.by_index(BY_IMAGE, "nginx")]
+    ['default/shop']
     """
 
     name: str
