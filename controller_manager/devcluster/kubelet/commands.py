@@ -106,8 +106,10 @@ def _sleep(durations: Sequence[str]) -> Run | None:
 
 # The variables and the files that a command finds.
 
+RANDOM: Final = "RANDOM"
+"""A variable that a shell has, and its commands do not."""
 _RANDOM: Final = 2**15
-"""The number of values of ``$RANDOM``."""
+"""The number of its values."""
 
 
 class Surroundings:
@@ -124,6 +126,16 @@ class Surroundings:
         self._has_file = has_file
         self._changed: dict[str, bool] = {}
 
+    def assigned(self, words: Iterable[str]) -> "Surroundings":
+        """Return these surroundings with the values of words such as ``A=b``."""
+        pairs = (each.partition("=") for each in words)
+        new = Surroundings(
+            {**self.variables, **{name: value for name, _, value in pairs}},
+            self._has_file,
+        )
+        new._changed = self._changed
+        return new
+
     def exists(self, path: str) -> bool:
         """Tell whether a file or directory exists."""
         changed = self._changed.get(_plain(path))
@@ -139,35 +151,10 @@ def _plain(path: str) -> str:
     return str(PurePosixPath(path))
 
 
-def variables_of(pod: JSON, container: JSON, restarts: int) -> dict[str, str]:
-    """Return the variables of a container that are known without other objects.
-
-    ``RANDOM`` is another number for each run, and the same one each time that it is
-    asked for.
-    """
-    name = container["name"]
-    seed = f"{pod['metadata'].get('uid', '')} {name} {restarts}".encode()
-    found = {"RANDOM": str(int(sha256(seed).hexdigest(), 16) % _RANDOM)}
-    for each in container.get("env") or ():
-        field = ((each.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath")
-        value = _field(pod, field) if field else each.get("value", "")
-        if value is not None and (field or "valueFrom" not in each):
-            found[each["name"]] = value
-    return found
-
-
-def _field(pod: JSON, path: str) -> str | None:
-    """Return a field of a pod that a variable can have, `None` for other fields."""
-    metadata, spec = pod["metadata"], pod["spec"]
-    for name in ("annotations", "labels"):
-        if path.startswith(f"metadata.{name}['"):
-            key = path.removeprefix(f"metadata.{name}['").removesuffix("']")
-            return str((metadata.get(name) or {}).get(key, ""))
-    if path in ("metadata.name", "metadata.namespace", "metadata.uid"):
-        return str(metadata[path.removeprefix("metadata.")])
-    if path in ("spec.nodeName", "spec.serviceAccountName"):
-        return str(spec.get(path.removeprefix("spec."), ""))
-    return None
+def random_of(pod: JSON, container: JSON, restarts: int) -> str:
+    """Return ``$RANDOM``: another number for each run, the same one each time."""
+    seed = f"{pod['metadata'].get('uid', '')} {container['name']} {restarts}".encode()
+    return str(int(sha256(seed).hexdigest(), 16) % _RANDOM)
 
 
 # Commands that look for files, make them, move them and remove them.
@@ -203,11 +190,28 @@ def run_of_files(words: Sequence[str], around: Surroundings | None) -> Run | Non
             return _moved(name, paths[0], paths[1], around)
         case "cat" | "ls" if paths and around:
             return Run() if all(map(around.exists, paths)) else _FAILED
+        case "env" | "printenv" if around:
+            return _printed(name, rest, around.variables)
         case "dd":
             return _filled(rest)
         case "[" | "[[" | "test":
             return _test(name, rest, around)
     return None
+
+
+def _printed(
+    name: str, words: Sequence[str], variables: Mapping[str, str]
+) -> Run | None:
+    """Return the run of ``env``, or of ``printenv``, which may print some values."""
+    if not words:
+        listed = [f"{key}={value}" for key, value in variables.items() if key != RANDOM]
+    elif name == "env":
+        return None
+    else:
+        listed = [variables[each] for each in words if each in variables]
+    lines = (line for each in listed for line in each.split("\n"))
+    code = 0 if not words or len(listed) == len(words) else 1
+    return Run(code=code, lines=tuple((0.0, line) for line in lines))
 
 
 def _removed(

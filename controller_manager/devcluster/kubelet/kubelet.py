@@ -22,6 +22,7 @@ from controller_manager.devcluster.storage import Change, Key, Stored
 from .commands import Run
 from .configuration import Configuration, Sources
 from .containers import Moment, Step
+from .environment import Environment
 from .events import Reporter, warning
 from .machine import Files, NodeMachine
 from .node_status import PodFit, Rejection, addresses_of, is_stopped
@@ -82,7 +83,7 @@ class Kubelet:
         self._fit = fit
         self._configuration = Configuration(objects.storage)
         self._sources = Sources(self._configuration, report)
-        self._files = Files(objects.storage)
+        self.files = Files(objects.storage, Environment(objects.storage, families))
         self._start_delay = start_delay
         self._grace_scale = grace_scale
         self._families = families
@@ -195,9 +196,9 @@ class Kubelet:
         if not found or found[0].step is not Step.RUNNING:
             message = f'unable to upgrade connection: container not found ("{name}")'
             raise bad_request(message)
-        run = run_of(command, self._files.around(pod, found[0], now.seconds))
+        run = run_of(command, self.files.around(pod, found[0], now.seconds))
         if run is not None and run.writes:
-            self._files.record(pod, found[0], now.seconds, run.writes)
+            self.files.record(pod, found[0], now.seconds, run.writes)
             self._hold(pod, pods.with_probes_due(pod_run, now), now)
         return run
 
@@ -210,13 +211,13 @@ class Kubelet:
     def removed(self, pod: JSON) -> None:
         """Forget a pod that is gone, with its files."""
         self.forget(_key(pod))
-        self._files.forget(pod)
+        self.files.forget(pod, is_gone=True)
 
     def _end(self, pod: JSON) -> None:
         """Unmount the volumes of a pod without further runs."""
         self.forget(_key(pod))
         self._mounts.release(pod)
-        self._files.forget(pod)
+        self.files.forget(pod, is_gone=False)
 
     def close(self) -> None:
         """Stop waiting for all pods."""
@@ -269,7 +270,7 @@ class Kubelet:
         run = pods.with_new_containers(before, pod, now, delay, machine.pulls)
         run = pods.with_images_of(run, pod, now, delay, machine)
         run = pods.with_resources_of(run, pod, now, machine)
-        run = with_annotations_of(run, pod, now, self._grace_scale, self._files.program)
+        run = with_annotations_of(run, pod, now, self._grace_scale, self.files.program)
         run = replace(run, deadline=self._deadline(pod, now))
         gates_differ = pod_status.gates_differ(pod, run)
         changed = run.containers != before.containers or gates_differ
@@ -373,14 +374,14 @@ class Kubelet:
     def _delete(self, pod: JSON) -> None:
         metadata = pod["metadata"]
         self._mounts.release(pod)
-        self._files.forget(pod)
+        self.files.forget(pod, is_gone=False)
         options = Deletion(grace_period=0, uid=metadata["uid"])
         self._objects.delete(POD, metadata["namespace"], metadata["name"], options)
 
     def _machine(self, pod: JSON) -> NodeMachine:
         images = self._images.setdefault(pod["spec"]["nodeName"], set())
         return NodeMachine(
-            pod, images, self._configuration, self._files, self._delay(pod)
+            pod, images, self._configuration, self.files, self._delay(pod)
         )
 
     def _delay(self, pod: JSON) -> float:
@@ -396,7 +397,7 @@ class Kubelet:
         def at(text: str) -> float:
             return now.seconds - (wall - parse_time(text)).total_seconds()
 
-        return adopted_run(pod, now, at, self._grace_scale, self._files.program)
+        return adopted_run(pod, now, at, self._grace_scale, self.files.program)
 
     def _grace_left(self, pod: JSON) -> float:
         """Return the seconds until a deleted pod's containers are killed."""

@@ -25,6 +25,7 @@ from controller_manager.devcluster.scheme.statuses import (
 )
 from controller_manager.devcluster.storage import Key
 
+from .pod_status import Recall
 from .pods import statuses_of
 from .programs import Line, lines_of
 from .server import check_node, chosen_container
@@ -124,9 +125,10 @@ class _Run(Struct, frozen=True):
 class PodLogs:
     """Answers requests for logs."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, recall: Recall) -> None:
         self._objects = objects
         self._clock = objects.clock
+        self._recall = recall
 
     async def answer(
         self, target: Target, request: Request
@@ -140,7 +142,8 @@ class PodLogs:
             return Response(200, _HEADERS, b"")
         check_node(self._objects, pod, "")
         run = _run_of(pod, container["name"], previous=options.previous)
-        lines = [each for each in lines_of(pod, container) if run.prints(each)]
+        program = self._recall(pod, container["name"])
+        lines = [each for each in lines_of(pod, container, program) if run.prints(each)]
         printed = [each for each in lines if run.at(each) <= now]
         shown = b"".join(_shown(run, printed, options))
         if not options.follow or run.ended is not None:

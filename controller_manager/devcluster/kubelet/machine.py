@@ -6,7 +6,7 @@ names of github.com/distribution/reference.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import PurePosixPath
@@ -17,7 +17,7 @@ from controller_manager.devcluster.registry.core.volumes import CLAIMS as CLAIM
 from controller_manager.devcluster.storage import Storage
 from controller_manager.options.durations import format_duration
 
-from .commands import FOREVER, Surroundings, Write, variables_of
+from .commands import FOREVER, RANDOM, Surroundings, Write, random_of
 from .configuration import Configuration
 from .containers import (
     JUST_NOW,
@@ -27,6 +27,7 @@ from .containers import (
     Probe,
     Refused,
 )
+from .environment import Environment, variables_of_runtime, with_references
 from .events import Note, normal, warning
 from .programs import (
     SHELL_IMAGES,
@@ -145,6 +146,8 @@ def pull_policy(container: JSON) -> str:
 
 # The files that commands make, in containers and in volumes.
 
+_REFERENCE: Final = re.compile(r"\$\(([^()]+)\)")
+
 _Place = tuple[str, ...]
 """A part of a disk: what it belongs to, and the name there."""
 
@@ -170,14 +173,18 @@ _MOST_PLACES: Final = 10_000
 class Files:
     """The files of all nodes."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, environment: Environment) -> None:
+        self.environment = environment
         self._claims = storage.collection(CLAIM.resource)
         self._changes: dict[_Place, dict[str, list[tuple[float, bool]]]] = {}
         self._programs: dict[tuple[str, str], Program] = {}
 
     def around(self, pod: JSON, container: ContainerRun, now: float) -> Surroundings:
         """Return the variables and files of a container at a time."""
-        variables = variables_of(pod, container.spec, container.restarts)
+        spec = container.spec
+        number = random_of(pod, spec, container.restarts)
+        variables = {RANDOM: number, **variables_of_runtime(pod)}
+        variables |= self.environment.of(pod, spec)
 
         def exists(path: str) -> bool:
             return self._exists(pod, container, path, now)
@@ -220,14 +227,12 @@ class Files:
         """Return the program that a container found at its start, `None` for none."""
         return self._programs.get((pod["metadata"]["uid"], container))
 
-    def forget(self, pod: JSON) -> None:
-        """Forget the containers and the volumes that end with a pod."""
+    def forget(self, pod: JSON, *, is_gone: bool) -> None:
+        """Forget the volumes of a pod that has ended; its programs once it is gone."""
         uid = pod["metadata"]["uid"]
-        if not self._changes and not self._programs:
-            return
         for place in [each for each in self._changes if each[:2] == ("pod", uid)]:
             del self._changes[place]
-        for key in [each for each in self._programs if each[0] == uid]:
+        for key in [each for each in self._programs if is_gone and each[0] == uid]:
             del self._programs[key]
 
     def _exists(
@@ -238,9 +243,14 @@ class Files:
         past = [exists for time, exists in changes.get(inside, ()) if time <= now]
         if past:
             return past[-1]
-        volume, rest = _place_of(pod, container.spec, path)
+        volume, rest = self._place_of(pod, container.spec, path)
         if volume:
-            return rest == "." or not _is_made(pod, volume)
+            if rest == "." or not _is_made(pod, volume):
+                return True
+            return any(
+                PurePosixPath(rest) in (one, *one.parents)
+                for one in self._sub_paths(pod, container.spec, volume)
+            )
         if rest in _EMPTY or any(
             rest == each or rest.startswith(f"{each}/") for each in _OF_IMAGES
         ):
@@ -255,7 +265,7 @@ class Files:
         self, pod: JSON, container: ContainerRun, path: str
     ) -> tuple[_Place, str]:
         uid, spec = pod["metadata"]["uid"], container.spec
-        volume, inside = _place_of(pod, spec, path)
+        volume, inside = self._place_of(pod, spec, path)
         if not volume:
             return ("pod", uid, f"{spec['name']} {container.restarts}"), inside
         source = _volume(pod, volume)
@@ -271,18 +281,38 @@ class Files:
                 return ("claim", stored.obj["metadata"]["uid"]), inside
         return ("pod", uid, f"volume {volume}"), inside
 
+    def _place_of(self, pod: JSON, container: JSON, path: str) -> tuple[str, str]:
+        whole = PurePosixPath("/", container.get("workingDir") or "/", path)
+        mounts = {
+            PurePosixPath("/", each["mountPath"]): each
+            for each in container.get("volumeMounts") or ()
+        }
+        for parent in (whole, *whole.parents):
+            if (mount := mounts.get(parent)) is not None:
+                path = self.sub_path(pod, container, mount)[0]
+                inside = PurePosixPath(path or ".")
+                return mount["name"], str(inside / whole.relative_to(parent))
+        return "", str(whole)
 
-def _place_of(pod: JSON, container: JSON, path: str) -> tuple[str, str]:
-    whole = PurePosixPath("/", container.get("workingDir") or "/", path)
-    mounts = {
-        PurePosixPath("/", each["mountPath"]): each
-        for each in container.get("volumeMounts") or ()
-    }
-    for parent in (whole, *whole.parents):
-        if (mount := mounts.get(parent)) is not None:
-            inside = PurePosixPath(_sub_path(pod, container, mount)[0] or ".")
-            return mount["name"], str(inside / whole.relative_to(parent))
-    return "", str(whole)
+    def _sub_paths(
+        self, pod: JSON, container: JSON, volume: str
+    ) -> Iterator[PurePosixPath]:
+        """Yield the directories that a kubelet makes in a volume for its mounts."""
+        for each in container["volumeMounts"]:
+            if each["name"] == volume:
+                yield PurePosixPath(self.sub_path(pod, container, each)[0])
+
+    def sub_path(
+        self, pod: JSON, container: JSON, mount: JSON
+    ) -> tuple[str, list[str]]:
+        """Return the path of a mount in its volume, and the variables it misses."""
+        expression = mount.get("subPathExpr")
+        if not expression:
+            return mount.get("subPath") or "", []
+        values = self.environment.of(pod, container)
+        names = set(_REFERENCE.findall(expression))
+        missing = sorted(each for each in names if not values.get(each))
+        return with_references(expression, values), missing
 
 
 def _volume(pod: JSON, name: str) -> JSON:
@@ -299,30 +329,11 @@ def _is_made(pod: JSON, volume: str) -> bool:
 
 # The needs of a container before its start: its image, variables, mounts and user.
 
-_REFERENCE: Final = re.compile(r"\$\(([^()]+)\)")
 
-
-def _sub_path(pod: JSON, container: JSON, mount: JSON) -> tuple[str, list[str]]:
-    """Return the path of a mount in its volume, and the variables that it misses.
-
-    A variable whose value only other objects know stands for itself.
-    """
-    expression = mount.get("subPathExpr")
-    if not expression:
-        return mount.get("subPath") or "", []
-    listed = container.get("env") or ()
-    others = _REFERENCE.findall(expression) if container.get("envFrom") else ()
-    values = {name: name for name in (*others, *(each["name"] for each in listed))}
-    values |= variables_of(pod, container, 0)
-    names = set(_REFERENCE.findall(expression))
-    missing = sorted(each for each in names if not values.get(each))
-    return _REFERENCE.sub(lambda found: values.get(found[1], ""), expression), missing
-
-
-def _problem_of_mounts(pod: JSON, container: JSON) -> str:
+def _problem_of_mounts(files: Files, pod: JSON, container: JSON) -> str:
     """Return the kubelet's message about a wrong sub path, empty if all are right."""
     for mount in container.get("volumeMounts") or ():
-        path, missing = _sub_path(pod, container, mount)
+        path, missing = files.sub_path(pod, container, mount)
         if missing:
             return f"missing value for {', '.join(missing)}"
         if path.startswith("/"):
@@ -395,7 +406,7 @@ class NodeMachine:
             why = str(container.program)
         else:
             why = self._configuration.problem_of_container(self._pod, container.spec)
-            why = why or _problem_of_mounts(self._pod, container.spec)
+            why = why or _problem_of_mounts(self._files, self._pod, container.spec)
             why = why or _problem_of_user(self._pod, container.spec)
         if not why:
             return notes
@@ -408,7 +419,8 @@ class NodeMachine:
         assert isinstance(program, Program)  # noqa: S101 - obtain has checked it
         if program.depends:
             around = self._files.around(self._pod, container, now.seconds)
-            program = program.started(run_of_container(container.spec, around))
+            spec = self._files.environment.with_command(self._pod, container.spec)
+            program = program.started(run_of_container(spec, around))
             self._files.start(self._pod, container.spec["name"], program)
         if program.writes:
             self._files.record(self._pod, container, now.seconds, program.writes)

@@ -128,7 +128,8 @@ class Nodes:
         """
         connect(self._server, self._kubelet.execute if self._count else None)
         if self._count:
-            self._server.connect(POD.resource, "log", PodLogs(self._objects).answer)
+            logs = PodLogs(self._objects, self._kubelet.files.program)
+            self._server.connect(POD.resource, "log", logs.answer)
         self._heartbeats.register()
         if self._count:
             self._create_missing(DRIVERS, csi_driver())

@@ -77,18 +77,20 @@ def _identified(pod: JSON, run: ContainerRun, state: JSON, runs_ago: int) -> JSO
     if ended is None or "containerID" in ended:
         return state
     told = {"containerID": _container_id(pod, run, runs_ago)}
-    if message := _last_words(pod, run.spec, ended):
+    if message := _last_words(pod, run, ended):
         told["message"] = message
     return {"terminated": {**ended, **told}}
 
 
-def _last_words(pod: JSON, spec: JSON, ended: JSON) -> str:
+def _last_words(pod: JSON, run: ContainerRun, ended: JSON) -> str:
     """Return the end of the log of a container that has failed, if it asks for it."""
-    if spec.get("terminationMessagePolicy") != _FALLBACK or not ended["exitCode"]:
+    if run.spec.get("terminationMessagePolicy") != _FALLBACK or not ended["exitCode"]:
         return ""
     began, end = parse_time(ended["startedAt"]), parse_time(ended["finishedAt"])
     seconds = (end - began).total_seconds()
-    lines = [each.text for each in lines_of(pod, spec) if each.after <= seconds]
+    program = run.program if isinstance(run.program, Program) else None
+    printed = lines_of(pod, run.spec, program)
+    lines = [each.text for each in printed if each.after <= seconds]
     return "".join(f"{each}\n" for each in lines[-_LAST_LINES:])[-_LAST_BYTES:]
 
 

@@ -184,6 +184,8 @@ def run_of_container(container: JSON, around: Surroundings | None = None) -> Run
     has_input = bool(container.get("stdin") or container.get("tty"))
     if around is not None:
         return run_of(command, around, has_input=has_input)
+    if any("$" in each for each in command):
+        return None
     return _run_of(tuple(command), has_input=has_input)
 
 
@@ -223,14 +225,15 @@ class Program(Struct, frozen=True):
     It runs for `seconds`, which may be infinite. The first run ends with the first of
     `codes`, the second run with the second, and so on; the last code is for all later
     runs. After SIGTERM it continues for `termination` seconds, or until it is killed.
-    Each run writes the files `writes`. A program that `depends` on variables and files
-    is found again at each start. One that `makes_files` makes those that are listed,
-    and no others.
+    Each run prints `lines`, and writes the files `writes`. A program that `depends` on
+    variables and files is found again at each start. One that `makes_files` makes those
+    that are listed, and no others.
     """
 
     seconds: float = FOREVER
     codes: tuple[int, ...] = (0,)
     termination: float = FOREVER
+    lines: tuple[tuple[float, str], ...] = ()
     writes: tuple[Write, ...] = ()
     makes_files: bool = False
     depends: bool = False
@@ -306,7 +309,14 @@ def _unannotated(pod: JSON, container: JSON, role: Role, termination: float) -> 
 
 
 def _program(run: Run, termination: float) -> Program:
-    return Program(run.seconds, (run.code,), termination, run.writes, makes_files=True)
+    return Program(
+        run.seconds,
+        (run.code,),
+        termination,
+        run.lines,
+        run.writes,
+        makes_files=True,
+    )
 
 
 def _belongs_to_a_job(pod: JSON) -> bool:
@@ -368,16 +378,19 @@ class Line(Struct, frozen=True):
     text: str
 
 
-def lines_of(pod: JSON, container: JSON) -> Sequence[Line]:
+def lines_of(pod: JSON, container: JSON, program: Program | None) -> Sequence[Line]:
     """Return the lines that each run of a container prints, in order.
 
-    They come from an annotation, else from the ``echo`` commands of the container.
+    They come from an annotation, else from the command of the container, or from the
+    `program` that it has found at its start.
     ``@5`` and a space before a line of the annotation is its time in seconds.
     """
     found = find(pod, LOGS, container["name"])
     if found is not None:
         lines = [_line(each) for each in found[1].splitlines()]
         return sorted(lines, key=lambda line: line.after)
+    if program is not None and program.depends:
+        return [Line(*each) for each in program.lines]
     run = run_of_container(container)
     return [Line(*each) for each in run.lines] if run is not None else ()
 

@@ -9,7 +9,7 @@ import operator
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -33,10 +33,11 @@ _PART: Final = re.compile(
     r"|\$\(\((?P<sum>[^()$`]*(?:\$\{?\w+\}?[^()$`]*)*)\)\)"
     r"|\$\(\s*expr\s+(?P<expr>[^()`]*)\)"
     r"|`\s*expr\s+(?P<old>[^`]*)`"
-    r"|\$\{(?P<braced>[A-Za-z_]\w*)\}"
+    r"|\$\{(?P<braced>[A-Za-z_]\w*)(?P<needed>:\?)?\}"
     r"|\$(?P<name>[A-Za-z_]\w*)",
     re.DOTALL,
 )
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _WORD: Final = re.compile(r"[\w./:@%+,-]*")
 _TERM: Final = re.compile(r"\s*(\d{1,18}|[-+*/%]|$)")
 _LEVELS: Final[Sequence[Mapping[str, Callable[[int, int], int]]]] = (
@@ -59,8 +60,9 @@ def expanded(script: str, variables: Mapping[str, str]) -> str:
             result = calculated(names if match["sum"] else text)
             return match[0] if result is None else str(result)
         found = variables.get(match["braced"] or match["name"] or "")
-        known = found is not None and _WORD.fullmatch(found)
-        return found if known and found is not None else match[0]
+        if found is None or not _WORD.fullmatch(found):
+            return match[0]
+        return found or (match[0] if match["needed"] else "")
 
     return _PART.sub(value, script)
 
@@ -265,11 +267,14 @@ class _Script:
                 return self._command(words, code, statement.output)
 
     def _command(self, words: Sequence[str], code: int, output: str = "") -> Run | None:
+        words = [each.replace("$?", str(code)) for each in words]
         if words[0] == "exit":
             return simple_run(words, code)
-        run = run_of(
-            words, self._around, has_input=self._has_input, depth=self._depth + 1
-        )
+        around = self._around
+        if assigned := list(takewhile(_ASSIGNMENT.fullmatch, words[:-1])):
+            words = words[len(assigned) :]
+            around = around and around.assigned(assigned)
+        run = run_of(words, around, has_input=self._has_input, depth=self._depth + 1)
         if run is None:
             return None
         if output:

@@ -13,6 +13,7 @@ from controller_manager.devcluster.kubelet.commands import (
     Write,
 )
 from controller_manager.devcluster.kubelet.containers import ContainerRun
+from controller_manager.devcluster.kubelet.environment import Environment
 from controller_manager.devcluster.kubelet.machine import Files
 from controller_manager.devcluster.kubelet.programs import Program, Role
 from controller_manager.devcluster.kubelet.shell import run_of
@@ -276,11 +277,12 @@ async def test_the_files_of_a_pod_that_is_gone_are_forgotten(cluster: Cluster) -
         "metadata": {"name": "p", "namespace": "default", "uid": "u"},
         "spec": {"nodeName": "node-0", "volumes": volumes},
     }
-    files = Files(cluster.server.storage)
+    storage = cluster.server.storage
+    files = Files(storage, Environment(storage, ("IPv4",)))
     run = ContainerRun(spec, Role.MAIN, Program())
     paths = ("/own/a", "/host/a", "/tmp/a")  # noqa: S108 - of a container
     files.record(pod, run, 0.0, [Write(0.0, each) for each in paths])
     before = [files.around(pod, run, 1.0).exists(each) for each in paths]
-    files.forget(pod)
+    files.forget(pod, is_gone=True)
     after = [files.around(pod, run, 1.0).exists(each) for each in paths]
     assert (before, after) == ([True, True, True], [False, True, False])

@@ -1,0 +1,216 @@
+"""The variables of containers.
+
+Upstream: makeEnvironmentVariables in pkg/kubelet/kubelet_pods.go; pkg/kubelet/envvars;
+k8s.io/kubernetes/third_party/forked/golang/expansion.
+"""
+
+import re
+from base64 import b64decode
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.quantity import parse_quantity
+from controller_manager.devcluster.registry.core.configuration import (
+    CONFIG_MAPS,
+    SECRETS,
+)
+from controller_manager.devcluster.registry.core.nodes import KIND as NODE
+from controller_manager.devcluster.registry.core.services import KIND as SERVICE
+from controller_manager.devcluster.storage import Storage
+
+from .node_status import addresses_of, pod_address
+
+_REFERENCE: Final = re.compile(r"\$(?:\$|\(([^)]*)\))")
+_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""The PATH of an image that says nothing else."""
+_MASTER: Final = ("default", "kubernetes")
+"""The service whose variables all containers have."""
+_OF_NODES: Final = ("cpu", "memory", "ephemeral-storage")
+"""The resources of which a container without a limit may use all of its node."""
+
+
+def with_references(text: str, variables: Mapping[str, str]) -> str:
+    """Return a text with the values of ``$(NAME)``; ``$$`` stands for ``$``.
+
+    A reference to an unknown variable stays.
+    """
+    return _REFERENCE.sub(
+        lambda found: "$" if found[1] is None else variables.get(found[1], found[0]),
+        text,
+    )
+
+
+class Environment:
+    """Makes the variables of containers."""
+
+    def __init__(self, storage: Storage, families: Sequence[str]) -> None:
+        """Take the families of the pods' addresses."""
+        self._config_maps = storage.collection(CONFIG_MAPS.resource)
+        self._secrets = storage.collection(SECRETS.resource)
+        self._services = storage.collection(SERVICE.resource)
+        self._nodes = storage.collection(NODE.resource)
+        self._families = families
+
+    def of(self, pod: JSON, container: JSON) -> dict[str, str]:
+        """Return the variables that a kubelet would give to a container now."""
+        services = self._of_services(pod)
+        own: dict[str, str] = {}
+        known = ChainMap(own, services)
+        for each in container.get("envFrom") or ():
+            own.update(self._all_from(pod, each))
+        for each in container.get("env") or ():
+            value: str | None = with_references(each.get("value", ""), known)
+            if source := each.get("valueFrom"):
+                value = self._value_from(pod, container, source)
+            if value is not None:
+                own[each["name"]] = value
+        return services | own
+
+    def with_command(self, pod: JSON, container: JSON) -> JSON:
+        """Return a container whose command has the values of its references."""
+        known = self.of(pod, container)
+        return container | {
+            name: [with_references(each, known) for each in container.get(name) or ()]
+            for name in ("command", "args")
+        }
+
+    def _all_from(self, pod: JSON, source: JSON) -> Iterator[tuple[str, str]]:
+        data: Mapping[str, str] = {}
+        if reference := source.get("configMapRef"):
+            data = self._config_map(pod, reference)
+        elif reference := source.get("secretRef"):
+            data = self._secret(pod, reference)
+        for name, value in sorted(data.items()):
+            yield source.get("prefix", "") + name, value
+
+    def _value_from(self, pod: JSON, container: JSON, source: JSON) -> str | None:
+        if reference := source.get("fieldRef"):
+            return self._field(pod, reference["fieldPath"])
+        if reference := source.get("resourceFieldRef"):
+            return self._resource(pod, container, reference)
+        if reference := source.get("configMapKeyRef"):
+            return self._config_map(pod, reference).get(reference["key"])
+        if reference := source.get("secretKeyRef"):
+            return self._secret(pod, reference).get(reference["key"])
+        return None
+
+    def _config_map(self, pod: JSON, reference: JSON) -> Mapping[str, str]:
+        key = pod["metadata"]["namespace"], reference.get("name", "")
+        stored = self._config_maps.get(key)
+        return (stored.obj.get("data") or {}) if stored else {}
+
+    def _secret(self, pod: JSON, reference: JSON) -> Mapping[str, str]:
+        key = pod["metadata"]["namespace"], reference.get("name", "")
+        stored = self._secrets.get(key)
+        data = (stored.obj.get("data") or {}) if stored else {}
+        return {
+            name: b64decode(value).decode(errors="replace")
+            for name, value in data.items()
+        }
+
+    def _field(self, pod: JSON, path: str) -> str | None:
+        """Return a field of a pod that a variable can have, `None` for other fields."""
+        for name in ("annotations", "labels"):
+            if path.startswith(f"metadata.{name}['"):
+                key = path.removeprefix(f"metadata.{name}['").removesuffix("']")
+                return str((pod["metadata"].get(name) or {}).get(key, ""))
+        match path.split("."):
+            case ["metadata", "name" | "namespace" | "uid" as name]:
+                return str(pod["metadata"][name])
+            case ["spec", "nodeName" | "serviceAccountName" as name]:
+                return str(pod["spec"].get(name, ""))
+            case ["status", "hostIP" | "hostIPs" as name]:
+                return _shown(name, self._host(pod))
+            case ["status", "podIP" | "podIPs" as name]:
+                return _shown(name, self._addresses(pod))
+        return None
+
+    def _host(self, pod: JSON) -> Sequence[str]:
+        node = self._nodes.get(("", pod["spec"].get("nodeName", "")))
+        return addresses_of(node.obj) if node is not None else ()
+
+    def _addresses(self, pod: JSON) -> Sequence[str]:
+        """Return the addresses that the status of a pod has, or will have."""
+        found = [each["ip"] for each in pod.get("status", {}).get("podIPs") or ()]
+        if not found and pod["spec"].get("hostNetwork"):
+            return self._host(pod)
+        return found or [pod_address(pod, each) for each in self._families]
+
+    def _resource(self, pod: JSON, container: JSON, reference: JSON) -> str:
+        """Return limits or requests, divided and rounded up."""
+        spec, node = pod["spec"], self._nodes.get(("", pod["spec"].get("nodeName", "")))
+        if name := reference.get("containerName"):
+            every = (*spec.get("initContainers", ()), *spec["containers"])
+            container = next(each for each in every if each["name"] == name)
+        part, _, name = reference["resource"].partition(".")
+        found = "0"
+        if part == "limits" and name in _OF_NODES and node is not None:
+            found = node.obj["status"].get("allocatable", {}).get(name, found)
+        if part == "limits":
+            found = _listed(spec, part, name, found)
+        amount = parse_quantity(str(_listed(container, part, name, found)))
+        divisor = parse_quantity(str(reference.get("divisor") or "0"))
+        unit = 1 if divisor.is_zero else divisor.value
+        if name == "cpu":
+            unit = 1000 if divisor.is_zero else divisor.milli_value
+            return str(-(-amount.milli_value // unit))
+        return str(-(-amount.value // unit))
+
+    def _of_services(self, pod: JSON) -> dict[str, str]:
+        """Return the variables about the services of a pod's namespace."""
+        found: dict[str, str] = {}
+        links = pod["spec"].get("enableServiceLinks", True)
+        for stored in self._services:
+            metadata = stored.obj["metadata"]
+            key = metadata["namespace"], metadata["name"]
+            if key == _MASTER or (links and key[0] == pod["metadata"]["namespace"]):
+                found.update(_of_service(stored.obj))
+        return found
+
+
+def variables_of_runtime(pod: JSON) -> dict[str, str]:
+    """Return the variables that a container has besides those of its kubelet."""
+    spec = pod["spec"]
+    host = spec.get("hostname") or pod["metadata"]["name"]
+    host = spec.get("nodeName", "") if spec.get("hostNetwork") else host
+    return {"PATH": _PATH, "HOSTNAME": host[:63].rstrip("-."), "HOME": "/root"}
+
+
+def _shown(name: str, addresses: Sequence[str]) -> str:
+    return ",".join(addresses if name.endswith("s") else addresses[:1])
+
+
+def _listed(owner: JSON, part: str, name: str, default: str) -> str:
+    listed = (owner.get("resources") or {}).get(part) or {}
+    return str(listed.get(name, default))
+
+
+def _of_service(service: JSON) -> Iterator[tuple[str, str]]:
+    """Yield the variables about a service that has an address of its own."""
+    address, ports = service["spec"].get("clusterIP"), service["spec"].get("ports")
+    if address in (None, "", "None") or not ports:
+        return
+    name = _variable(service["metadata"]["name"])
+    host = f"[{address}]" if ":" in address else address
+    yield f"{name}_SERVICE_HOST", address
+    yield f"{name}_SERVICE_PORT", str(ports[0]["port"])
+    for each in ports:
+        if each.get("name"):
+            key = f"{name}_SERVICE_PORT_{_variable(each['name'])}"
+            yield key, str(each["port"])
+    for number, each in enumerate(ports):
+        protocol, port = each.get("protocol", "TCP"), str(each["port"])
+        url = f"{protocol.lower()}://{host}:{port}"
+        prefix = f"{name}_PORT_{port}_{protocol.upper()}"
+        if number == 0:
+            yield f"{name}_PORT", url
+        yield prefix, url
+        yield f"{prefix}_PROTO", protocol.lower()
+        yield f"{prefix}_PORT", port
+        yield f"{prefix}_ADDR", address
+
+
+def _variable(name: str) -> str:
+    return name.replace("-", "_").upper()
