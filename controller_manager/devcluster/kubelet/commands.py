@@ -49,7 +49,9 @@ class Run(Struct, frozen=True):
     lines: tuple[tuple[float, str], ...] = ()
     """The lines that it prints, each with the seconds after its start."""
     termination: float = FOREVER
-    """The seconds for which it runs on after SIGTERM; it ends with code 0 then."""
+    """The seconds for which it runs on after SIGTERM."""
+    termination_code: int = 0
+    """The code that it ends with after SIGTERM."""
     writes: tuple[Write, ...] = ()
     """The files that it writes."""
 
@@ -73,9 +75,12 @@ def simple_run(words: Sequence[str], last_code: int = 0) -> Run | None:
         case ["echo", *printed]:
             return Run(lines=tuple((0.0, line) for line in _echoed(printed)))
         case ["agnhost", "pause"]:
-            return Run(FOREVER, lines=((0.0, "Paused"),))
+            lines = ((0.0, "Paused"),)
+            return Run(FOREVER, lines=lines, termination=0.0, termination_code=2)
+        case ["pause"]:
+            return Run(FOREVER, termination=0.0)
         case (
-            ["pause" | "httpd-foreground"]
+            ["httpd-foreground"]
             | ["agnhost", "grpc-health-checking" | "liveness" | "test-webserver"]
             | ["tail", "-f" | "-F", "/dev/null"]
         ):

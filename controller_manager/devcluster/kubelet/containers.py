@@ -459,15 +459,14 @@ class ContainerRun(Struct, frozen=True):
         """Return the container after its ``preStop`` hook and SIGTERM."""
         if self.step is not Step.RUNNING or self.stop_code is not None:
             return self
-        termination = (
-            self.program.termination
-            if isinstance(self.program, programs.Program)
-            else FOREVER
-        )
+        termination, ended = FOREVER, 0
+        if isinstance(self.program, programs.Program):
+            termination = self.program.termination
+            ended = self.program.termination_code
         hook = (self.spec.get("lifecycle") or {}).get("preStop") or {}
         sleeps = float((hook.get("sleep") or {}).get("seconds") or 0)
         ends = sleeps + termination
-        due, code = now.seconds + min(ends, grace), 0 if ends < grace else KILLED
+        due, code = now.seconds + min(ends, grace), ended if ends < grace else KILLED
         if self.due is not None and self.due <= due:
             due, code = self.due, self._code()
         probes = tuple(replace(each, due=None) for each in self.probes)

@@ -224,7 +224,8 @@ class Program(Struct, frozen=True):
 
     It runs for `seconds`, which may be infinite. The first run ends with the first of
     `codes`, the second run with the second, and so on; the last code is for all later
-    runs. After SIGTERM it continues for `termination` seconds, or until it is killed.
+    runs. After SIGTERM it continues for `termination` seconds and ends with
+    `termination_code`, or until it is killed.
     Each run prints `lines`, and writes the files `writes`. A program that `depends` on
     variables and files is found again at each start. One that `makes_files` makes those
     that are listed, and no others.
@@ -233,6 +234,7 @@ class Program(Struct, frozen=True):
     seconds: float = FOREVER
     codes: tuple[int, ...] = (0,)
     termination: float = FOREVER
+    termination_code: int = 0
     lines: tuple[tuple[float, str], ...] = ()
     writes: tuple[Write, ...] = ()
     makes_files: bool = False
@@ -242,10 +244,7 @@ class Program(Struct, frozen=True):
         """Return the program of a start, whose `run` is `None` if it is unknown."""
         if run is None:
             return self
-        termination = self.termination
-        if termination == FOREVER:
-            termination = run.termination
-        return replace(_program(run, termination), depends=True)
+        return replace(_program(run, self.termination), depends=True)
 
     def code(self, restarts: int) -> int:
         """Return the exit code of the run after so many restarts."""
@@ -299,8 +298,6 @@ def _termination(pod: JSON, name: str) -> float:
 def _unannotated(pod: JSON, container: JSON, role: Role, termination: float) -> Program:
     run = run_of_container(container)
     if run is not None:
-        if find(pod, TERMINATION_SECONDS, container["name"]) is None:
-            termination = run.termination
         return _program(run, termination)
     ends = role is Role.INIT or (role is Role.MAIN and _belongs_to_a_job(pod))
     seconds = _BRIEFLY if ends else FOREVER
@@ -309,10 +306,14 @@ def _unannotated(pod: JSON, container: JSON, role: Role, termination: float) -> 
 
 
 def _program(run: Run, termination: float) -> Program:
+    """Return the program of a run; an endless `termination` is that of the run."""
+    if annotated := termination != FOREVER:
+        run = replace(run, termination=termination)
     return Program(
         run.seconds,
         (run.code,),
-        termination,
+        run.termination,
+        0 if annotated else run.termination_code,
         run.lines,
         run.writes,
         makes_files=True,

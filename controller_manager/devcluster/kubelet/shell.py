@@ -1,8 +1,8 @@
 """The shell: its command lines, and scripts of commands whose end is known.
 
 A script may have ``;``, ``&&``, ``||``, ``exit``, ``exec``, ``set -e``, ``trap exit
-TERM``, loops such as ``while true; do sleep 1; done``, ``if``, variables,
-calculations, and ``> FILE``. Any other part makes all of it unknown.
+TERM``, also with a function, loops such as ``while true; do sleep 1; done``, ``if``,
+variables, calculations, and ``> FILE``. Any other part makes all of it unknown.
 """
 
 import operator
@@ -99,6 +99,11 @@ def _value(terms: list[str]) -> int | None:
 # The shell: its command lines, and scripts of commands whose end is known.
 
 _SHELLS: Final = frozenset(("ash", "bash", "dash", "sh"))
+_ENDS: Final = frozenset(("0", "EXIT"))
+_EXIT: Final = Run(exits=True)
+_FUNCTION: Final = re.compile(
+    r"^\s*([A-Za-z_]\w*)\s*\(\)\s*\{\s([^{}]*?)[;\n]\s*\}\s*$", re.MULTILINE
+)
 _SIGTERM: Final = frozenset(("15", "SIGTERM", "TERM"))
 _SEPARATORS: Final = frozenset((";", "&&", "||"))
 _PUNCTUATION: Final = ";&|<>()"
@@ -181,10 +186,24 @@ def run_of(
     if line.script is None:
         return Run(FOREVER if has_input else 0.0)
     variables = around.variables if around else {}
-    statements = _statements(line.script, variables)
+    statements = _statements(_without_functions(line.script), variables)
     if statements is None:
         return None
     return _Script(line, depth, around, has_input=has_input).run(statements)
+
+
+def _without_functions(script: str) -> str:
+    """Return a script in which traps have the bodies of its functions."""
+    if len(script) > _LONGEST:
+        return script
+    bodies = {found[1]: found[2] for found in _FUNCTION.finditer(script)}
+    if not bodies:
+        return script
+
+    def trap(found: re.Match[str]) -> str:
+        return f"trap {shlex.quote(bodies.get(found[1], found[1]))} "
+
+    return re.sub(r"\btrap\s+(\w+)\s", trap, _FUNCTION.sub("", script))
 
 
 def _shell_line(words: Sequence[str]) -> _ShellLine | None:
@@ -215,11 +234,13 @@ class _Script:
         *,
         has_input: bool,
     ) -> None:
+        self._line = line
         self._ends_on_failure = line.ends_on_failure
         self._depth = depth
         self._around = around
         self._has_input = has_input
-        self._traps_signals = False
+        self._handler: Run | None = None
+        """What the script does after SIGTERM before it ends."""
         self._longest = 0.0
 
     def run(self, statements: Sequence[_Statement]) -> Run | None:
@@ -228,8 +249,10 @@ class _Script:
         if run is None:
             return None
         # A shell handles the signal once the command has ended that it waits for.
-        termination = self._longest if self._traps_signals else FOREVER
-        return replace(run, exits=False, termination=termination)
+        if (last := self._handler) is not None:
+            seconds = self._longest + last.seconds
+            run = replace(run, termination=seconds, termination_code=last.code)
+        return replace(run, exits=False)
 
     def _all(self, statements: Sequence[_Statement], code: int = 0) -> Run | None:
         total = Run(code=code)
@@ -256,11 +279,10 @@ class _Script:
         match statement.words:
             case ["set", *options]:
                 return self._set(options)
-            case ["trap", "exit" | "exit 0", *signals] if signals:
-                self._traps_signals |= bool(_SIGTERM & set(signals))
-                return Run()
+            case ["trap", handler, *signals] if signals:
+                return self._trap(handler, set(signals))
             case ["exec", *command] if command:
-                self._traps_signals = False
+                self._handler = None
                 run = self._command(command, code, statement.output)
                 return None if run is None else replace(run, exits=True)
             case words:
@@ -283,6 +305,18 @@ class _Script:
             self._around.take(run.writes)
         self._longest = max(self._longest, run.seconds)
         return replace(run, exits=False)
+
+    def _trap(self, handler: str, signals: set[str]) -> Run | None:
+        """Take what a script does after signals; `None` if that is unknown."""
+        around = self._around
+        script = _Script(self._line, self._depth, None, has_input=self._has_input)
+        read = _statements(handler, around.variables if around else {})
+        found = None if read is None else script._all(read)
+        if found is None or found.writes or (_ENDS & signals and found != _EXIT):
+            return None
+        if _SIGTERM & signals:
+            self._handler = found if found.exits else None
+        return Run()
 
     def _set(self, options: Sequence[str]) -> Run | None:
         """Take the options of ``set`` that a shell takes, too."""

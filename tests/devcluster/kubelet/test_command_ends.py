@@ -13,6 +13,11 @@ pytestmark = pytest.mark.looptime
 HELD = {"metadata": {"finalizers": ["example.com/hold"]}}
 
 
+def hook(seconds: int) -> JSON:
+    """Return a ``preStop`` hook that sleeps."""
+    return {"lifecycle": {"preStop": {"sleep": {"seconds": seconds}}}}
+
+
 def running(script: str, name: str = "c", image: str = "busybox:1") -> JSON:
     """Return a container that runs a script."""
     return {"name": name, "image": image, "command": ["sh", "-c", script]}
@@ -125,23 +130,30 @@ async def test_a_failed_init_container_fails_its_pod(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "seconds", "code"),
+    ("container", "seconds", "code"),
     [
-        ("sleep infinity", 20, 137),
-        ("sleep 9; exit 3", 8, 3),
-        ("trap exit TERM; while true; do sleep 1; done", 1, 0),
+        (running("sleep infinity"), 20, 137),
+        (running("sleep 9; exit 3"), 8, 3),
+        (running("trap exit TERM; while true; do sleep 1; done"), 1, 0),
+        (running("trap 'sleep 2; exit 7' TERM; while true; do sleep 1; done"), 3, 7),
+        ({"name": "c", "image": "pause", **hook(4)}, 4, 0),
+        ({"name": "c", "image": "agnhost", **hook(4)}, 4, 2),
+        ({"name": "c", "image": "pause", **hook(60)}, 20, 137),
     ],
 )
 async def test_a_deleted_pod_goes_when_its_command_ends(
-    cluster: Cluster, script: str, seconds: int, code: int
+    cluster: Cluster, container: JSON, seconds: int, code: int
 ) -> None:
-    """A command without a trap ignores SIGTERM, as the first process of a container."""
+    """A command without a trap ignores SIGTERM, as the first process of a container.
+
+    A pause ends, but only after its hook.
+    """
     async with cluster.nodes(count=1, start_delay=0):
         await create_pod(
             cluster,
             "p",
             terminationGracePeriodSeconds=20,
-            containers=[running(script)],
+            containers=[container],
         )
         await send(cluster, "PATCH", f"{PODS}/p", HELD)
         await asyncio.sleep(1)

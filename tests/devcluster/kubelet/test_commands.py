@@ -5,6 +5,15 @@ import pytest
 from controller_manager.devcluster.kubelet.commands import FOREVER, Run, Write
 from controller_manager.devcluster.kubelet.shell import run_of
 
+BY_A_FUNCTION = """_term(){
+    sleep 5
+    exit 143
+}
+trap _term SIGTERM
+while true; do
+    sleep 1
+done"""
+
 
 def printing(line: str, code: int = 0) -> Run:
     return Run(0, code, lines=((0, line),))
@@ -39,7 +48,11 @@ def printing(line: str, code: int = 0) -> Run:
         (["sleep", ".5"], Run(0.5)),
         (["/bin/busybox", "sleep", "5"], Run(5)),
         (["tail", "-f", "/dev/null"], Run(FOREVER)),
-        (["/pause"], Run(FOREVER)),
+        (["/pause"], Run(FOREVER, termination=0)),
+        (
+            ["agnhost", "pause"],
+            Run(FOREVER, lines=((0, "Paused"),), termination=0, termination_code=2),
+        ),
         (["exit", "9" * 5000], None),
         (["sh", "-c"], None),
         (["sh", "-z", "-c", "true"], None),
@@ -64,6 +77,14 @@ def printing(line: str, code: int = 0) -> Run:
         ),
         (["sh", "-c", "trap 'exit 0' INT; sleep infinity"], Run(FOREVER)),
         (["sh", "-c", "trap cleanup TERM; sleep 5"], None),
+        (
+            ["sh", "-c", BY_A_FUNCTION],
+            Run(FOREVER, termination=6, termination_code=143),
+        ),
+        (["sh", "-c", "trap 'sleep 2' TERM; sleep 5"], Run(5)),
+        (["sh", "-c", "trap 'touch /a; exit' TERM; sleep 5"], None),
+        (["sh", "-c", "trap 'exit 4' EXIT; sleep 5"], None),
+        (["sh", "-c", "f() { exit 3; }\nf"], None),
         (["sh", "-c", "true; " * 5000], None),
         (["sh", "script.sh"], None),
         (["sh", "-c", "exit 3"], Run(0, 3)),

@@ -7,6 +7,8 @@ import pytest
 from controller_manager.devcluster.kubelet.commands import FOREVER, Run
 from controller_manager.devcluster.kubelet.programs import run_of_container
 
+PAUSED = Run(FOREVER, lines=((0.0, "Paused"),), termination=0, termination_code=2)
+
 
 @pytest.mark.parametrize(
     ("image", "fields", "run"),
@@ -24,9 +26,9 @@ from controller_manager.devcluster.kubelet.programs import run_of_container
         ("nginx", {"command": ["/bin/false"]}, Run(code=1)),
         ("nginx", {"args": ["false"]}, None),
         ("nginx", {}, None),
-        ("registry.k8s.io/pause:3.10", {}, Run(FOREVER)),
+        ("registry.k8s.io/pause:3.10", {}, Run(FOREVER, termination=0)),
         ("pause", {"command": ["true"]}, Run()),
-        ("agnhost:2", {}, Run(FOREVER, lines=((0.0, "Paused"),))),
+        ("agnhost:2", {}, PAUSED),
         ("agnhost:2", {"args": ["liveness"]}, Run(FOREVER)),
         ("agnhost:2", {"args": ["netexec"]}, None),
     ],
