@@ -1,13 +1,13 @@
-"""The protocols of ``kubectl port-forward`` and ``kubectl exec``.
+"""The protocols of ``kubectl port-forward`` and ``kubectl exec``, and of logs.
 
-Upstream: kubelet/pkg/cri/streaming.
+Upstream: kubelet/pkg/cri/streaming; pkg/util/httpstream/wsstream of apimachinery.
 """
 
 import asyncio
 import os
 import struct
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Final
 
 import msgspec
@@ -207,7 +207,8 @@ async def _sent(
 EXEC_STREAMS: Final = ("v4.channel.k8s.io",)
 """The protocols over SPDY: a stream for errors, and one for each standard stream."""
 
-EXEC_CHANNELS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+_PLAIN: Final = "channel.k8s.io"
+EXEC_CHANNELS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io", _PLAIN)
 """The protocols over websockets: the first byte of a message is its channel."""
 
 _EXEC_CHANNELS: Final = {"stdout": b"\x01", "stderr": b"\x02", "error": b"\x03"}
@@ -257,22 +258,31 @@ class Result(Struct, frozen=True):
 
 
 def executing(
-    protocol: str, result: Result, wanted: frozenset[str]
+    protocol: str, subprotocol: str, result: Result, wanted: frozenset[str]
 ) -> Callable[[Connection], Awaitable[None]]:
     """Return the function that sends a result; `wanted` are the client's streams."""
     if protocol == SPDY:
         return lambda connection: _exec_over_streams(connection, result, wanted)
-    return lambda connection: _exec_over_channels(connection, result, wanted)
+    plain = subprotocol == _PLAIN
+    return lambda connection: _exec_over_channels(connection, result, wanted, plain)
 
 
 async def _exec_over_channels(
-    connection: Connection, result: Result, wanted: frozenset[str]
+    connection: Connection,
+    result: Result,
+    wanted: frozenset[str],
+    plain: bool,  # noqa: FBT001 - private
 ) -> None:
+    """Send a result; a `plain` protocol has errors as text, and no success."""
     with suppress(ConnectionError):
         async for name, data in result.pieces():
             if name in wanted:
                 await connection.send(_EXEC_CHANNELS[name] + data)
-        await connection.send(_EXEC_CHANNELS["error"] + result.status())
+        status = result.status()
+        if plain:
+            status = msgspec.json.decode(status).get("message", "").encode()
+        if status:
+            await connection.send(_EXEC_CHANNELS["error"] + status)
 
 
 async def _exec_over_streams(
@@ -302,3 +312,32 @@ async def _exec_over_streams(
             await reading  # the client ends the connection
     reading.cancel()
     await asyncio.gather(reading, return_exceptions=True)
+
+
+# The protocols of logs over websockets.
+
+LOG_MESSAGES: Final = ("", "binary.k8s.io")
+"""The protocols in which each message is a piece of a log."""
+
+
+def sending(
+    chunks: AsyncGenerator[bytes, None],
+) -> Callable[[Connection], Awaitable[None]]:
+    """Return the function that sends pieces until the client leaves."""
+
+    async def send(connection: Connection) -> None:
+        async with aclosing(chunks):
+            async for each in chunks:
+                await connection.send(each)
+
+    async def serve(connection: Connection) -> None:
+        tasks = [
+            asyncio.create_task(send(connection)),
+            asyncio.create_task(connection.receive()),
+        ]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    return serve

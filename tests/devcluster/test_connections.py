@@ -43,6 +43,7 @@ def streams() -> Iterator[DevelopmentCluster]:
         pods: tuple[tuple[str, JSON], ...] = (
             ("web", {"devcluster/exec": ANSWERS}),
             ("plain", {}),
+            ("speaking", {"devcluster/logs": "one\n@1 two"}),
             ("wrong", {"devcluster/exec": "cat", "devcluster/forward": "10.0.0.1:80"}),
         )
         for name, notes in pods:
@@ -157,6 +158,30 @@ async def test_the_exit_code_comes_last(
         {"causes": [{"reason": "ExitCode", "message": "3"}]},
     )
     assert len(messages) == 2
+
+
+async def test_an_old_protocol_has_no_status(streams: DevelopmentCluster) -> None:
+    """An error is a text in the channel of errors; a success has none."""
+    protocol = "channel.k8s.io"
+    for command, expected in (
+        ("command=cat&command=/etc/hostname", [b"\1web\n"]),
+        ("command=sh&command=-c&command=exit 3", [b"\3command terminated with non-"]),
+    ):
+        path = f"{CORE}/pods/web/exec?{command}&stdout=1"
+        async with socket_of(streams, path, protocol) as socket:
+            messages = [each.data async for each in socket]
+        assert [each[:29] for each in messages] == expected
+
+
+async def test_a_log_comes_over_a_websocket(streams: DevelopmentCluster) -> None:
+    """Its end is the end of the connection; a followed log has none."""
+    protocol = "binary.k8s.io"
+    path = f"{CORE}/pods/speaking/log?limitBytes=4"
+    async with socket_of(streams, path, protocol) as socket, asyncio.timeout(10):
+        assert [each.data async for each in socket] == [b"one\n"]
+    path = f"{CORE}/pods/speaking/log?follow=true"
+    async with socket_of(streams, path, protocol) as socket, asyncio.timeout(10):
+        assert (await socket.receive_bytes())[:4] == b"one\n"
 
 
 def refused(cluster: DevelopmentCluster, path: str) -> tuple[int, str]:

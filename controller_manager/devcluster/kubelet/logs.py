@@ -11,8 +11,14 @@ from msgspec import Struct
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_micro_time, parse_rfc3339, parse_time
 from controller_manager.client.rest.transport import Request, Response
+from controller_manager.devcluster.apiserver.negotiation import header
 from controller_manager.devcluster.apiserver.objects import Objects
 from controller_manager.devcluster.apiserver.request_info import Target
+from controller_manager.devcluster.apiserver.responses import (
+    WEBSOCKET,
+    Upgrade,
+    negotiated,
+)
 from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.devcluster.registry.core.pods import KIND as POD
 from controller_manager.devcluster.scheme.query import is_true
@@ -24,6 +30,7 @@ from controller_manager.devcluster.scheme.statuses import (
     invalid_object,
 )
 from controller_manager.devcluster.storage import Key
+from controller_manager.devcluster.streaming import LOG_MESSAGES, sending
 
 from .pod_status import Recall
 from .pods import statuses_of
@@ -133,7 +140,15 @@ class PodLogs:
     async def answer(
         self, target: Target, request: Request
     ) -> Response | StreamingResponse:
-        """Return the log of a container; raises Refusal."""
+        """Return the log of a container, or send it; raises Refusal."""
+        found = self._found(target, request)
+        if header(request.headers, "upgrade").lower() != WEBSOCKET:
+            return found
+        protocol, subprotocol = negotiated(request, (), LOG_MESSAGES)
+        chunks = found.chunks() if isinstance(found, LogStream) else _whole(found.body)
+        return Upgrade(protocol, subprotocol, sending(chunks))
+
+    def _found(self, target: Target, request: Request) -> "Response | LogStream":
         pod = self._objects.find(POD, target.namespace, target.name).obj
         now = self._clock.now()
         options = LogOptions.parse(target.name, dict(request.query), now)
@@ -152,6 +167,12 @@ class PodLogs:
         key = (target.namespace, target.name)
         follower = _Follower(self._objects, key, container["name"], run, options)
         return LogStream(follower.lines(shown, following))
+
+
+async def _whole(log: bytes) -> AsyncGenerator[bytes, None]:
+    """Yield a log that is complete, unless it is empty."""
+    if log:
+        yield log
 
 
 class LogStream:

@@ -262,7 +262,7 @@ class _PodConnections:
             for name in ("stdin", "stdout", "stderr")
             if flags.get(name) in ("1", "true", "True")
         )
-        serve = streaming.executing(protocol, result, wanted)
+        serve = streaming.executing(protocol, subprotocol, result, wanted)
         return Upgrade(protocol, subprotocol, serve)
 
     # Ports
