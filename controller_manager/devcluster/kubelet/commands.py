@@ -124,10 +124,17 @@ class Surroundings:
     """
 
     def __init__(
-        self, variables: Mapping[str, str], has_file: Callable[[str], bool]
+        self,
+        variables: Mapping[str, str],
+        has_file: Callable[[str], bool],
+        content: Callable[[str], str | None] = lambda _: None,
     ) -> None:
-        """Take the variables, and a function that knows a file by its path."""
+        """Take the variables, and functions that know a file by its path.
+
+        `content` returns `None` for a file whose content is unknown.
+        """
         self.variables = variables
+        self.content = content
         self._has_file = has_file
         self._changed: dict[str, bool] = {}
 
@@ -137,6 +144,7 @@ class Surroundings:
         new = Surroundings(
             {**self.variables, **{name: value for name, _, value in pairs}},
             self._has_file,
+            self.content,
         )
         new._changed = self._changed
         return new
@@ -194,7 +202,10 @@ def run_of_files(words: Sequence[str], around: Surroundings | None) -> Run | Non
         case "mv" | "cp" if len(paths) == 2 and around:
             return _moved(name, paths[0], paths[1], around)
         case "cat" | "ls" if paths and around:
-            return Run() if all(map(around.exists, paths)) else _FAILED
+            if not all(map(around.exists, paths)):
+                return _FAILED
+            contents = filter(None, map(around.content, paths)) if name == "cat" else ()
+            return Run(lines=_lines(contents))
         case "env" | "printenv" if around:
             return _printed(name, rest, around.variables)
         case "dd":
@@ -214,9 +225,15 @@ def _printed(
         return None
     else:
         listed = [variables[each] for each in words if each in variables]
-    lines = (line for each in listed for line in each.split("\n"))
     code = 0 if not words or len(listed) == len(words) else 1
-    return Run(code=code, lines=tuple((0.0, line) for line in lines))
+    return Run(code=code, lines=_lines(listed))
+
+
+def _lines(texts: Iterable[str]) -> tuple[tuple[float, str], ...]:
+    """Return the lines of texts that are printed at once."""
+    return tuple(
+        (0.0, line) for each in texts for line in each.removesuffix("\n").split("\n")
+    )
 
 
 def _removed(

@@ -1,9 +1,10 @@
-"""The variables of containers.
+"""The variables of containers, and the files of volumes that objects fill.
 
 Upstream: makeEnvironmentVariables in pkg/kubelet/kubelet_pods.go; pkg/kubelet/envvars;
-k8s.io/kubernetes/third_party/forked/golang/expansion.
+k8s.io/kubernetes/third_party/forked/golang/expansion; pkg/fieldpath.
 """
 
+import json
 import re
 from base64 import b64decode
 from collections import ChainMap
@@ -110,9 +111,46 @@ class Environment:
             for name, value in data.items()
         }
 
+    def content(
+        self, pod: JSON, container: JSON, volume: JSON, path: str
+    ) -> str | None:
+        """Return the content of a file of a volume, `None` for an unknown one."""
+        found = None
+        for each in (volume.get("projected") or {}).get("sources") or (volume,):
+            for name, source in each.items():
+                value = self._of_source(pod, container, name, source, path)
+                found = found if value is None else value
+        return found
+
+    def _of_source(
+        self, pod: JSON, container: JSON, name: str, source: JSON, path: str
+    ) -> str | None:
+        """Return the content of a file of one source, `None` if it has no such file."""
+        if name == "downwardAPI":
+            for each in source.get("items") or ():
+                if each["path"] == path:
+                    return self._value_from(pod, container, each)
+            return None
+        if name == "configMap":
+            data = self._config_map(pod, source)
+        elif name == "secret":
+            data = self._secret(pod, {"name": source.get("secretName"), **source})
+        else:
+            return None
+        if items := source.get("items"):
+            keys = {each["path"]: each["key"] for each in items}
+            return data.get(keys.get(path, ""))
+        return data.get(path)
+
     def _field(self, pod: JSON, path: str) -> str | None:
-        """Return a field of a pod that a variable can have, `None` for other fields."""
+        """Return a field of a pod, `None` for one that pods cannot ask for."""
         for name in ("annotations", "labels"):
+            if path == f"metadata.{name}":
+                values = sorted((pod["metadata"].get(name) or {}).items())
+                return "\n".join(
+                    f"{key}={json.dumps(each, ensure_ascii=False)}"
+                    for key, each in values
+                )
             if path.startswith(f"metadata.{name}['"):
                 key = path.removeprefix(f"metadata.{name}['").removesuffix("']")
                 return str((pod["metadata"].get(name) or {}).get(key, ""))

@@ -189,7 +189,12 @@ class Files:
         def exists(path: str) -> bool:
             return self._exists(pod, container, path, now)
 
-        return Surroundings(variables, exists)
+        def content(path: str) -> str | None:
+            volume, inside = self._place_of(pod, spec, path)
+            source = _volume(pod, volume)
+            return self.environment.content(pod, spec, source, inside)
+
+        return Surroundings(variables, exists, content)
 
     def record(
         self, pod: JSON, container: ContainerRun, began: float, writes: Iterable[Write]

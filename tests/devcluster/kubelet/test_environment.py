@@ -161,3 +161,63 @@ async def test_a_command_has_the_values(
     container = busybox(*command, env=env, volumeMounts=mounts)
     volumes = [{"name": "v", "emptyDir": {}}]
     assert await printed(cluster, container, volumes=volumes) == lines
+
+
+@pytest.mark.parametrize(
+    ("path", "lines"),
+    [
+        ("/config/a", ["1"]),
+        ("/config/sub/b", []),
+        ("/secret/sub/k", ["hidden"]),
+        ("/secret/k", []),
+        ("/all/a", ["1"]),
+        ("/all/k", ["hidden"]),
+        ("/all/name", ["p"]),
+        ("/info/labels", ['app="web"', 'tier="x"']),
+        ("/info/cpu", ["2"]),
+        ("/one", ["x", "y"]),
+    ],
+)
+async def test_cat_prints_the_files_of_volumes(
+    cluster: Cluster, path: str, lines: list[str]
+) -> None:
+    """Of config maps, secrets and fields of the pod; of others nothing is known."""
+    config = {"metadata": {"name": "m"}, "data": {"a": "1", "b": "x\ny\n"}}
+    await send(cluster, "POST", f"{DEFAULT}/configmaps", config)
+    secret = {"metadata": {"name": "s"}, "stringData": {"k": "hidden"}}
+    await send(cluster, "POST", f"{DEFAULT}/secrets", secret)
+    name = {"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}
+    labels = {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}
+    cpu = {"containerName": "c", "resource": "limits.cpu"}
+    sources = [
+        {"configMap": {"name": "m"}},
+        {"secret": {"name": "s"}},
+        {"downwardAPI": {"items": [name]}},
+    ]
+    items = [labels, {"path": "cpu", "resourceFieldRef": cpu}]
+    volumes = [
+        {"name": "config", "configMap": {"name": "m"}},
+        {
+            "name": "secret",
+            "secret": {"secretName": "s", "items": [{"key": "k", "path": "sub/k"}]},
+        },
+        {"name": "all", "projected": {"sources": sources}},
+        {"name": "info", "downwardAPI": {"items": items}},
+    ]
+    mounts = [
+        {"name": each["name"], "mountPath": f"/{each['name']}"} for each in volumes
+    ]
+    mounts.append({"name": "config", "mountPath": "/one", "subPath": "b"})
+    limits = {"limits": {"cpu": "1250m"}}
+    pod = {
+        "metadata": {"name": "p", "labels": {"tier": "x", "app": "web"}},
+        "spec": {
+            "restartPolicy": "Never",
+            "volumes": volumes,
+            "containers": [busybox("cat", path, volumeMounts=mounts, resources=limits)],
+        },
+    }
+    async with cluster.nodes(count=1, start_delay=0):
+        await send(cluster, "POST", PODS, pod)
+        await asyncio.sleep(1)
+        assert (await log(cluster, "p"))[1].splitlines() == lines
