@@ -177,7 +177,8 @@ class Files:
         self.environment = environment
         self._claims = storage.collection(CLAIM.resource)
         self._changes: dict[_Place, dict[str, list[tuple[float, bool]]]] = {}
-        self._programs: dict[tuple[str, str], Program] = {}
+        self._programs: dict[str, dict[str, Program]] = {}
+        """The programs of pods by their UIDs, of containers by their names."""
 
     def around(self, pod: JSON, container: ContainerRun, now: float) -> Surroundings:
         """Return the variables and files of a container at a time."""
@@ -226,19 +227,19 @@ class Files:
 
     def start(self, pod: JSON, container: str, program: Program) -> None:
         """Remember the program that a container has found at its start."""
-        self._programs[pod["metadata"]["uid"], container] = program
+        self._programs.setdefault(pod["metadata"]["uid"], {})[container] = program
 
     def program(self, pod: JSON, container: str) -> Program | None:
         """Return the program that a container found at its start, `None` for none."""
-        return self._programs.get((pod["metadata"]["uid"], container))
+        return self._programs.get(pod["metadata"]["uid"], {}).get(container)
 
     def forget(self, pod: JSON, *, is_gone: bool) -> None:
         """Forget the volumes of a pod that has ended; its programs once it is gone."""
         uid = pod["metadata"]["uid"]
         for place in [each for each in self._changes if each[:2] == ("pod", uid)]:
             del self._changes[place]
-        for key in [each for each in self._programs if is_gone and each[0] == uid]:
-            del self._programs[key]
+        if is_gone:
+            self._programs.pop(uid, None)
 
     def _exists(
         self, pod: JSON, container: ContainerRun, path: str, now: float
