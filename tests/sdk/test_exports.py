@@ -14,17 +14,11 @@ NAMES = """
 APIError APIStruct AlreadyExists BY_NAMESPACE Client Clock CollectorRegistry Column
 CompleteObject Condition Conflict ControllerContext ControllerOptions Counter DONE
 Definition DependsOn Descriptor Done EventRecorder Failed Finalizer Flag For Gauge
-Handler Handles Histogram Lister Maps Meta NORMAL NotFound ObjectMeta Outcome
+Handler Handles Histogram Index Lister Maps Meta NORMAL NotFound ObjectMeta Outcome
 OwnerReference Owns PatchType Projection RECORD_EVENTS Reads Reconciler Requeue Resource
 Scale SyncError WARNING allow apiextensions_v1 apps_v1 autoscaling_v2 batch_v1
 coordination_v1 core_v1 discovery_v1 is_deleting key_of labels_of networking_v1 option
 owned_by policy_v1 rbac_v1 run set_condition storage_v1
-DependsOn Descriptor Done EventRecorder Failed Finalizer Flag For Gauge Handler Handles
-Histogram Index Lister Maps NORMAL NotFound ObjectMeta Outcome OwnerReference Owns
-PatchType Projection RECORD_EVENTS Reads Reconciler Requeue Resource SyncError WARNING
-allow apiextensions_v1 apps_v1 autoscaling_v2 batch_v1 coordination_v1 core_v1
-discovery_v1 is_deleting key_of labels_of networking_v1 option owned_by policy_v1
-rbac_v1 run set_condition storage_v1
 """
 NAMES_OF_TESTING = """
 ClusterError ClusterSettings DevelopmentCluster Fault Faults RecordedRequest Requests
