@@ -78,12 +78,12 @@ DEFAULTS: Final = Row(
         "account": Change("serviceaccounts", label),
         "authority": Change(
             "configmaps",
-            lambda obj, _: obj["data"].pop("ca.crt", None),
+            lambda obj, _: obj.get("data", {}).pop("ca.crt", None),
             name="kube-root-ca.crt",
         ),
         "another authority": Change(
             "configmaps",
-            lambda obj, _: obj["data"].update(more="x"),
+            lambda obj, _: obj.setdefault("data", {}).update(more="x"),
             name="kube-root-ca.crt",
         ),
         "no authority": Change("configmaps", gone, name="kube-root-ca.crt"),
