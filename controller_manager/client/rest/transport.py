@@ -1,7 +1,7 @@
 """The transport protocol: the only interface to an API server.
 
 A transport takes a request and returns an answer, whole or as a stream. In
-production it is HTTP (`client.wire.http`); in tests and simulations it is a function
+production it is HTTP (`client.wire.http`); in tests it is a function
 call. All other packages use only this protocol.
 """
 

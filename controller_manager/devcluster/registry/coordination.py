@@ -27,8 +27,6 @@ from controller_manager.options.gates import COORDINATED_ELECTION
 from .built_in import kind_of
 from .columns import columns
 
-_Version = tuple[int, ...]
-
 _OLDEST_EMULATION: Final = "OldestEmulationVersion"
 _SEMANTIC_VERSION: Final = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"

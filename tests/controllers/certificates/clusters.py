@@ -10,10 +10,9 @@ from controller_manager.api.certificates.v1 import (
     CertificateSigningRequest,
 )
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.rest.client import Client, PatchType
+from controller_manager.client.rest.client import PatchType
 from controller_manager.controllers.certificates.signing.options import SigningOptions
 from controller_manager.devcluster.apiserver.security import User
-from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, make_config
 from tests.controllers.certificates.authorities import condition, write_authority
@@ -58,12 +57,6 @@ async def decide(cluster: Cluster, name: str, kind: str = "Approved") -> None:
 async def read(cluster: Cluster, name: str = "a") -> CertificateSigningRequest:
     """Return a request as it is stored."""
     return await cluster.client.get(SIGNING_REQUESTS, "", name)
-
-
-def client_of(cluster: Cluster, user: User) -> Client:
-    """Return a client of a user."""
-    cluster.server.tokens.add(user.name, user)
-    return Client(InMemoryTransport(cluster.server, user.name), cluster.clock)
 
 
 def allow(cluster: Cluster, subresource: str, group: str) -> None:

@@ -35,10 +35,6 @@ def _select(obj: JSON, rng: Rng) -> None:
         obj["spec"]["selector"]["team"] = "x"
 
 
-def _select_all(obj: JSON, _: Rng) -> None:
-    obj["spec"]["selector"].pop("team", None)
-
-
 def _publish_all(obj: JSON, _: Rng) -> None:
     obj["spec"]["publishNotReadyAddresses"] = True
 

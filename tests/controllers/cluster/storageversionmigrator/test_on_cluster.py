@@ -33,7 +33,6 @@ ENABLED: Final = replace(
 )
 API: Final = "storagemigration.k8s.io/v1beta1"
 WIDGET: Final = "widgets.example.com"
-REWRITTEN: Final = "application/apply-patch+yaml"
 
 SUCCEEDED: Final = {"Running": "False", "Succeeded": "True"}
 FAILED: Final = {"Running": "False", "Failed": "True"}

@@ -17,11 +17,6 @@ def service_cidr(name: str, *ranges: str, deleted: str | None = None) -> Service
     return ServiceCIDR(metadata=metadata, spec=ServiceCIDRSpec(ranges))
 
 
-def ranges_json(name: str, *ranges: str) -> JSON:
-    """Return a new ServiceCIDR."""
-    return {"metadata": {"name": name}, "spec": {"cidrs": [*ranges]}}
-
-
 def address_json(address: str, **labels: str) -> JSON:
     """Return an IPAddress as the API server makes it for a service."""
     family = "IPv6" if ":" in address else "IPv4"
