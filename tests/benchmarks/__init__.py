@@ -7,7 +7,6 @@
 - `workloads`: the benchmarks.
 - `report`: shows the results.
 - `__main__`: the command.
-- `posts`: a command of its own, which compares HTTP clients.
 - `sizing`: a command of its own, for docs/sizing.md.
 
 Absolute times mean nothing on other machines: compare two contenders in one run,

@@ -11,17 +11,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks.devcluster.encodings import measure_encodings
 from tests.benchmarks.devcluster.held import measure_held
-from tests.benchmarks.devcluster.kept import measure_kept
 from tests.benchmarks.devcluster.pods import measure_pods
 from tests.benchmarks.devcluster.processes import TREE, running_cluster
 from tests.benchmarks.devcluster.requests import Figures, measure_requests
 from tests.benchmarks.devcluster.starts import measure_starts
-from tests.benchmarks.devcluster.yaml_bodies import measure_yaml
 from tests.benchmarks.machine import usage_of
 
-_ALL: Final = ("requests", "pods", "yaml", "held", "kept", "encodings", "starts")
+_ALL: Final = ("requests", "pods", "held", "starts")
 
 
 @click.command()
@@ -37,7 +34,7 @@ _ALL: Final = ("requests", "pods", "yaml", "held", "kept", "encodings", "starts"
 @click.option(
     "--versus",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Measure the cluster in this source, too, by turns; for `pods` and `yaml`.",
+    help="Measure the cluster in this source, too, by turns; for `pods`.",
 )
 @click.option("--objects", type=click.IntRange(100), default=100_000, show_default=True)
 @click.option(
@@ -71,14 +68,8 @@ def main(
                 case "pods":
                     by_tree = measure_pods(trees, pods, clients, processes)
                     measured = _beside(by_tree)
-                case "yaml":
-                    measured = _beside(measure_yaml(trees))
                 case "held":
                     measured = asyncio.run(measure_held(objects))
-                case "kept":
-                    measured = measure_kept(objects, directory)
-                case "encodings":
-                    measured = measure_encodings(100)
                 case _:
                     measured = measure_starts()
             results[each] = measured

@@ -8,9 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.benchmarks.devcluster.__main__ import main
-from tests.benchmarks.devcluster.encodings import measure_encodings
 from tests.benchmarks.devcluster.held import measure_held
-from tests.benchmarks.devcluster.kept import measure_kept
 
 
 @pytest.mark.slow
@@ -30,21 +28,6 @@ def test_many_objects_are_measured() -> None:
     # A process that has freed memory before needs none for a few hundred pods.
     times = {name: each for name, each in figures.items() if "memory" not in name}
     assert all(each > 0 for each in times.values())
-
-
-def test_files_with_state_are_measured(tmp_path: Path) -> None:
-    figures = measure_kept(300, tmp_path)
-    assert figures["size of the snapshot, MB"] > 1
-    assert figures["size of the data file, MB"] > 1
-    assert all(each > 0 for each in figures.values())
-
-
-def test_encodings_are_measured() -> None:
-    """Protobuf is smaller than JSON, and faster to read and write than YAML."""
-    figures = measure_encodings(3)
-    assert figures["protobuf, size / JSON"] < 1
-    for work in ("encoding", "decoding"):
-        assert figures[f"protobuf, {work} / JSON"] < figures[f"YAML, {work} / JSON"]
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tests.benchmarks.renewals import RENEWAL
 from tests.benchmarks.sizing.figures import (
     CREATE,
     DELETE,
@@ -99,8 +98,7 @@ def rates_table(runs: Sequence[Run]) -> str:
         "pods created by deployments, each an endpoint of a service": 1 / create,
         "pods deleted with their deployments": 1 / delete,
         "pods replaced by rolling updates": 1 / (create + delete),
-        "renewals of leases, of which a node has one in ten seconds": 1
-        / (node * RENEWAL),
+        "renewals of leases, of which a node has one in ten seconds": 1 / (node * 10),
     }
     rows = [(work, f"{float(f'{rate:.2g}'):,.0f}") for work, rate in rates.items()]
     return _table([("work", "a second"), *rows])
