@@ -46,7 +46,7 @@ from controller_manager.observability.metrics.manager import LogCollectors
 from controller_manager.options.config import Config
 from controller_manager.runtime.registry import Registry
 from controller_manager.serving.certificates import ServingError
-from controller_manager.version import KUBERNETES_VERSION, USER_AGENT, VERSION
+from controller_manager.version import KUBERNETES_VERSION, USER_AGENT
 
 from .failure import Failure
 
@@ -125,7 +125,7 @@ async def run_daemon(
         connections = await connect(config, clock, logger, opener)
         if config.preview.enabled:
             config = await _as_in_charge(config, given, connections, build, logger)
-        logger.info("Starting", version=VERSION, kubernetes=KUBERNETES_VERSION)
+        logger.info("Starting", version=build.version, kubernetes=KUBERNETES_VERSION)
         registry = CollectorRegistry()
         LogCollectors(registry, logger.lost)
         manager = ControllerManager(

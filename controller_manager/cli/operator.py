@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -100,7 +101,21 @@ def operator_build(
     name = name or controllers[0].name
     descriptors = [replace(each, requires=(*_required(each),)) for each in controllers]
     general = _general_flags(descriptors, name, namespace or _own_namespace())
-    return Registry(descriptors, component=name, general_flags=general)
+    return Registry(
+        descriptors,
+        component=name,
+        version=_version_of(controllers[0]),
+        general_flags=general,
+    )
+
+
+def _version_of(descriptor: Descriptor) -> str:
+    """Return the version of the distribution that is called as the package is."""
+    package = descriptor.resolve().__module__.partition(".")[0]
+    try:
+        return version(package)
+    except PackageNotFoundError:  # a file that is run as it is
+        return "unknown"
 
 
 def _required(descriptor: Descriptor) -> Iterator[AnyResource]:

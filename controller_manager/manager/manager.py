@@ -237,6 +237,8 @@ class ControllerManager:
             self._control_loop,
             self._health_beside,
             self._preview.page,
+            self._build.component,
+            self._build.version,
         )
         return ServerGroup(
             self._config,

@@ -16,7 +16,12 @@ from controller_manager.options.flag import Flag
 from controller_manager.options.flag_set import DuplicateFlag, FlagSet
 from controller_manager.options.gates import GENERAL_GATES, Gate
 from controller_manager.options.general_flags import GENERAL_FLAGS
-from controller_manager.version import COMPONENT, NAME, USER_AGENT, VERSION
+from controller_manager.version import (
+    COMMAND_USER_AGENT,
+    COMPONENT,
+    USER_AGENT,
+    VERSION,
+)
 
 from .descriptor import Descriptor
 
@@ -71,16 +76,18 @@ class Registry:
         find_root_cause: FindRootCause | None = None,
         *,
         component: str = COMPONENT,
+        version: str = VERSION,
         general_flags: Iterable[Flag] = GENERAL_FLAGS,
     ) -> None:
         """Take the descriptors; controllers start in the order of their names.
 
         `find_root_cause` says why a rollout is stuck; without it that is not counted.
-        `component` is the name of the process, and `general_flags` are those of no
-        particular controller. Raises RegistryError if two controllers have the same
+        `component` and `version` are those of the process, and `general_flags` those of
+        no particular controller. Raises RegistryError if two controllers have the same
         name, alias or flag, or declare the same feature gate differently.
         """
         self.component = component
+        self.version = version
         self.find_root_cause = find_root_cause
         self.descriptors = tuple(sorted(descriptors, key=lambda each: each.name))
         self._by_name: dict[str, Descriptor] = {}
@@ -116,7 +123,9 @@ class Registry:
 
         The API server takes that as the manager of the fields that a write sets.
         """
-        return USER_AGENT if self.is_upstreams else f"{self.component}/{NAME}-{VERSION}"
+        if self.is_upstreams:
+            return USER_AGENT
+        return f"{self.component}/{self.version} {COMMAND_USER_AGENT}"
 
     @property
     def names(self) -> list[str]:

@@ -7,6 +7,8 @@ from datetime import datetime
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from controller_manager.version import COMPONENT, VERSION
+
 from .answers import Pieces
 from .health import HealthCheck
 from .main_loop import MainLoop, SameLoop
@@ -42,3 +44,6 @@ class Pages:
     beside: Checks = _no_checks
     preview: DebugPage | None = None
     """The page ``/debug/preview`` of a preview."""
+    component: str = COMPONENT
+    """The name of the process, which /flagz and /statusz show."""
+    version: str = VERSION

@@ -98,18 +98,21 @@ class Endpoints:
         flags = self.config.flags
         return zpages.answer(
             request,
+            self.pages.component,
             "Flagz",
-            lambda: zpages.flagz_text(flags),
+            lambda: zpages.flagz_lines(flags),
             lambda: zpages.flagz_fields(flags),
         )
 
     async def _statusz(self, request: web.Request) -> web.Response:
         started, now = self.pages.started_at, self.clock.now()
-        facts = started, now, self._paths(), self.config.emulated_version
+        versions = self.config.emulated_version, self.pages.version
+        facts = started, now, self._paths(), *versions
         return zpages.answer(
             request,
+            self.pages.component,
             "Statusz",
-            lambda: zpages.statusz_text(*facts),
+            lambda: zpages.statusz_lines(*facts),
             lambda: zpages.statusz_fields(*facts),
         )
 

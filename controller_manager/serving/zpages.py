@@ -16,7 +16,6 @@ import yaml
 from aiohttp import web
 
 from controller_manager.api.scalars import format_time
-from controller_manager.version import COMPONENT, VERSION
 
 from .answers import json_answer, status_answer
 
@@ -129,26 +128,28 @@ DEPRECATED: Final = frozenset({"v1alpha1"})
 
 def answer(
     request: web.Request,
+    component: str,
     kind: str,
-    text: Callable[[], str],
+    lines: Callable[[], Sequence[str]],
     fields: Callable[[], Mapping[str, Any]],
 ) -> web.Response:
     """Return the page `kind` (``Flagz``) in the form that the client accepts.
 
-    That is `text`, or an object with `fields` in JSON or YAML. An object of a version
-    that upstream has deprecated comes with a warning in its header. The answer is 406
-    if the client accepts nothing that is offered.
+    That is text with `lines`, or an object with `fields` in JSON or YAML; both name the
+    component. An object of a version that upstream has deprecated comes with a warning
+    in its header. The answer is 406 if the client accepts nothing that is offered.
     """
     try:
         form = accepted_form(request.headers.get("Accept", ""), kind)
     except NotAcceptable as error:
         return status_answer(request, HTTPStatus.NOT_ACCEPTABLE, str(error))
     if form.media_type == TEXT:
-        return web.Response(text=text())
+        head = ("", f"{component} {kind.lower()}", _WARNING, "")
+        return web.Response(text="\n".join([*head, *lines(), ""]))
     body = {
         "kind": kind,
         "apiVersion": f"{GROUP}/{form.version}",
-        "metadata": {"name": COMPONENT},
+        "metadata": {"name": component},
         **fields(),
     }
     if form.media_type == "application/yaml":
@@ -164,10 +165,9 @@ def answer(
     return encoded
 
 
-def flagz_text(flags: Mapping[str, str]) -> str:
-    """Return every flag and its value as text."""
-    lines = [f"{name}={value}" for name, value in sorted(flags.items())]
-    return "\n".join(["", f"{COMPONENT} flagz", _WARNING, "", *lines, ""])
+def flagz_lines(flags: Mapping[str, str]) -> list[str]:
+    """Return every flag and its value as lines."""
+    return [f"{name}={value}" for name, value in sorted(flags.items())]
 
 
 def flagz_fields(flags: Mapping[str, str]) -> dict[str, Any]:
@@ -175,12 +175,13 @@ def flagz_fields(flags: Mapping[str, str]) -> dict[str, Any]:
     return {"flags": dict(sorted(flags.items()))}
 
 
-def statusz_text(
-    started: datetime, now: datetime, paths: Sequence[str], emulated: str
-) -> str:
-    """Return the start time, the versions and the paths of the server as text.
+def statusz_lines(
+    started: datetime, now: datetime, paths: Sequence[str], emulated: str, version: str
+) -> list[str]:
+    """Return the start time, the versions and the paths of the server as lines.
 
-    `emulated` is the version of Kubernetes that is emulated.
+    `emulated` is the version of Kubernetes that is emulated, `version` that of the
+    program.
     """
     minutes, seconds = divmod(int((now - started).total_seconds()), 60)
     hours, minutes = divmod(minutes, 60)
@@ -188,23 +189,22 @@ def statusz_text(
         "Started": f"{started:%a %b %e %H:%M:%S} UTC {started:%Y}",
         "Up": f"{hours} hr {minutes:02d} min {seconds:02d} sec",
         "Python version": platform.python_version(),
-        "Binary version": VERSION,
+        "Binary version": version,
         "Emulation version": emulated,
         "Paths": " ".join(paths),
     }
-    lines = [f"{name}: {html.escape(value)}" for name, value in rows.items()]
-    return "\n".join(["", f"{COMPONENT} statusz", _WARNING, "", *lines, ""])
+    return [f"{name}: {html.escape(value)}" for name, value in rows.items()]
 
 
 def statusz_fields(
-    started: datetime, now: datetime, paths: Sequence[str], emulated: str
+    started: datetime, now: datetime, paths: Sequence[str], emulated: str, version: str
 ) -> dict[str, Any]:
     """Return the same facts as the fields of a Statusz object."""
     return {
         "startTime": format_time(started),
         "uptimeSeconds": int((now - started).total_seconds()),
         "goVersion": f"python{platform.python_version()}",
-        "binaryVersion": VERSION,
+        "binaryVersion": version,
         "emulationVersion": emulated,
         "paths": list(paths),
     }

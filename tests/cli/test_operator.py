@@ -2,13 +2,14 @@
 
 import asyncio
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from controller_manager.cli.operator import make_command
+from controller_manager.cli.operator import make_command, operator_build
 from controller_manager.runtime.registry import RegistryError
 from controller_manager.sdk import (
     Client,
@@ -118,6 +119,15 @@ def test_the_manifests_have_the_reads_of_the_caches_and_the_writes() -> None:
     ]
 
 
+def test_the_version_is_that_of_the_distribution() -> None:
+    """A file that is run as it is has none."""
+    assert operator_build((CONTROLLER,)).user_agent.startswith(
+        "website-operator/unknown controller-manager/v"
+    )
+    from_package = Descriptor("own", "click.core:Context")
+    assert operator_build((from_package,)).version == version("click")
+
+
 PROGRAM = """
 from controller_manager.sdk import run
 from tests.sdk.websites import CONTROLLER
@@ -159,6 +169,9 @@ async def test_the_roles_of_the_manifests_suffice_for_the_whole_process(
             assert get(port, "/readyz")[0] == 200
             page = get(port, "/metrics", token_of(cluster.kubeconfig))[1]
             assert 'workqueue_adds_total{name="website-operator"}' in page
+            for path in ("/statusz", "/flagz"):
+                page = get(port, path, token_of(cluster.kubeconfig))[1]
+                assert page.splitlines()[1] == f"website-operator {path[1:]}"
         finally:
             process.terminate()
         assert await process.wait() == 0, log.read_text()
