@@ -127,9 +127,9 @@ class FailuresAtOnce:
         caches must show all pods that were created before.
         """
         gone = self._gone.pop(key_of(owner), {})
-        present = {each.metadata.uid for each in pods}
-        pods = (*pods, *(gone[uid] for uid in gone.keys() - present))
-        failures = self._noted(owner, pods, now)
+        present = frozenset(each.metadata.uid for each in pods)
+        lost = (gone[uid] for uid in gone.keys() - present)
+        failures = self._noted(owner, (*pods, *lost), present, now)
         if failures is None or not failures.delay:
             return NO_LIMIT
         trials = [each for each in _unknown(pods, failures.known) if is_active(each)]
@@ -140,18 +140,22 @@ class FailuresAtOnce:
         return Allowance(0, left) if left > ROUNDING else Allowance(1)
 
     def _noted(
-        self, owner: CompleteObject, pods: Sequence[Pod], now: datetime
+        self,
+        owner: CompleteObject,
+        pods: Sequence[Pod],
+        present: frozenset[str],
+        now: datetime,
     ) -> _Failures | None:
         key, generation = key_of(owner), owner.metadata.generation
         last = self._failures.get(key)
-        uids = frozenset(each.metadata.uid for each in pods)
-        if last is not None:
-            last.known &= uids  # nothing is remembered of pods that are gone
         fresh = pods if last is None else _unknown(pods, last.known)
+        if last is not None:
+            # Nothing is remembered of pods that are gone: no later sync may come.
+            last.known &= present
         if any(failed_at_once(each, now) for each in fresh):
             delay = 0.0 if last is None else delay_after(last.delay)
             due = self._clock.monotonic() + delay
-            self._failures[key] = _Failures(generation, uids, delay, due)
+            self._failures[key] = _Failures(generation, present, delay, due)
         elif any(_is_healthy(each, now) for each in fresh):
             self.forget(key)
         elif last is not None and last.generation != generation:

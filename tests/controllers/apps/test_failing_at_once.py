@@ -97,6 +97,17 @@ def test_the_delay_ends_at_fifteen_minutes() -> None:
     assert delays == [None, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900]
 
 
+def test_nothing_is_remembered_of_a_failed_pod_that_is_gone() -> None:
+    """The sync that counts it may be the last one of its owner."""
+    failures, owner = FailuresAtOnce(Ticking()), replica_set("web", 1)
+    stays, goes, seen = (pod(each, phase="Failed") for each in ("a", "b", "c"))
+    failures.allowance(owner, [stays, seen], EPOCH)
+    for each in (goes, seen):
+        failures.gone("default/web", each)
+    assert failures.allowance(owner, [stays], EPOCH).seconds == 1
+    assert failures._failures["default/web"].known == {stays.metadata.uid}
+
+
 async def test_one_pod_at_a_time_is_tried(cluster: Cluster, node: Node) -> None:
     """Of a large replica set, too."""
     async with running(cluster, node):
