@@ -562,8 +562,3 @@ def exact_name(text: str) -> str:
         if match and match.group(1) not in (".", ".."):
             return match.group(1)
     return ""
-
-
-def is_field_selector(text: str) -> bool:
-    """Tell whether a text is a valid field selector; the fields are not checked."""
-    return all(_FIELD_TERM.fullmatch(part) for part in text.split(",") if part)

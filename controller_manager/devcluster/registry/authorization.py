@@ -3,12 +3,10 @@
 Upstream: pkg/apis/authorization/validation, pkg/registry/authorization.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.selectors import SelectorError, parse_selector
-from controller_manager.devcluster.apiserver.kind import is_field_selector
 from controller_manager.devcluster.apiserver.objects import Call, RESTStorage
 from controller_manager.devcluster.apiserver.security import Attributes, User
 from controller_manager.devcluster.apiserver.strategy import Strategy
@@ -17,7 +15,6 @@ from controller_manager.devcluster.scheme.statuses import (
     bad_request,
     invalid,
     invalid_object,
-    required,
     shown,
 )
 from controller_manager.devcluster.validation.text import table
@@ -44,14 +41,6 @@ def _attributes(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
 def _shown_path(url: JSON) -> str:
     """Return attributes as Go shows those of its storage type."""
     return shown({"Path": url.get("path", ""), "Verb": url.get("verb", "")})
-
-
-def _given(selector: JSON, path: str, _: JSON) -> Iterator[Cause]:
-    if not selector.get("rawSelector") and not selector.get("requirements"):
-        detail = (
-            f"when {path[:-1]} is specified, requirements or rawSelector is required"
-        )
-        yield required(f"{path}requirements", detail)
 
 
 def _metadata(review: JSON, _: str, __: JSON) -> Iterator[Cause]:
@@ -81,40 +70,14 @@ def _empty_metadata(review: JSON, detail: str, *allowed: str) -> Iterator[Cause]
         yield invalid("metadata", shown(metadata), detail)
 
 
-_SELECTOR: Final = table(
-    """
-    when has rawSelector and has requirements:
-      rawSelector: invalid "may not specified at the same time as requirements"
-    hook given
-    requirements[]:
-      values: required if operator is In NotIn
-        "must be specified when `operator` is 'In' or 'NotIn'"
-      values: forbidden filled if operator is Exists DoesNotExist
-        "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-      key: required "must be specified"
-    """,
-    _given,
-)
-_SELECTORS: Final = table(
-    """
-    resourceAttributes:
-      fieldSelector:
-        include SELECTOR
-      labelSelector:
-        include SELECTOR
-    """,
-    SELECTOR=_SELECTOR,
-)
 _OF_ANY_USER: Final = table(
     """
     spec always:
       hook attributes
       user: invalid default empty if lacks user and lacks groups
         "at least one of user or group must be specified"
-      include SELECTORS
     """,
     _attributes,
-    SELECTORS=_SELECTORS,
 )
 
 # Attributes and answers
@@ -129,10 +92,6 @@ def reviewed(call: Call, obj: JSON, status: JSON) -> JSON:
         "spec": obj.get("spec", {}),
         "status": status,
     }
-
-
-_LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
-_FIELD_OPERATORS: Final = ("In", "NotIn")
 
 
 def _review_attributes(spec: JSON) -> Attributes:
@@ -158,58 +117,6 @@ def _reviewed_user(spec: JSON) -> User:
     return User(spec.get("user", ""), spec.get("uid", ""), groups, extra)
 
 
-def _evaluation_error(spec: JSON) -> str:
-    """Return the evaluation error: a selector that cannot be parsed.
-
-    No authorizer of this server looks at selectors, so the decision is the same
-    without them.
-    """
-    wanted = spec.get("resourceAttributes") or {}
-    return "; ".join(
-        error
-        for field, is_readable, operators in (
-            ("fieldSelector", is_field_selector, _FIELD_OPERATORS),
-            ("labelSelector", _is_label_selector, _LABEL_OPERATORS),
-        )
-        for error in _unread(field, wanted.get(field) or {}, is_readable, operators)
-    )
-
-
-def _unread(
-    field: str,
-    selector: JSON,
-    is_readable: Callable[[str], bool],
-    operators: tuple[str, ...],
-) -> Iterator[str]:
-    """Yield the error text for a selector with a part that cannot be parsed."""
-    path = f"spec.resourceAttributes.{field}"
-    requirements = selector.get("requirements") or []
-    if requirements:
-        wrong = [each for each in requirements if not _is_right(each, field, operators)]
-        if wrong:
-            part = "partially " if len(wrong) < len(requirements) else ""
-            yield f"{path} {part}ignored due to parse error"
-    elif not is_readable(selector.get("rawSelector", "")):
-        yield f"{path} ignored due to parse error"
-
-
-def _is_right(requirement: JSON, field: str, operators: tuple[str, ...]) -> bool:
-    operator, values = requirement.get("operator"), requirement.get("values") or []
-    if operator not in operators:
-        return False
-    if field == "fieldSelector":
-        return len(values) == 1
-    return bool(values) is (operator in ("In", "NotIn"))
-
-
-def _is_label_selector(text: str) -> bool:
-    try:
-        parse_selector(text)
-    except SelectorError:
-        return False
-    return True
-
-
 def _checked(call: Call, review: JSON) -> None:
     """Raise Refusal 422 if a review has errors."""
     if causes := call.kind.strategy.validate(review):
@@ -224,8 +131,6 @@ def _decided(call: Call, review: JSON, user: User) -> JSON:
     status: JSON = {"allowed": decision.is_allowed}
     if decision.reason:
         status["reason"] = decision.reason
-    if error := _evaluation_error(spec):
-        status["evaluationError"] = error
     return reviewed(call, review, status)
 
 
@@ -262,12 +167,10 @@ SELF_REVIEWS: Final = kind_of(
             """
             spec always:
               hook attributes
-              include SELECTORS
             hook metadata
             """,
             _attributes,
             _metadata,
-            SELECTORS=_SELECTORS,
         )
     ),
 )

@@ -3,24 +3,15 @@
 No election takes place here: nothing in the development cluster writes the holder.
 """
 
-import re
-from collections.abc import Iterator
 from typing import Final
 
-from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.kind import GatedKind
 from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.scheme.names import (
     validate_config_key,
     validate_qualified_name,
 )
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    invalid,
-    not_supported,
-    required,
-    shown,
-)
+from controller_manager.devcluster.scheme.statuses import Cause, not_supported, shown
 from controller_manager.devcluster.validation.text import table
 from controller_manager.options.gates import COORDINATED_ELECTION
 
@@ -28,11 +19,6 @@ from .built_in import kind_of
 from .columns import columns
 
 _OLDEST_EMULATION: Final = "OldestEmulationVersion"
-_SEMANTIC_VERSION: Final = re.compile(
-    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
-    r"(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?",
-    re.ASCII,
-)
 
 
 def _election(strategy: str, field: str) -> list[Cause]:
@@ -46,24 +32,6 @@ def _election(strategy: str, field: str) -> list[Cause]:
     if strategy == _OLDEST_EMULATION:
         return []
     return [not_supported(f"{field}.strategy", shown(strategy), (_OLDEST_EMULATION,))]
-
-
-def _versions(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
-    """Check that both versions are semantic, and the emulated version is not newer."""
-    versions = {}
-    for name in ("emulationVersion", "binaryVersion"):
-        text = spec.get(name, "")
-        found = _SEMANTIC_VERSION.fullmatch(text)
-        versions[name] = tuple(map(int, found.groups())) if found else None
-        if text and not found:
-            why = "must be a valid semantic version"
-            yield invalid(f"{path}{name}", shown(text), why)
-        elif not text and name == "binaryVersion":
-            yield required(f"{path}{name}")
-    binary, emulated = versions["binaryVersion"], versions["emulationVersion"]
-    if binary is not None and emulated is not None and binary < emulated:
-        why = "must be greater than or equal to `emulationVersion`"
-        yield invalid(f"{path}binaryVersion", shown(spec["binaryVersion"]), why)
 
 
 _LEASE: Final = Strategy(
@@ -98,15 +66,10 @@ CANDIDATES: Final = GatedKind(
             rules=table(
                 """
                 spec always:
-                  leaseName: required
-                  hook versions
-                  strategy: required
-                  emulationVersion: required if strategy is OldestEmulationVersion
-                    "must be specified when `strategy` is 'OldestEmulationVersion'"
+                  leaseName, binaryVersion, strategy: required
                   strategy: election
                 """,
                 _election,
-                _versions,
             ),
             update_rules=table("spec change:\n  leaseName: immutable"),
             printer=columns(

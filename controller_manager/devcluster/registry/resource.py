@@ -1,6 +1,7 @@
 """The kinds of the group resource.k8s.io: devices, and claims to them.
 
-No driver provides any device. Upstream: pkg/apis/resource, pkg/registry/resource.
+No driver provides any device, so the rules for what drivers write are few. Upstream:
+pkg/apis/resource, pkg/registry/resource.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,45 +11,11 @@ from typing import Final
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scalars import format_time
 from controller_manager.devcluster.apiserver.strategy import Strategy, fields_by_path
-from controller_manager.devcluster.scheme.names import validate_subdomain
-from controller_manager.devcluster.scheme.statuses import (
-    Cause,
-    invalid,
-    required,
-    shown,
-    too_long,
-)
 from controller_manager.devcluster.storage import Storage
-from controller_manager.devcluster.validation.conditions import CONDITIONS
 from controller_manager.devcluster.validation.text import table
 
 from .built_in import kind_of
 from .columns import columns
-
-# Pools and taints
-
-_LONGEST_POOL: Final = 253
-
-
-def _pool(name: str, field: str) -> Iterator[Cause]:
-    """Check the name of a pool: subdomains with slashes between them."""
-    if not name:
-        yield required(field)
-        return
-    if len(name) > _LONGEST_POOL:
-        yield too_long(field, _LONGEST_POOL)
-    for part in name.split("/"):
-        yield from validate_subdomain(part, field)
-
-
-_TAINT: Final = table(
-    """
-    key: qualified default empty
-    value: label-value
-    effect: required
-    effect: enum NoExecute NoSchedule None if effect is-not empty
-    """
-)
 
 
 def _fill_in_times(taints: Sequence[JSON], now: datetime | str) -> None:
@@ -171,28 +138,6 @@ CLAIM_TEMPLATES: Final = kind_of(
 
 # Slices
 
-_PLACES: Final = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
-_ONE_PLACE: Final = (
-    "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` "
-    "is required"
-)
-
-
-def _one_place(spec: JSON, path: str, _: JSON) -> Iterator[Cause]:
-    """Check that exactly one field says on which nodes the devices are."""
-    given = [name for name in _PLACES if spec.get(name)]
-    if not given:
-        yield required(path[:-1], _ONE_PLACE)
-    elif len(given) > 1:
-        listed = ", ".join(f"`{name}`" for name in given)
-        why = f"{_ONE_PLACE}, but multiple fields are set"
-        yield invalid(path[:-1], shown(f"{{{listed}}}"), why)
-
-
-def _special(spec: JSON, _: JSON) -> bool:
-    devices = spec.get("devices", ())
-    return any(each.get("taints") or each.get("consumesCounters") for each in devices)
-
 
 def _fill_in_devices(obj: JSON, now: datetime | str) -> None:
     for device in obj["spec"].get("devices", ()):
@@ -224,26 +169,11 @@ SLICES: Final = kind_of(
             spec:
               driver: driver default empty
               pool always:
-                name: pool default empty
-                resourceSliceCount: at-least 1 default 0 "must be greater than zero"
-                generation: not-negative "must be greater than or equal to zero"
-              nodeName: subdomain
-              hook one_place
-              when special:
-                devices: most 64
-              else:
-                devices: most 128
+                name: required
               devices[]:
                 name: label default empty
-                taints: most 16
-                taints[]:
-                  include TAINT
                 name: unique pointer at self
-            """,
-            _pool,
-            _one_place,
-            _special,
-            TAINT=_TAINT,
+            """
         ),
         update_rules=table(
             """
@@ -295,23 +225,10 @@ TAINT_RULES: Final = kind_of(
         rules=table(
             """
             spec:
-              deviceSelector:
-                driver: driver pointer
-                pool: pool pointer
-                device: label pointer
               taint always:
-                include TAINT
-            """,
-            _pool,
-            TAINT=_TAINT,
-        ),
-        status_rules=table(
+                key: qualified default empty
+                effect: enum NoExecute NoSchedule None default empty
             """
-            status:
-              include CONDITIONS
-              conditions: most 8
-            """,
-            CONDITIONS=CONDITIONS,
         ),
         printer=columns("Name; Age"),
     ),
@@ -319,10 +236,6 @@ TAINT_RULES: Final = kind_of(
 )
 
 # Requests for the state of pools
-
-
-def _had_status(_: JSON, old: JSON) -> bool:
-    return bool(old.get("status"))
 
 
 def _errors(request: JSON) -> int:
@@ -334,29 +247,6 @@ POOL_REQUESTS: Final = kind_of(
     "resource.k8s.io/v1alpha3",
     "resourcepoolstatusrequests",
     Strategy(
-        rules=table(
-            """
-            spec:
-              driver: driver default empty
-              poolName: pool pointer
-              limit: range 1 1000
-            """,
-            _pool,
-        ),
-        update_rules=table(
-            """
-            spec change:
-              driver, poolName, limit: immutable
-            """
-        ),
-        status_rules=table(
-            """
-            status:
-              include CONDITIONS
-            """,
-            CONDITIONS=CONDITIONS,
-        ),
-        status_update_rules=table("status: immutable if had_status", _had_status),
         printer=columns(
             """
             Name

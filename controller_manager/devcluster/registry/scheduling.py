@@ -17,7 +17,6 @@ from controller_manager.devcluster.scheme.statuses import (
     forbidden_field,
 )
 from controller_manager.devcluster.storage import Storage
-from controller_manager.devcluster.validation.conditions import CONDITIONS
 from controller_manager.devcluster.validation.text import table
 
 from .built_in import fixed_uid, kind_of
@@ -176,13 +175,6 @@ POD_GROUPS: Final = kind_of(
               priorityClassName, resourceClaims: immutable
               schedulingConstraints, schedulingPolicy: immutable
             """
-        ),
-        status_rules=table(
-            """
-            status:
-              include CONDITIONS
-            """,
-            CONDITIONS=CONDITIONS,
         ),
         printer=columns("Name; Age"),
     ),

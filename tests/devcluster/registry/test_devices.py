@@ -4,11 +4,9 @@ import asyncio
 
 import pytest
 
-from controller_manager.api.json_objects import JSON
-from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster
 from tests.conformance.access import Access
-from tests.devcluster.registry.requests import causes, create, update
+from tests.devcluster.registry.requests import create, update
 
 pytestmark = pytest.mark.looptime
 
@@ -21,12 +19,6 @@ CONDITION = {
     "message": "1 pod needs to be evicted in 1 namespace",
     "lastTransitionTime": "2026-01-01T00:00:00Z",
 }
-
-
-def refused(cluster: Cluster, kind: str, spec: JSON) -> list[str]:
-    with pytest.raises(Refusal) as raised:
-        create(cluster, kind, {"spec": spec})
-    return [each for each in causes(raised.value) if "RFC 1123" not in each]
 
 
 async def test_a_rule_has_the_time_of_its_taint(
@@ -53,14 +45,6 @@ async def test_a_rule_may_select_one_device(cluster: Cluster) -> None:
     spec = {"deviceSelector": {"driver": "a.b", "pool": "n/0", "device": "x"}}
     created = create(cluster, "DeviceTaintRule", {"spec": spec})
     assert created["spec"]["deviceSelector"] == spec["deviceSelector"]
-
-
-async def test_a_slice_has_at_most_128_devices(cluster: Cluster) -> None:
-    """Others are in more slices of the pool."""
-    devices = [{"name": f"x{each}"} for each in range(129)]
-    assert refused(cluster, "ResourceSlice", {"devices": devices}) == [
-        "spec.devices: Too many: 129: must have at most 128 items"
-    ]
 
 
 async def test_a_rule_has_conditions(cluster: Cluster) -> None:

@@ -4,9 +4,8 @@ import pytest
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.kind import Kind
-from controller_manager.devcluster.apiserver.strategy import Deletion
 from tests.clusters import Cluster
-from tests.devcluster.registry.requests import create, update
+from tests.devcluster.registry.requests import update
 
 pytestmark = pytest.mark.looptime
 
@@ -32,10 +31,6 @@ def stored(cluster: Cluster, plural: str, name: str) -> JSON:
     return cluster.server.objects.find(kind_of(cluster, plural), "", name).obj
 
 
-def delete(cluster: Cluster, plural: str, name: str) -> None:
-    cluster.server.objects.delete(kind_of(cluster, plural), "", name, Deletion())
-
-
 def dangling(cluster: Cluster, name: str) -> tuple[str, str]:
     (condition,) = stored(cluster, "flowschemas", name)["status"]["conditions"]
     assert condition["type"] == "Dangling"
@@ -58,33 +53,8 @@ async def test_every_cluster_has_those_of_upstream(cluster: Cluster) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["exempt", "catch-all"])
-async def test_the_mandatory_ones_come_back(cluster: Cluster, name: str) -> None:
-    """With the same spec and another uid, for which kubectl waits."""
-    for plural in ("flowschemas", "prioritylevelconfigurations"):
-        before = stored(cluster, plural, name)
-        delete(cluster, plural, name)
-        after = stored(cluster, plural, name)
-        assert after["spec"] == before["spec"]
-        assert after["metadata"]["uid"] != before["metadata"]["uid"]
-    assert dangling(cluster, name)[0] == "False"
-
-
-async def test_a_schema_says_whether_its_level_exists(cluster: Cluster) -> None:
-    """When the level comes and when it goes."""
-    spec = {"priorityLevelConfiguration": {"name": "a"}}
-    create(cluster, "FlowSchema", {"metadata": {"name": "mine"}, "spec": spec})
-    start = "This FlowSchema references the PriorityLevelConfiguration object named "
-    missing = ("True", f'{start}"a" but there is no such object')
-    assert dangling(cluster, "mine") == missing
-    create(cluster, "PriorityLevelConfiguration")
-    assert dangling(cluster, "mine") == ("False", f'{start}"a" and it exists')
-    delete(cluster, "prioritylevelconfigurations", "a")
-    assert dangling(cluster, "mine") == missing
-
-
 async def test_the_exempt_level_may_lend_shares(cluster: Cluster) -> None:
-    """That is a new generation; its other fields are fixed."""
+    """That is a new generation."""
     exempt = stored(cluster, "prioritylevelconfigurations", "exempt")
     changed = update(cluster, exempt, {"spec": {"exempt": {"lendablePercent": 50}}})
     assert changed["spec"]["exempt"]["lendablePercent"] == 50

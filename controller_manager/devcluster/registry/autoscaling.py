@@ -1,23 +1,31 @@
 """HorizontalPodAutoscaler: scales a workload by metrics (pkg/apis/autoscaling)."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Final
+
+import msgspec
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.quantity import ZERO, parse_quantity
+from controller_manager.devcluster.apiserver.kind import Conversion
 from controller_manager.devcluster.apiserver.strategy import (
     NONE,
     UNKNOWN,
+    Cells,
     Facts,
     Strategy,
 )
-from controller_manager.devcluster.registry.built_in import kind_of
-from controller_manager.devcluster.registry.columns import columns
 from controller_manager.devcluster.scheme import statuses
+from controller_manager.devcluster.scheme.decoding import Decoder
+from controller_manager.devcluster.scheme.readers import TypeMismatch
 from controller_manager.devcluster.scheme.statuses import Cause, shown
 from controller_manager.devcluster.validation.rules import Rule
 from controller_manager.devcluster.validation.text import table
 from controller_manager.options.gates import Gate
+
+from .built_in import kind_of
+from .columns import columns
 
 # The column Targets of autoscalers (formatHPAMetrics in pkg/printers).
 
@@ -375,4 +383,113 @@ AUTOSCALERS: Final = kind_of(
             _STRATEGY.with_facts(new_rules=_TO_ZERO, update_rules=_TO_ZERO),
         ),
     ),
+)
+
+
+# Autoscalers of version v1, which knows CPU only, as those of v2, and back
+
+_PREFIX: Final = "autoscaling.alpha.kubernetes.io/"
+_KEPT: Final = {
+    "metrics": ("spec", "metrics"),
+    "behavior": ("spec", "behavior"),
+    "conditions": ("status", "conditions"),
+    "current-metrics": ("status", "currentMetrics"),
+}
+"""The annotations of version v1 for fields that it lacks, in the form of version v2."""
+_MODEL: Final = "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler"
+_PERCENT: Final = "averageUtilization"
+_TARGET_CPU: Final = "targetCPUUtilizationPercentage"
+_CURRENT_CPU: Final = "currentCPUUtilizationPercentage"
+
+
+def _to_v1(obj: JSON) -> JSON:
+    spec, status = {**obj["spec"]}, {**obj["status"]}
+    shares = [_cpu(each, "target") for each in spec.get("metrics", ())]
+    current = [_cpu(each, "current") for each in status.get("currentMetrics") or ()]
+    others = [each for each in spec.pop("metrics", ()) if _cpu(each, "target") is None]
+    kept = {"spec": {**spec, "metrics": others}, "status": status}
+    annotations = {
+        _PREFIX + name: msgspec.json.encode(value).decode()
+        for name, (part, field) in _KEPT.items()
+        if (value := kept[part].get(field))
+    }
+    metadata = obj["metadata"]
+    if annotations:
+        annotations = {**metadata.get("annotations", {}), **annotations}
+        metadata = {**metadata, "annotations": annotations}
+    for part, field in _KEPT.values():
+        (spec if part == "spec" else status).pop(field, None)
+    spec |= _first(_TARGET_CPU, shares)
+    status |= _first(_CURRENT_CPU, current)
+    counts = {"currentReplicas": 0, "desiredReplicas": 0}
+    return {"metadata": metadata, "spec": spec, "status": {**counts, **status}}
+
+
+def _first(name: str, values: list[int | None]) -> JSON:
+    found = [each for each in values if each is not None]
+    return {name: found[0]} if found else {}
+
+
+def _from_v1(obj: JSON) -> JSON:
+    """Return an autoscaler of version v1 in version v2.
+
+    Annotations that cannot be read are dropped.
+    """
+    metadata = {**obj.get("metadata", {})}
+    annotations = dict(metadata.pop("annotations", {}))
+    parts = {"spec": {**obj.get("spec", {})}, "status": {**obj.get("status", {})}}
+    for name, (part, field) in _KEPT.items():
+        if text := annotations.pop(_PREFIX + name, ""):
+            parts[part] |= _read(text, part, field)
+    spec, status = parts["spec"], parts["status"]
+    if (share := spec.pop(_TARGET_CPU, None)) is not None:
+        target = {"target": {"type": "Utilization", _PERCENT: share}}
+        spec["metrics"] = [_of_cpu(target), *spec.get("metrics", ())]
+    share = status.pop(_CURRENT_CPU, None)
+    if share is not None and "currentMetrics" not in status:
+        status["currentMetrics"] = [_of_cpu({"current": {_PERCENT: share}})]
+    for name in ("currentReplicas", "desiredReplicas"):
+        if not status.get(name):
+            status.pop(name, None)
+    if annotations:
+        metadata["annotations"] = annotations
+    return {"metadata": metadata, **parts}
+
+
+def _read(text: str, part: str, field: str) -> JSON:
+    """Return the field in an annotation, nothing if the text does not fit it."""
+    try:
+        fields = {field: msgspec.json.decode(text)}
+        found = Decoder().decode(fields, f"{_MODEL}{part.capitalize()}")
+    except (msgspec.DecodeError, UnicodeError, TypeMismatch):
+        return {}
+    return {name: value for name, value in found.items() if value}
+
+
+def _cpu(metric: JSON, part: str) -> int | None:
+    """Return the CPU utilization of a metric: its ``target`` or its ``current``."""
+    resource = metric.get("resource", {})
+    if metric.get("type") != "Resource" or resource.get("name") != "cpu":
+        return None
+    percent: int | None = resource.get(part, {}).get(_PERCENT)
+    return percent
+
+
+def _of_cpu(part: JSON) -> JSON:
+    return {"type": "Resource", "resource": {"name": "cpu", **part}}
+
+
+class _OldAutoscalerStrategy(AutoscalerStrategy):
+    """Shows the same row as the version that is stored."""
+
+    def cells(self, obj: JSON, now: datetime) -> Cells:
+        """Return the row of the table."""
+        return super().cells(_from_v1(obj), now)
+
+
+OLD_AUTOSCALERS: Final = kind_of(
+    "autoscaling/v1",
+    "horizontalpodautoscalers",
+    _OldAutoscalerStrategy(**FACTS),
+    conversion=Conversion(AUTOSCALERS, to_stored=_from_v1, from_stored=_to_v1),
 )
