@@ -184,13 +184,15 @@ def _warnings(problems: Iterable[str]) -> Iterator[str]:
 def encode_list(kind: Kind, page: list[Stored], metadata: JSON) -> bytes:
     """Return the list of a kind.
 
-    Its items have no kind and apiVersion. These two come first in a stored object, so
-    they can be cut off the encoded object.
+    Its items have no kind and apiVersion, those of a custom resource have them. These
+    two come first in a stored object, so they can be cut off the encoded object.
     """
     prefix = len(
         b'"kind":"%s","apiVersion":"%s",'
         % (kind.kind.encode(), kind.api_version.encode())
     )
+    if kind.is_custom:
+        prefix = 0
     items = b",".join(b"{" + stored.encoded[prefix + 1 :] for stored in page)
     head = msgspec.json.encode(
         {"kind": kind.list_kind, "apiVersion": kind.api_version, "metadata": metadata}

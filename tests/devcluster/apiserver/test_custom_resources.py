@@ -129,3 +129,16 @@ async def test_kinds_of_one_group_version_are_all_published(cluster: Cluster) ->
         "/apis/example.com/v1/namespaces/{namespace}/services/{name}",
         "/apis/example.com/v1/services",
     ]
+
+
+async def test_the_items_of_a_list_have_kind_and_version(cluster: Cluster) -> None:
+    """As the API server sends them; those of built-in kinds have neither."""
+    await create(cluster, DEFINITION)
+    path = "/apis/example.com/v2/namespaces/default/foos"
+    foo = {"apiVersion": "example.com/v2", "kind": "Foo", "metadata": {"name": "a"}}
+    answer = await call(cluster, "POST", path, msgspec.json.encode(foo))
+    assert answer.status == 201, answer.body
+    (item,) = json.loads((await call(cluster, "GET", path)).body)["items"]
+    assert (item["apiVersion"], item["kind"]) == ("example.com/v2", "Foo")
+    listed = json.loads((await call(cluster, "GET", "/api/v1/namespaces")).body)
+    assert "kind" not in listed["items"][0]
