@@ -14,7 +14,11 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.core.v1 import EVENTS, PODS, Event, Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import Resource
-from controller_manager.client.rest.client import PatchType
+from controller_manager.client.rest.client import (
+    DeleteOptions,
+    PatchType,
+    PropagationPolicy,
+)
 from tests.clusters import Cluster
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -36,6 +40,19 @@ class User:
         return await self.client.patch(
             resource, "default", name, patch, PatchType.MERGE
         )
+
+    async def delete(
+        self, resource: Resource[Any], name: str, how: str | None = None
+    ) -> None:
+        """Delete an object; `how` is "Orphan", "Foreground" or "Background"."""
+        policy = None if how is None else PropagationPolicy(how)
+        options = DeleteOptions(propagation_policy=policy)
+        await self.client.delete(resource, "default", name, options)
+
+    async def report(self, pod: str, **status: Any) -> None:
+        """Write fields of the status of a pod, as its kubelet."""
+        patch = {"status": status}
+        await self.client.patch(PODS, "default", pod, patch, subresource="status")
 
     async def set_image(self, image: str, name: str = "web") -> None:
         containers = [{"name": "c", "image": image}]
@@ -69,21 +86,15 @@ class User:
 
     async def make_ready(self, pod: str, restarts: int = 0) -> None:
         """Have a pod run and be ready, as long as all others."""
-        status = {
-            "phase": "Running",
-            "conditions": [
-                {
-                    "type": "Ready",
-                    "status": "True",
-                    "lastTransitionTime": "2026-01-01T00:00:00Z",
-                }
-            ],
-            "containerStatuses": [
-                {"name": "c", "image": "i", "imageID": "i", "restartCount": restarts}
-            ],
-        }
-        patch = {"status": status}
-        await self.client.patch(PODS, "default", pod, patch, subresource="status")
+        since = "2026-01-01T00:00:00Z"
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
+        container = {"name": "c", "image": "i", "imageID": "i"}
+        await self.report(
+            pod,
+            phase="Running",
+            conditions=[ready],
+            containerStatuses=[{**container, "restartCount": restarts}],
+        )
 
     async def make_dear_and_cheap_pods(self) -> tuple[str, str]:
         """Give the first of two pods a deletion cost, and many restarts."""

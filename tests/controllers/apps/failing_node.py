@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.client.rest.client import DeleteOptions
-from tests.clusters import Cluster
+from tests.clusters import EPOCH, Cluster
 from tests.controllers.user import User
 
 
@@ -58,3 +59,15 @@ class Node:
     def of_pod(self, pod: str) -> list[float]:
         """Return the times at which pods of this name were created."""
         return [time for time, name in self.created if name == pod]
+
+
+class Ticking:
+    """A clock that a test moves; its day stands still."""
+
+    seconds = 0.0
+
+    def now(self) -> datetime:
+        return EPOCH
+
+    def monotonic(self) -> float:
+        return self.seconds

@@ -10,8 +10,8 @@ from controller_manager.api.meta import Resource
 from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import WORKLOADS, Cluster, make_config
 from tests.controllers.apps.statefulset.builders import stateful_set_json
-from tests.controllers.batch.job.test_refused_writes import is_creation, refusing
 from tests.controllers.builders import daemon_set_json, deployment_json, template
+from tests.controllers.responses import is_creation, refusing
 from tests.controllers.user import User, settle
 
 pytestmark = pytest.mark.looptime

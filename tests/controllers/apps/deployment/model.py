@@ -1,6 +1,7 @@
 """An API server as a value, and a sync of the deployment controller against it."""
 
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
@@ -10,10 +11,11 @@ from controller_manager.api.apps.v1 import (
     DEPLOYMENTS,
     REPLICASETS,
     Deployment,
+    DeploymentStatus,
     ReplicaSet,
-    desired_replicas,
 )
-from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.core.v1 import PODS, ObjectReference, Pod
+from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import (
     OwnerReference,
     Status,
@@ -30,9 +32,10 @@ from controller_manager.client.rest.errors import (
 from controller_manager.controllers.apps.deployment.controller import (
     DeploymentReconciler,
 )
-from controller_manager.controllers.apps.deployment.rollout import Rollout, find_rollout
+from controller_manager.controllers.apps.deployment.rollout import find_rollout
 from controller_manager.runtime.outcome import Done, Outcome, Reason, Requeue
 from tests.controllers.alone import Alone, Caches
+from tests.controllers.builders import deployment, replica_set
 
 TAKEN = AlreadyExists(Status(message='replicasets.apps "web-x" already exists'))
 FAILED = InternalError(Status(message="etcdserver: no leader"))
@@ -62,11 +65,6 @@ class Cluster:
 
     reverts_patches: bool = False
     """True if a webhook reverts each patch of a replica set."""
-
-    @property
-    def rollout(self) -> Rollout:
-        """The rollout as a sync sees it once it has claimed the replica sets."""
-        return find_rollout(self.deployment, self.replica_sets)
 
     def with_replica_set(self, changed: ReplicaSet) -> "Cluster":
         """Return the cluster with this replica set, new or in place of an old one."""
@@ -111,7 +109,8 @@ class Client:
                 self.cluster = self.cluster.with_replica_set(ours)
                 raise TAKEN
             case "a stranger's":
-                strange = _belonging(created, reference_to(DEPLOYMENTS, Deployment()))
+                stranger = controller_reference(Deployment(), DEPLOYMENTS)
+                strange = _belonging(created, stranger)
                 self.cluster = self.cluster.with_replica_set(strange)
                 raise TAKEN
             case "terminating":
@@ -194,7 +193,7 @@ def play(cluster: Cluster, *, is_reread: bool = False) -> Played:
 
     With `is_reread` a sync that only reads replica sets again is followed by another.
     """
-    cluster = owned(cluster)
+    cluster = _owned(cluster)
     caches, client = Caches(), Client(cluster)
     caches.fill(DEPLOYMENTS, [cluster.deployment])
     caches.fill(REPLICASETS, cluster.replica_sets)
@@ -217,24 +216,20 @@ def play(cluster: Cluster, *, is_reread: bool = False) -> Played:
     )
 
 
-def owned(cluster: Cluster) -> Cluster:
+def _owned(cluster: Cluster) -> Cluster:
     """Return the cluster with the owners that its objects have: nothing to claim.
 
     The pods belong to the oldest replica set with another template.
     """
-    owner = reference_to(DEPLOYMENTS, cluster.deployment)
+    owner = controller_reference(cluster.deployment, DEPLOYMENTS)
     replica_sets = tuple(
         _belonging(each, owner, app="web") for each in cluster.replica_sets
     )
     pods: tuple[Pod, ...] = ()
-    if old := replace(cluster, replica_sets=replica_sets).rollout.old:
-        owner = reference_to(REPLICASETS, old[0])
+    if old := find_rollout(cluster.deployment, replica_sets).old:
+        owner = controller_reference(old[0], REPLICASETS)
         pods = tuple(_belonging(each, owner) for each in cluster.pods)
     return replace(cluster, replica_sets=replica_sets, pods=pods)
-
-
-def reference_to(resource: Any, owner: Any) -> OwnerReference:
-    return controller_reference(owner, resource)
 
 
 def _belonging(obj: Any, owner: OwnerReference, **labels: str) -> Any:
@@ -268,6 +263,90 @@ def _stored(candidate: ReplicaSet) -> ReplicaSet:
     return structs.replace(candidate, metadata=metadata)
 
 
-def sizes_of(cluster: Cluster) -> int:
-    """Return the sum of the sizes of all replica sets."""
-    return sum(map(desired_replicas, cluster.replica_sets))
+REVISION = "deployment.kubernetes.io/revision"
+ROLLBACK = "deprecated.deployment.rollback.to"
+SIZES = {
+    "deployment.kubernetes.io/desired-replicas": "4",
+    "deployment.kubernetes.io/max-replicas": "5",
+}
+RECREATE = {"type": "Recreate"}
+EARLIER = "2026-01-01T11:59:30Z"
+SINCE_EARLIER = datetime(2026, 1, 1, 11, 59, 30, tzinfo=UTC)
+
+
+def _reason(
+    kind: str, name: str, uid: str, waiting_for: str, since: datetime | None
+) -> Reason:
+    reference = ObjectReference(
+        kind=kind, namespace="default", name=name, uid=uid, api_version="apps/v1"
+    )
+    return Reason(waiting_for, since, reference)
+
+
+def of_deployment(waiting_for: str, since: datetime | None = None) -> Reason:
+    return _reason("Deployment", "web", "d", waiting_for, since)
+
+
+def of_replica_set(
+    name: str, waiting_for: str, since: datetime | None = None
+) -> Reason:
+    return _reason("ReplicaSet", name, name, waiting_for, since)
+
+
+def web(
+    *,
+    metadata: dict[str, Any] | None = None,
+    status: DeploymentStatus | None = None,
+    **spec: Any,
+) -> Deployment:
+    """Return a deployment of four."""
+    subject = deployment(4, **spec)
+    changed = structs.replace(
+        subject.metadata, resource_version="1", **(metadata or {})
+    )
+    return structs.replace(
+        subject, metadata=changed, status=status or DeploymentStatus()
+    )
+
+
+def sized(name: str, replicas: int, available: int = 0, **more: Any) -> ReplicaSet:
+    return replica_set(name, replicas, available, desired=4, maximum=5, **more)
+
+
+def old(replicas: int, available: int = 0, **more: Any) -> ReplicaSet:
+    """Return the replica set of the first revision."""
+    given = {"image": "app:v0", "revision": 1, **more}
+    return sized("o", replicas, available, **given)
+
+
+def new(replicas: int, available: int = 0, current: int | None = None) -> ReplicaSet:
+    """Return the replica set of the second revision, of the present template."""
+    return sized("newest", replicas, available, revision=2, current=current)
+
+
+def status_of(*conditions: JSON, **numbers: int) -> DeploymentStatus:
+    return msgspec.convert({**numbers, "conditions": conditions}, DeploymentStatus)
+
+
+def complete() -> DeploymentStatus:
+    names = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    return status_of(observedGeneration=1, **dict.fromkeys(names, 4))
+
+
+def condition_json(
+    reason: str,
+    message: str = "m",
+    status: str = "True",
+    *,
+    kind: str = "Progressing",
+    updated: str = EARLIER,
+    changed: str = EARLIER,
+) -> JSON:
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastUpdateTime": updated,
+        "lastTransitionTime": changed,
+    }

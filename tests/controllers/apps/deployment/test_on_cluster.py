@@ -1,9 +1,7 @@
 """Deployments on a cluster in memory, beyond the recorded scenarios."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -16,14 +14,13 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import (
     Request,
     Response,
-    Stream,
-    Transport,
 )
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import WORKLOADS, Cluster, make_config
 from tests.controllers.builders import deployment_json
 from tests.controllers.user import User, settle
+from tests.informers.test_informer import Faulty
 
 pytestmark = pytest.mark.looptime
 
@@ -99,14 +96,13 @@ async def test_each_status_of_a_rollout_has_a_number_of_terminating_pods(
     assert numbers[-1] == 0
 
 
-@dataclass
-class Upgrading:
+class Upgrading(Faulty):
     """A transport to an API server that adds a new default once it is upgraded."""
 
-    inner: Transport
-    host: str = "test"
-    is_upgraded: bool = False
-    reads: list[str] = field(default_factory=list)
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self.spoil = self._shown
+        self.is_upgraded = False
 
     def _shown(self, body: bytes) -> bytes:
         if not self.is_upgraded:
@@ -114,52 +110,29 @@ class Upgrading:
         return body.replace(b'"image":"app:', b'"newDefault":true,"image":"app:')
 
     async def request(self, request: Request) -> Response:
-        if request.method == "GET":
-            self.reads.append(request.path)
-        answer = await self.inner.request(request)
+        answer = await super().request(request)
         return replace(answer, body=self._shown(answer.body))
 
-    async def stream(self, request: Request) -> Stream:
-        return _Shown(await self.inner.stream(request), self._shown)
-
-    async def close(self) -> None:
-        pass
+    def reads(self) -> list[str]:
+        """Return the paths of single objects and lists that were read."""
+        return [each.path for each in self.requests if is_read(each)]
 
 
-@dataclass
-class _Shown:
-    inner: Stream
-    shown: Callable[[bytes], bytes]
-
-    @property
-    def status(self) -> int:
-        return self.inner.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self.inner.headers
-
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
-        async with aclosing(self.inner.chunks()) as chunks:
-            async for chunk in chunks:
-                yield self.shown(chunk)
-
-    async def close(self) -> None:
-        await self.inner.close()
+def is_read(request: Request) -> bool:
+    return request.method == "GET" and ("watch", "true") not in request.query
 
 
 async def test_a_replica_set_that_shows_a_new_default_is_the_deployments_own(
     cluster: Cluster, user: User
 ) -> None:
     """The cached deployment lacks the default then."""
-    transport = Upgrading(cluster.transport)
+    transport = Upgrading(cluster)
     async with cluster.nodes(), cluster.manager(transport=transport):
         await user.create(DEPLOYMENTS, deployment_json())
         await settle()
         transport.is_upgraded = True
         (name,) = [each.metadata.name for each in (await user.replica_sets()).values()]
-        annotation = {"metadata": {"annotations": {"note": "1"}}}
-        await user.patch(REPLICASETS, name, annotation)
+        await user.patch(REPLICASETS, name, NOTED)
         await settle()
         assert len(await user.replica_sets()) == 1
         assert (await user.deployment()).status.collision_count is None
@@ -172,17 +145,16 @@ async def test_a_default_that_is_new_to_the_api_server_makes_no_new_replica_set(
 
     The cached replica set lacks the default, though the stored one has it, too.
     """
-    transport = Upgrading(cluster.transport)
+    transport = Upgrading(cluster)
     async with cluster.nodes(), cluster.manager(transport=transport):
         await user.create(DEPLOYMENTS, deployment_json())
         await settle()
         transport.is_upgraded = True
-        transport.reads.clear()
-        annotation = {"metadata": {"annotations": {"note": "1"}}}
-        await user.patch(DEPLOYMENTS, "web", annotation)
+        transport.requests.clear()
+        await user.patch(DEPLOYMENTS, "web", NOTED)
         await settle()
         assert len(await user.replica_sets()) == 1
-        assert len([path for path in transport.reads if "replicasets/" in path]) == 1
+        assert sum("replicasets/" in path for path in transport.reads()) == 1
         await user.set_image("app:v2")
         await settle()
         assert len(await user.replica_sets()) == 2
@@ -194,18 +166,19 @@ async def test_a_template_that_gains_a_field_makes_a_new_replica_set(
     cluster: Cluster, user: User
 ) -> None:
     """After one read of fresh objects, which differ, too."""
-    transport = Upgrading(cluster.transport)
+    transport = Upgrading(cluster)
     async with cluster.nodes(), cluster.manager(transport=transport):
         await user.create(DEPLOYMENTS, deployment_json())
         await settle()
-        transport.reads.clear()
+        transport.requests.clear()
         spec = {"template": {"spec": {"priorityClassName": "high"}}}
         await user.patch(DEPLOYMENTS, "web", {"spec": spec})
         await settle()
         assert len(await user.replica_sets()) == 2
-        assert len(transport.reads) == 2  # the deployment and its replica set
+        assert len(transport.reads()) == 2  # the deployment and its replica set
 
 
+NOTED: JSON = {"metadata": {"annotations": {"note": "1"}}}
 RECREATE: JSON = {"type": "Recreate", "rollingUpdate": None}
 ROLLING: JSON = {
     "type": "RollingUpdate",

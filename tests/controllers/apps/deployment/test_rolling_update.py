@@ -1,10 +1,12 @@
-"""The strategy RollingUpdate."""
+"""Sizes of replica sets in a rollout, and the condition of its progress."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import assume, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from controller_manager.api.apps.v1 import (
     Deployment,
@@ -35,57 +37,64 @@ from controller_manager.controllers.apps.deployment.status import (
     record_pause,
     with_condition,
 )
-from tests.controllers.apps.deployment.builders import bounds, rollouts, sizes, total
+from tests.controllers.apps.deployment.model import RECREATE
 from tests.controllers.builders import deployment, pod, replica_set
+
+sizes = st.integers(0, 30)
+bounds = st.one_of(st.integers(0, 12), st.integers(0, 100).map("{}%".format))
+
+
+@st.composite
+def rollouts(draw: st.DrawFn, *, within_bounds: bool = False) -> Rollout:
+    """Draw a rolling deployment in any possible state.
+
+    `within_bounds` leaves out those with more pods than there may be.
+    """
+    subject = deployment(draw(sizes), draw(bounds), draw(bounds))
+    wanted, most = desired_replicas(subject), max_total(subject)
+    room = most
+    sets = []
+    for name in ("o", "oo", "ooo", "newest")[draw(st.integers(0, 3)) :]:
+        size = draw(st.integers(0, room) if within_bounds else sizes)
+        room -= size
+        available = draw(sizes)
+        sets.append(replica_set(name, size, available, desired=wanted, maximum=most))
+    return Rollout(subject, sets[-1], tuple(sets[:-1]))
+
+
+def total(rollout: Rollout) -> int:
+    return sum(map(desired_replicas, rollout.all))
 
 
 def after(rollout: Rollout) -> Rollout:
     """Carry out one step of a rolling update."""
-    for resize in plan_rolling(rollout):
-        spec = msgspec.structs.replace(
-            resize.replica_set.spec, replicas=resize.replicas
-        )
-        changed = msgspec.structs.replace(resize.replica_set, spec=spec)
-        new, *old = (
-            changed if each is resize.replica_set else each
-            for each in (rollout.new, *rollout.old)
-        )
-        rollout = Rollout(rollout.deployment, new, tuple(filter(None, old)))
-    return rollout
+    resized = {each.replica_set.metadata.name: each for each in plan_rolling(rollout)}
+    changed: list[ReplicaSet] = []
+    for each in (*rollout.old, rollout.new):
+        assert each is not None
+        resize = resized.get(each.metadata.name)
+        size = each.spec.replicas if resize is None else resize.replicas
+        changed.append(replace(each, spec=replace(each.spec, replicas=size)))
+    return Rollout(rollout.deployment, changed[-1], tuple(changed[:-1]))
 
 
 @given(rollout=rollouts())
-def test_a_step_never_plans_more_pods_than_wanted_plus_surge(
-    rollout: Rollout,
-) -> None:
-    """If there are more already, it wants no additional pod."""
-    assert total(after(rollout)) <= max(max_total(rollout.deployment), total(rollout))
+def test_a_step_stays_within_the_bounds(rollout: Rollout) -> None:
+    """If there are more pods already, it wants no additional pod.
 
-
-@given(rollout=rollouts())
-def test_a_step_never_takes_more_available_pods_than_allowed(
-    rollout: Rollout,
-) -> None:
-    """The remaining available pods stay above the bound."""
-    subject = rollout.deployment
-    least = desired_replicas(subject) - max_unavailable(subject)
-
-    def lasting(which: Rollout) -> int:
-        return sum(map(lasting_available, which.all))
-
-    # Shrinking a new replica set that is too large is not part of the rollout.
-    assert rollout.new is not None
-    assume(desired_replicas(rollout.new) <= desired_replicas(subject))
-    assert lasting(after(rollout)) >= min(least, lasting(rollout))
-
-
-@given(rollout=rollouts())
-def test_sizes_never_go_below_zero_and_old_ones_never_grow(rollout: Rollout) -> None:
-    """Each step scales the new replica set up, or old ones down."""
-    following = after(rollout)
+    The remaining available pods stay above the bound. No size is below zero, and no
+    old replica set grows.
+    """
+    subject, following = rollout.deployment, after(rollout)
+    assert total(following) <= max(max_total(subject), total(rollout))
     assert all(desired_replicas(each) >= 0 for each in following.all)
     for before, later in zip(rollout.old, following.old, strict=True):
         assert desired_replicas(later) <= desired_replicas(before)
+    # Shrinking a new replica set that is too large is not part of the rollout.
+    assert rollout.new is not None
+    assume(desired_replicas(rollout.new) <= desired_replicas(subject))
+    had, left = (sum(map(lasting_available, x.all)) for x in (rollout, following))
+    assert left >= min(desired_replicas(subject) - max_unavailable(subject), had)
 
 
 @given(rollout=rollouts())
@@ -96,11 +105,8 @@ def test_a_rollout_comes_to_its_end_when_pods_become_available(
     for _ in range(200):
         following = after(rollout)
         assert following.new is not None
-        healed = Rollout(
-            following.deployment,
-            _healed(following.new),
-            tuple(map(_healed, following.old)),
-        )
+        new, old = _healed(following.new), tuple(map(_healed, following.old))
+        healed = Rollout(following.deployment, new, old)
         if healed == rollout:
             break
         rollout = healed
@@ -113,30 +119,32 @@ def test_a_rollout_comes_to_its_end_when_pods_become_available(
 def _healed(subject: ReplicaSet) -> ReplicaSet:
     """Make as many pods available as are wanted."""
     size = desired_replicas(subject)
-    status = msgspec.structs.replace(
-        subject.status, replicas=size, available_replicas=size
+    status = replace(subject.status, replicas=size, available_replicas=size)
+    return replace(subject, status=status)
+
+
+@pytest.mark.parametrize(
+    ("subject", "old", "new", "expected"),
+    [
+        # Unhealthy old pods go first: deleting them costs no availability.
+        (deployment(10, 3, 2), [(4, 4), (4, 1)], (5, 5), {"oo": 1, "o": 2}),
+        # Pods that will be deleted do not count as available: upstream takes five
+        # more here (kubernetes#22719).
+        (deployment(8, 3, 2), [(7, 11)], (4, 0), {"o": 6}),
+    ],
+)
+def test_a_step_takes_old_pods(
+    subject: Deployment,
+    old: list[tuple[int, int]],
+    new: tuple[int, int],
+    expected: dict[str, int],
+) -> None:
+    sets = tuple(
+        replica_set("o" * number, *each, current=max(each))
+        for number, each in enumerate(old, 1)
     )
-    return msgspec.structs.replace(subject, status=status)
-
-
-def test_unhealthy_old_pods_go_first() -> None:
-    """Deleting them costs no availability, in any replica set."""
-    older = replica_set("o", 4, 4)
-    sick = replica_set("oo", 4, 1)
-    new = replica_set("newest", 5, 5)
-    plan = plan_rolling(Rollout(deployment(10, 3, 2), new, (older, sick)))
-    assert {each.replica_set.metadata.name: each.replicas for each in plan} == {
-        "oo": 1,
-        "o": 2,
-    }
-
-
-def test_pods_that_will_be_deleted_do_not_count_as_available() -> None:
-    """Upstream takes five more here (kubernetes#22719)."""
-    old = replica_set("o", 7, 11, current=11)
-    new = replica_set("newest", 4, 0)
-    plan = plan_rolling(Rollout(deployment(8, 3, 2), new, (old,)))
-    assert [(each.replica_set, each.replicas) for each in plan] == [(old, 6)]
+    plan = plan_rolling(Rollout(subject, replica_set("newest", *new), sets))
+    assert {each.replica_set.metadata.name: each.replicas for each in plan} == expected
 
 
 @pytest.mark.parametrize(
@@ -159,74 +167,73 @@ def test_bounds_resolve_to_pods(
     assert fenceposts(surge, unavailable, replicas) == expected
 
 
-@given(surge=bounds, unavailable=bounds, replicas=sizes)
-def test_a_rollout_can_always_continue(
-    surge: int | str, unavailable: int | str, replicas: int
-) -> None:
-    """With any values that a user writes."""
-    resolved = fenceposts(surge, unavailable, replicas)
-    assert min(resolved) >= 0
-    assert sum(resolved) > 0
-
-
 def test_the_annotation_shows_a_changed_size() -> None:
-    """Only replica sets with pods and the annotation count."""
-    subject = deployment(5)
-    changed = replica_set("o", 3, desired=3)
-    unmarked = replica_set("oo", 3)
-    empty = replica_set("ooo", 0, desired=3)
-    same = replica_set("oooo", 3, desired=5)
+    """Only replica sets with pods and the annotation count.
+
+    Recreating continues with pods of several templates and a new size: upstream then
+    scales nothing, and never continues the rollout.
+    """
+    subject, again = deployment(5), deployment(7, strategy=RECREATE)
+    changed, unmarked = replica_set("o", 3, desired=3), replica_set("oo", 3)
+    empty, same = replica_set("ooo", 0, desired=3), replica_set("oooo", 3, desired=5)
+    first, second = replica_set("o", 1, desired=1), replica_set("oo", 1, desired=1)
     assert is_scaling_event(Rollout(subject, changed, (unmarked,)))
     assert not is_scaling_event(Rollout(subject, same, (unmarked, empty)))
+    assert is_scaling_event(Rollout(again, None, (first,)))
+    assert not is_scaling_event(Rollout(again, None, (first, second)))
 
 
-def test_recreating_continues_with_pods_of_several_templates_and_a_new_size() -> None:
-    """Upstream then scales nothing, and never continues the rollout (seed 55)."""
-    subject = deployment(7, strategy={"type": "Recreate"})
-    first, second = replica_set("o", 1, desired=1), replica_set("oo", 1, desired=1)
-    assert not is_scaling_event(Rollout(subject, None, (first, second)))
-    assert is_scaling_event(Rollout(subject, None, (first,)))
+@pytest.mark.parametrize(
+    ("subject", "sets", "expected"),
+    [
+        # The only replica set with pods takes the whole change, also an old one.
+        (deployment(5), {"o": (3, 3, 3), "newest": (0, 0, 3)}, {"o": 5}),
+        # Without any pods the new one is scaled up, or else the youngest.
+        (
+            deployment(2),
+            {"o": (0, 0), "oo": (0, 0), "newest": (0, 0, 0)},
+            {"newest": 2},
+        ),
+        (deployment(2), {"o": (0, 0), "oo": (0, 0)}, {"oo": 2}),
+        # Once the new one is complete, old ones are scaled to zero; for example, when
+        # an old one is adopted later.
+        (deployment(5), {"o": (3, 3), "newest": (5, 5, 5)}, {"o": 0}),
+        # In proportion, with the remainder to the largest: 10 with surge 3, split 8
+        # and 5, scaled to 15 and back to 8, as recorded.
+        (
+            deployment(15, 3, 2),
+            {"o": (8, 8, 10, 13), "newest": (5, 0, 10, 13)},
+            {"o": 11, "newest": 7},
+        ),
+        (
+            deployment(8, 3, 2),
+            {"o": (11, 11, 15, 18), "newest": (7, 0, 15, 18)},
+            {"o": 7, "newest": 4},
+        ),
+        # Scaling to zero takes all pods of all.
+        (
+            deployment(0),
+            {"o": (3, 3, 4, 5), "newest": (2, 0, 4, 5)},
+            {"o": 0, "newest": 0},
+        ),
+    ],
+)
+def test_a_new_size_is_distributed(
+    subject: Deployment,
+    sets: dict[str, tuple[int, ...]],
+    expected: dict[str, int],
+) -> None:
+    """Each replica set has its size, available pods, and the sizes noted on it."""
+    made: dict[str, ReplicaSet] = {}
+    for name, (size, available, *noted) in sets.items():
+        known: dict[str, Any] = dict(zip(NOTED, noted, strict=False))
+        made[name] = replica_set(name, size, available, **known)
+    new = made.pop("newest", None)
+    plan = plan_scaling(Rollout(subject, new, tuple(made.values())))
+    assert {each.replica_set.metadata.name: each.replicas for each in plan} == expected
 
 
-def planned(rollout: Rollout) -> dict[str, int]:
-    return {
-        each.replica_set.metadata.name: each.replicas for each in plan_scaling(rollout)
-    }
-
-
-def test_the_only_replica_set_with_pods_takes_the_whole_change() -> None:
-    """Even if it is an old one."""
-    old = replica_set("o", 3, 3, desired=3)
-    new = replica_set("newest", 0, desired=3)
-    assert planned(Rollout(deployment(5), new, (old,))) == {"o": 5}
-
-
-def test_without_any_pods_the_newest_is_scaled_up() -> None:
-    """The new one, or else the youngest old one."""
-    olds = (replica_set("o", 0), replica_set("oo", 0))
-    new = replica_set("newest", 0, desired=0)
-    assert planned(Rollout(deployment(2), new, olds)) == {"newest": 2}
-    assert planned(Rollout(deployment(2), None, olds)) == {"oo": 2}
-
-
-def test_once_the_new_replica_set_is_complete_old_ones_are_scaled_to_zero() -> None:
-    """For example, when an old replica set is adopted later."""
-    old = replica_set("o", 3, 3)
-    new = replica_set("newest", 5, 5, desired=5)
-    assert planned(Rollout(deployment(5), new, (old,))) == {"o": 0}
-
-
-def test_a_change_is_distributed_in_proportion_with_the_remainder_to_the_largest() -> (
-    None
-):
-    """10 with surge 3, split 8 and 5, scaled to 15 and back to 8: as recorded."""
-    old = replica_set("o", 8, 8, desired=10, maximum=13)
-    new = replica_set("newest", 5, 0, desired=10, maximum=13)
-    grown = planned(Rollout(deployment(15, 3, 2), new, (old,)))
-    assert grown == {"o": 11, "newest": 7}
-    old = replica_set("o", 11, 11, desired=15, maximum=18)
-    new = replica_set("newest", 7, 0, desired=15, maximum=18)
-    assert planned(Rollout(deployment(8, 3, 2), new, (old,))) == {"o": 7, "newest": 4}
+NOTED = ("desired", "maximum")
 
 
 @given(rollout=rollouts(within_bounds=True), replicas=sizes)
@@ -237,8 +244,8 @@ def test_distributing_a_change_loses_and_adds_no_pod(
 
     Provided that there are not more pods than there may be to begin with.
     """
-    spec = msgspec.structs.replace(rollout.deployment.spec, replicas=replicas)
-    resized = msgspec.structs.replace(rollout.deployment, spec=spec)
+    spec = replace(rollout.deployment.spec, replicas=replicas)
+    resized = replace(rollout.deployment, spec=spec)
     changed = Rollout(resized, rollout.new, rollout.old)
     sized = [each for each in changed.all if desired_replicas(each) > 0]
     plan = plan_scaling(changed)
@@ -248,20 +255,11 @@ def test_distributing_a_change_loses_and_adds_no_pod(
         assert sum(each.replicas for each in plan) == goal
 
 
-def test_scaling_to_zero_takes_all_pods_of_all() -> None:
-    """Also in the middle of a rollout."""
-    old = replica_set("o", 3, 3, desired=4, maximum=5)
-    new = replica_set("newest", 2, 0, desired=4, maximum=5)
-    rollout = Rollout(deployment(0), new, (old,))
-    assert planned(rollout) == {"o": 0, "newest": 0}
-
-
 def test_recreate_has_neither_surge_nor_unavailability() -> None:
     """It creates all pods together, after all old pods are gone."""
-    subject = deployment(4, strategy={"type": "Recreate"})
+    subject = deployment(4, strategy=RECREATE)
     assert (max_surge(subject), max_unavailable(subject)) == (0, 0)
-    old, new = replica_set("o", 4, 4), replica_set("newest", 0)
-    rollout = Rollout(subject, new, (old,))
+    rollout = Rollout(subject, replica_set("newest", 0), (replica_set("o", 4, 4),))
     assert [each.replicas for each in plan_scale_down(rollout)] == [0]
     assert [each.replicas for each in plan_scale_up(rollout)] == [4]
 
@@ -272,8 +270,7 @@ def test_recreate_has_neither_surge_nor_unavailability() -> None:
 )
 def test_recreate_waits_for_pods_that_have_not_ended(phase: str, running: bool) -> None:
     """A terminating pod runs until it is gone; an ended one does not."""
-    old = replica_set("o", 0)
-    rollout = Rollout(deployment(4), None, (old,))
+    rollout = Rollout(deployment(4), None, (replica_set("o", 0),))
     assert old_pods_running(rollout, [pod(phase=phase)]) is running
 
 
@@ -281,70 +278,62 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def progressing(reason: str, status: str = "True", age: int = 0) -> Deployment:
-    subject = deployment(progressDeadlineSeconds=60)
     entry = condition(PROGRESSING, status, reason, "m", NOW - timedelta(seconds=age))
-    status_ = DeploymentStatus(conditions=(entry,))
-    return msgspec.structs.replace(subject, status=status_)
+    subject = deployment(progressDeadlineSeconds=60)
+    return replace(subject, status=DeploymentStatus(conditions=(entry,)))
 
 
-def test_the_same_status_and_reason_change_nothing() -> None:
-    """Then times and message do not change."""
+def test_a_condition_changes_with_its_status_or_reason() -> None:
+    """Else times and message stay, and the time of transition with the status."""
     old = condition("A", "True", "R", "before", NOW)
-    same = condition("A", "True", "R", "after", NOW + timedelta(hours=1))
+    later = NOW + timedelta(hours=1)
+    same = condition("A", "True", "R", "after", later)
     assert with_condition((old,), same) == (old,)
+    other = condition("A", "True", "S", "m", later)
+    kept = replace(other, last_transition_time=old.last_transition_time)
+    assert with_condition((old,), other) == (kept,)
+    ended = condition("A", "False", "R", "m", later)
+    assert with_condition((old,), ended) == (ended,)
 
 
-def test_another_reason_keeps_the_time_of_transition() -> None:
-    """As long as the status is the same."""
-    old = condition("A", "True", "R", "m", NOW)
-    other = condition("A", "True", "S", "m", NOW + timedelta(hours=1))
-    (result,) = with_condition((old,), other)
-    assert result.reason == "S"
-    assert result.last_transition_time == old.last_transition_time
-    assert result.last_update_time == other.last_update_time
-
-
-def test_a_deadline_passes_only_after_its_time() -> None:
-    """It never passes once the rollout is complete."""
-    subject = progressing("ReplicaSetUpdated", age=60)
+@pytest.mark.parametrize(
+    ("reason", "age", "missed", "next_check"),
+    [
+        ("ReplicaSetUpdated", 10, False, 51.0),
+        ("ReplicaSetUpdated", 60, False, 1.0),
+        ("ReplicaSetUpdated", 61, True, 1.0),
+        ("ProgressDeadlineExceeded", 10, True, None),
+        ("NewReplicaSetAvailable", 1000, False, None),
+    ],
+)
+def test_a_deadline_passes_only_after_its_time(
+    reason: str, age: int, missed: bool, next_check: float | None
+) -> None:
+    """Never once the rollout is complete; the next sync comes a second later."""
+    subject = progressing(reason, age=age)
     current = find_condition(subject.status.conditions, PROGRESSING)
-    assert not has_timed_out(subject, current, NOW)
-    assert has_timed_out(subject, current, NOW + timedelta(seconds=1))
-    done = progressing("NewReplicaSetAvailable", age=1000)
-    current = find_condition(done.status.conditions, PROGRESSING)
-    assert not has_timed_out(done, current, NOW)
+    assert has_timed_out(subject, current, NOW) is missed
+    assert next_progress_check(subject, subject.status, NOW) == next_check
 
 
-def test_the_next_sync_comes_a_second_after_the_deadline() -> None:
-    """None once it is complete or has failed."""
-    for reason, expected in (
-        ("ReplicaSetUpdated", 51.0),
-        ("ProgressDeadlineExceeded", None),
-        ("NewReplicaSetAvailable", None),
-    ):
-        subject = progressing(reason, age=10)
-        status = subject.status
-        assert next_progress_check(subject, status, NOW) == expected
-
-
-def paused(subject: Deployment, *, value: bool) -> Deployment:
-    spec = msgspec.structs.replace(subject.spec, paused=value)
-    return msgspec.structs.replace(subject, spec=spec)
-
-
-def test_pausing_and_resuming_are_noted() -> None:
-    """So a pause never counts as missing progress."""
-    subject = paused(progressing("ReplicaSetUpdated"), value=True)
-    noted = find_condition(record_pause(subject, NOW).status.conditions, PROGRESSING)
-    assert noted is not None
-    assert (noted.status, noted.reason) == ("Unknown", "DeploymentPaused")
-    resumed = progressing("DeploymentPaused", "Unknown")
-    noted = find_condition(record_pause(resumed, NOW).status.conditions, PROGRESSING)
-    assert noted is not None
-    assert (noted.status, noted.reason) == ("Unknown", "DeploymentResumed")
-
-
-def test_a_missed_deadline_is_not_covered_up_by_a_pause() -> None:
-    """The reason ProgressDeadlineExceeded stays."""
-    subject = paused(progressing("ProgressDeadlineExceeded", "False"), value=True)
-    assert record_pause(subject, NOW) == subject
+@pytest.mark.parametrize(
+    ("reason", "status", "paused", "noted"),
+    [
+        ("ReplicaSetUpdated", "True", True, ("Unknown", "DeploymentPaused")),
+        ("DeploymentPaused", "Unknown", False, ("Unknown", "DeploymentResumed")),
+        ("ProgressDeadlineExceeded", "False", True, None),
+    ],
+)
+def test_pausing_and_resuming_are_noted(
+    reason: str, status: str, paused: bool, noted: tuple[str, str] | None
+) -> None:
+    """So a pause never counts as missing progress, nor covers up a missed deadline."""
+    subject = progressing(reason, status)
+    subject = replace(subject, spec=replace(subject.spec, paused=paused))
+    after = record_pause(subject, NOW)
+    if noted is None:
+        assert after == subject
+        return
+    found = find_condition(after.status.conditions, PROGRESSING)
+    assert found is not None
+    assert (found.status, found.reason) == noted

@@ -21,6 +21,9 @@ from tests.controllers.builders import template
 
 SINCE: Final = "2026-01-01T00:00:00Z"
 LATER: Final = "2026-01-01T00:00:01Z"
+NOW: Final = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+RECENT: Final = "2026-01-01T00:00:58Z"
+TEN_MINUTES_AGO: Final = "2025-12-31T23:51:00Z"
 _LONG_AGO: Final = datetime(2025, 1, 1, tzinfo=UTC)
 
 
@@ -99,6 +102,8 @@ def pod(ordinal: int, revision: str = "web-new", **fields: Any) -> Pod:
             **fields.pop("labels", {}),
         },
     }
+    if owners := fields.pop("owners", None):
+        metadata["ownerReferences"] = owners
     if fields.pop("terminating", False):
         metadata["deletionTimestamp"] = SINCE
     condition = {
@@ -125,6 +130,28 @@ def pod(ordinal: int, revision: str = "web-new", **fields: Any) -> Pod:
     }
     assert not fields, fields
     return msgspec.convert(obj, Pod)
+
+
+_STATES: Final[dict[str, JSON]] = {
+    "unready": {"ready": False},
+    "slow": {"ready": False, "since": TEN_MINUTES_AGO},
+    "stuck": {"waiting": "ImagePullBackOff", "since": TEN_MINUTES_AGO},
+    "recent": {"since": RECENT},
+    "terminating": {"terminating": True},
+    **{each.lower(): {"phase": each} for each in ("Pending", "Failed", "Succeeded")},
+    "unseen": {"phase": ""},
+}
+
+
+def pods_of(words: str) -> list[Pod]:
+    """Return the pods of "old-0, new-1 unready": revision, ordinal and states."""
+    found = []
+    for name, *states in (each.split() for each in words.split(",") if each):
+        revision, _, ordinal = name.partition("-")
+        fields = {key: of for state in states for key, of in _STATES[state].items()}
+        label = "" if revision == "bare" else f"web-{revision}"
+        found.append(pod(int(ordinal), label, **fields))
+    return found
 
 
 def claim(name: str, *owners: JSON, **metadata: Any) -> PartialObject:
@@ -190,4 +217,26 @@ def replicas_of(
         foreign={each.metadata.name: each for each in foreign},
         failing_since=failing_since,
         settings=settings or Settings(),
+    )
+
+
+def seen(
+    pods: str = "",
+    replicas: int = 3,
+    *more: Pod,
+    revisions: Revisions = UPDATING,
+    settings: Settings | None = None,
+    claims: tuple[PartialObject, ...] = (),
+    foreign: tuple[Pod, ...] = (),
+    **spec: Any,
+) -> Replicas:
+    """Return what a sync sees of a set that is updated, with pods in words."""
+    return replicas_of(
+        stateful_set(replicas, **spec),
+        *pods_of(pods),
+        *more,
+        revisions=revisions,
+        settings=settings,
+        claims=claims,
+        foreign=foreign,
     )

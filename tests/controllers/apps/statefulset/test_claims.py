@@ -2,30 +2,24 @@
 
 Upstream tries to give these pods the new volumes, which the API server refuses, and
 stands still. Here they are pods of an old revision.
-
 """
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
 from controller_manager.api.apps.v1 import STATEFUL_SETS
-from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import is_deleting
-from controller_manager.cli.flags import make_config as config_from_flags
-from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
 from controller_manager.controllers.apps.statefulset.identity import (
     corrected_owners,
     has_conflict,
     missing_claims,
 )
 from controller_manager.options.gates import FeatureGates
-from tests.clusters import Cluster, RecordingTransport, make_config
+from tests.clusters import Cluster
 from tests.controllers.apps.statefulset.builders import (
     claim,
     claim_template,
@@ -33,76 +27,58 @@ from tests.controllers.apps.statefulset.builders import (
     pod,
     rolling,
     stateful_set,
-    stateful_set_json,
 )
-from tests.controllers.user import User, settle
+from tests.controllers.apps.statefulset.test_on_cluster import Sets, manager
+from tests.controllers.user import settle
 
 DATA: Final = claim_template()
 WAL: Final = claim_template("wal")
 ON_DELETE: Final = {"type": "OnDelete"}
+POLICIES: Final = ["OrderedReady", "Parallel"]
 
 
 @asynccontextmanager
-async def running(
-    cluster: Cluster, **flags: str
-) -> AsyncGenerator[RecordingTransport, None]:
-    """Run nodes and a manager of stateful sets that collects garbage."""
-    names = ("statefulset-controller", "garbage-collector-controller")
-    ours = make_config(controllers=names)
-    given = {name.replace("_", "-"): [value] for name, value in flags.items()}
-    made = config_from_flags(given, [])
-    config = replace(
-        made, client=ours.client, generic=ours.generic, serving=ours.serving
-    )
-    async with (
-        cluster.nodes(binds_claims=True),
-        cluster.manager(config) as recording,
-    ):
-        yield recording
+async def running(cluster: Cluster, **flags: str) -> AsyncGenerator[None, None]:
+    """Run nodes that bind claims, and a manager of stateful sets."""
+    async with cluster.nodes(binds_claims=True), manager(cluster, **flags):
+        yield
 
 
-class Owner(User):
+class Owner(Sets):
     """A user who replaces the set web."""
-
-    async def make(self, *templates: JSON, replicas: int = 3, **spec: Any) -> None:
-        """Create the set with claim templates."""
-        body = stateful_set_json(
-            replicas=replicas, volumeClaimTemplates=list(templates), **spec
-        )
-        await self.create(STATEFUL_SETS, body)
-
-    async def orphan(self) -> None:
-        """Delete the set, but not its pods."""
-        options = DeleteOptions(propagation_policy=PropagationPolicy.ORPHAN)
-        await self.client.delete(STATEFUL_SETS, "default", "web", options)
-        await settle(10)
 
     async def replace(
         self, before: list[JSON], after: list[JSON], **spec: Any
     ) -> dict[str, str]:
         """Make a set, then another one over its pods; return the uids of the pods."""
-        await self.make(*before)
+        await self.make(volumeClaimTemplates=before)
         await settle(60)
-        await self.orphan()
+        await self.delete(STATEFUL_SETS, "web", "Orphan")
+        await settle(10)
         uids = await self.uids()
         assert list(uids) == ["web-0", "web-1", "web-2"]
-        await self.make(*after, **spec)
+        await self.make(volumeClaimTemplates=after, **spec)
         return uids
-
-    async def edit(self, **spec: Any) -> None:
-        """Change the set."""
-        await self.patch(STATEFUL_SETS, "web", {"spec": spec})
-
-    async def uids(self) -> dict[str, str]:
-        """Return the uids of the pods by name."""
-        pods = sorted(await self.pods(), key=lambda each: each.metadata.name)
-        return {each.metadata.name: each.metadata.uid for each in pods}
 
     async def kept(self, before: Mapping[str, str]) -> list[str]:
         """Return the names of pods that are still those of before."""
-        return [
-            name for name, uid in (await self.uids()).items() if before.get(name) == uid
-        ]
+        now = await self.uids()
+        return [name for name, uid in now.items() if before.get(name) == uid]
+
+    async def seen(
+        self, old: Mapping[str, str], seconds: int, ready: int
+    ) -> list[list[str]]:
+        """Return the names of the old pods that are left, each time one is gone.
+
+        So many pods are always ready.
+        """
+        seen = [list(old)]
+        for _ in range(2 * seconds):
+            await settle(0.5)
+            if (kept := await self.kept(old)) != seen[-1]:
+                seen.append(kept)
+                assert not kept or (await self.sizes())["ready"] >= ready
+        return seen
 
     async def volumes(self) -> dict[str, list[str]]:
         """Return the claims that each pod uses."""
@@ -115,16 +91,9 @@ class Owner(User):
             for each in sorted(await self.pods(), key=lambda each: each.metadata.name)
         }
 
-    async def claims(self) -> list[str]:
-        """Return the names of all claims that are not being deleted."""
-        page = await self.client.list_page(CLAIMS)
-        return sorted(
-            each.metadata.name for each in page.items if not is_deleting(each)
-        )
-
     async def sizes(self) -> dict[str, int]:
         """Return the numbers of the status that are not zero."""
-        status = (await self.client.get(STATEFUL_SETS, "default", "web")).status
+        status = (await self.stateful_set()).status
         numbers = {
             "replicas": status.replicas,
             "ready": status.ready_replicas,
@@ -136,9 +105,7 @@ class Owner(User):
 
     async def failures(self) -> list[str]:
         """Return the messages of events about pods that could not be changed."""
-        updates = await self.events("FailedUpdate")
-        creations = await self.events("FailedCreate")
-        return sorted(each.message for each in (*updates, *creations))
+        return await self.messages("FailedUpdate") + await self.messages("FailedCreate")
 
 
 def sizes(replicas: int, updated: int) -> dict[str, int]:
@@ -159,7 +126,7 @@ def user(cluster: Cluster) -> Owner:
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
+@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -177,24 +144,12 @@ async def test_pods_with_other_claims_are_replaced_one_by_one(
     names = [each["metadata"]["name"] for each in after]
     async with running(cluster):
         old = await user.replace(before, after, podManagementPolicy=policy)
-        seen: list[list[str]] = []
-        for _ in range(400):
-            await settle(0.5)
-            kept = await user.kept(old)
-            if not seen or seen[-1] != kept:
-                seen.append(kept)
-                ready = (await user.sizes()).get("ready", 0)
-                assert ready >= 2 or not kept
+        seen = await user.seen(old, 200, 2)
         assert await user.volumes() == {
             f"web-{each}": of(each, *names) for each in range(3)
         }
         assert await user.sizes() == sizes(3, 3)
-    assert seen == [
-        ["web-0", "web-1", "web-2"],
-        ["web-0", "web-1"],
-        ["web-0"],
-        [],
-    ]
+    assert seen == [["web-0", "web-1", "web-2"], ["web-0", "web-1"], ["web-0"], []]
     assert await user.failures() == []
 
 
@@ -226,7 +181,7 @@ async def test_pods_that_have_all_claims_stay(
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
+@pytest.mark.parametrize("policy", POLICIES)
 async def test_the_strategy_on_delete_leaves_pods_with_other_claims(
     cluster: Cluster, user: Owner, policy: str
 ) -> None:
@@ -262,7 +217,7 @@ async def test_the_strategy_on_delete_leaves_pods_with_other_claims(
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize("policy", ["OrderedReady", "Parallel"])
+@pytest.mark.parametrize("policy", POLICIES)
 async def test_pods_below_the_partition_keep_their_claims(
     cluster: Cluster, user: Owner, policy: str
 ) -> None:
@@ -297,24 +252,31 @@ async def test_several_pods_with_other_claims_are_replaced_at_a_time() -> None:
             updateStrategy=rolling(maxUnavailable=2),
             podManagementPolicy="Parallel",
         )
-        seen = [list(old)]
-        for _ in range(240):
-            await settle(0.5)
-            if (kept := await user.kept(old)) != seen[-1]:
-                seen.append(kept)
+        seen = await user.seen(old, 120, 1)
         await settle(60)
         assert await user.sizes() == sizes(3, 3)
     assert seen == [["web-0", "web-1", "web-2"], ["web-0"], []]
 
 
 SET = owner("StatefulSet", "web")
+WEAK = owner("StatefulSet", "web", controller=False)
 OTHER = owner("Database", "db")
 BYSTANDER = owner("ConfigMap", "note", controller=False)
+WANTED, CONDEMNED = owner("Pod", "web-0"), owner("Pod", "web-1")
+EARLIER = [owner("StatefulSet", "web", "earlier"), owner("Pod", "web-0", "earlier")]
 
 
 def policy(deleted: str, scaled: str) -> dict[str, Any]:
     given = {"whenDeleted": deleted, "whenScaled": scaled}
     return {"persistentVolumeClaimRetentionPolicy": given}
+
+
+KEEP, GOES = policy("Retain", "Retain"), policy("Delete", "Retain")
+SHRINKS, BOTH = policy("Retain", "Delete"), policy("Delete", "Delete")
+
+
+def kinds(owners: Iterable[Any] | None) -> list[str] | None:
+    return None if owners is None else [each.kind for each in owners]
 
 
 def corrected(ordinal: int, *owners: JSON, **spec: Any) -> list[str] | None:
@@ -323,82 +285,72 @@ def corrected(ordinal: int, *owners: JSON, **spec: Any) -> list[str] | None:
     The set wants one pod, so the pod 1 is condemned.
     """
     subject, of_pod = stateful_set(1, **spec), pod(ordinal)
-    found = corrected_owners(claim("c", *owners), subject, of_pod)
-    return None if found is None else [each.kind for each in found]
+    return kinds(corrected_owners(claim("c", *owners), subject, of_pod))
 
 
 @pytest.mark.parametrize(
-    ("deleted", "scaled", "wanted", "condemned"),
+    ("spec", "wanted", "condemned"),
     [
-        ("Retain", "Retain", [], []),
-        ("Delete", "Retain", ["StatefulSet"], ["StatefulSet"]),
-        ("Retain", "Delete", [], ["Pod"]),
-        ("Delete", "Delete", ["StatefulSet"], ["Pod"]),
+        (KEEP, [], []),
+        (GOES, ["StatefulSet"], ["StatefulSet"]),
+        (SHRINKS, [], ["Pod"]),
+        (BOTH, ["StatefulSet"], ["Pod"]),
     ],
 )
 def test_each_policy_has_its_owners(
-    deleted: str, scaled: str, wanted: list[str], condemned: list[str]
+    spec: JSON, wanted: list[str], condemned: list[str]
 ) -> None:
     """From any owners that the claim had under an earlier policy."""
-    spec = policy(deleted, scaled)
-    for ordinal, expected in ((0, wanted), (1, condemned)):
-        of_pod = owner("Pod", f"web-{ordinal}")
+    for ordinal, of_pod, expected in ((0, WANTED, wanted), (1, CONDEMNED, condemned)):
         for before in ([], [SET], [of_pod], [SET, of_pod]):
-            kinds = [each["kind"] for each in before]
-            result = None if kinds == expected else expected
-            assert corrected(ordinal, *before, **spec) == result
+            right = [each["kind"] for each in before] == expected
+            assert corrected(ordinal, *before, **spec) == (None if right else expected)
 
 
-def test_without_a_policy_claims_are_retained() -> None:
-    """An old API server sets no default."""
-    assert corrected(0) is None
-    assert corrected(0, SET) == []
+@pytest.mark.parametrize(
+    ("owners", "spec", "expected"),
+    [
+        # An old API server sets no default: claims are retained.
+        ([], {}, None),
+        ([SET], {}, []),
+        # References to others stay; an owner that is no controller becomes one.
+        ([BYSTANDER], GOES, ["ConfigMap", "StatefulSet"]),
+        ([BYSTANDER, SET], KEEP, ["ConfigMap"]),
+        ([WEAK], GOES, ["StatefulSet"]),
+        # A claim of another controller is left to it.
+        ([OTHER], BOTH, None),
+        ([OTHER, SET], BOTH, ["Database"]),
+        # A claim of an earlier namesake is not touched: it will be collected.
+        *(([each], spec, None) for each in EARLIER for spec in (KEEP, GOES)),
+    ],
+)
+def test_owners_are_corrected(
+    owners: list[JSON], spec: JSON, expected: list[str] | None
+) -> None:
+    assert corrected(0, *owners, **spec) == expected
 
 
-def test_other_owners_stay_beside() -> None:
-    """The controller does not change references to others."""
-    spec = policy("Delete", "Retain")
-    assert corrected(0, BYSTANDER, **spec) == ["ConfigMap", "StatefulSet"]
-    assert corrected(0, BYSTANDER, SET, **policy("Retain", "Retain")) == ["ConfigMap"]
-
-
-def created(*owners: JSON, **spec: Any) -> list[str]:
-    """Return the kinds of the owners of a new claim whose template has `owners`."""
-    templates = [claim_template(ownerReferences=list(owners))]
+@pytest.mark.parametrize(
+    ("owners", "spec", "expected"),
+    [
+        ([OTHER], KEEP, ["Database"]),
+        ([BYSTANDER], GOES, ["ConfigMap", "StatefulSet"]),
+        ([SET], GOES, ["StatefulSet"]),
+        # The API server refuses a second controller.
+        ([OTHER], GOES, ["Database"]),
+    ],
+)
+def test_a_new_claim_has_the_owners_of_its_template(
+    owners: list[JSON], spec: JSON, expected: list[str]
+) -> None:
+    """Operators write them, so that the claims are deleted with their object."""
+    templates = [claim_template(ownerReferences=owners)]
     subject = stateful_set(1, volumeClaimTemplates=templates, **spec)
     (made,) = missing_claims(subject, 0, {})
-    return [each.kind for each in made.metadata.owner_references or ()]
+    assert kinds(made.metadata.owner_references) == expected
 
 
-def test_a_new_claim_has_the_owners_of_its_template() -> None:
-    """Operators write them, so that the claims are deleted with their object."""
-    retained, deleted = policy("Retain", "Retain"), policy("Delete", "Retain")
-    assert created(OTHER, **retained) == ["Database"]
-    assert created(BYSTANDER, **deleted) == ["ConfigMap", "StatefulSet"]
-    assert created(SET, **deleted) == ["StatefulSet"]
-    # The API server refuses a second controller.
-    assert created(OTHER, **deleted) == ["Database"]
-
-
-def test_an_owner_that_is_no_controller_becomes_one() -> None:
-    """As upstream writes it."""
-    weak = owner("StatefulSet", "web", controller=False)
-    assert corrected(0, weak, **policy("Delete", "Retain")) == ["StatefulSet"]
-
-
-def test_a_claim_of_another_controller_is_left_to_it() -> None:
-    """References to the set and the pod are removed, none are added."""
-    spec = policy("Delete", "Delete")
-    assert corrected(0, OTHER, **spec) is None
-    assert corrected(0, OTHER, SET, **spec) == ["Database"]
-    assert has_conflict(claim("c", OTHER), stateful_set(**spec), pod(0))
-    retained = policy("Retain", "Retain")
-    assert not has_conflict(claim("c", OTHER), stateful_set(**retained), pod(0))
-
-
-@pytest.mark.parametrize("kind", [("StatefulSet", "web"), ("Pod", "web-0")])
-def test_a_claim_of_an_earlier_namesake_is_not_touched(kind: tuple[str, str]) -> None:
-    """The garbage collector deletes it, or removes that owner."""
-    earlier = owner(*kind, "earlier")
-    for deleted in ("Retain", "Delete"):
-        assert corrected(0, earlier, **policy(deleted, "Retain")) is None
+def test_another_controller_of_a_claim_is_a_conflict_unless_it_is_retained() -> None:
+    for spec, expected in ((BOTH, True), (KEEP, False)):
+        subject = stateful_set(1, **spec)
+        assert has_conflict(claim("c", OTHER), subject, pod(0)) is expected

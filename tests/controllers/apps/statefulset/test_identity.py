@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.apps.v1 import STATEFUL_SETS
 from controller_manager.api.core.claims import CLAIMS, requested_storage
-from controller_manager.api.core.v1 import PODS, Pod
+from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.selectors import compile_selector
 from controller_manager.controllers.apps.statefulset.identity import (
@@ -35,16 +35,20 @@ from controller_manager.controllers.apps.statefulset.replicas import (
     Revisions,
     Slot,
 )
+from tests.controllers.alone import Recorder
 from tests.controllers.apps.statefulset.builders import (
     LATER,
     claim,
     claim_template,
+    owner,
     pod,
     stateful_set,
     stateful_set_json,
 )
 from tests.controllers.builders import template
 from tests.controllers.user import User
+
+SET = owner("StatefulSet", "web")
 
 
 @pytest.mark.parametrize(
@@ -80,24 +84,21 @@ def test_only_names_of_the_set_have_an_ordinal() -> None:
     assert list(ordinals(stateful_set(0))) == []
 
 
+def volumes(*names: str) -> list[JSON]:
+    return [{"name": each, "emptyDir": {}} for each in names]
+
+
 def test_a_pod_is_the_template_with_an_identity() -> None:
     """The claims' volumes come first; they replace volumes of the same name."""
-    template: dict[str, Any] = {
-        "metadata": {
-            "labels": {"app": "web"},
-            "annotations": {"a": "b"},
-            "finalizers": ["example.com/hold"],
-        },
-        "spec": {
-            "containers": [{"name": "c", "image": "app:v1"}],
-            "volumes": [
-                {"name": "data", "emptyDir": {}},
-                {"name": "tmp", "emptyDir": {}},
-            ],
-        },
+    metadata: JSON = {"annotations": {"a": "b"}, "finalizers": ["example.com/hold"]}
+    spec = {"containers": [{"name": "c", "image": "app:v1"}]}
+    given = {
+        "metadata": {"labels": {"app": "web"}, **metadata},
+        "spec": {**spec, "volumes": volumes("data", "tmp")},
     }
-    subject = stateful_set(template=template, volumeClaimTemplates=[claim_template()])
+    subject = stateful_set(template=given, volumeClaimTemplates=[claim_template()])
     body = pod_body(subject, subject.spec.template, "web-hash", 2)
+    claimed = {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-2"}}
     assert msgspec.json.decode(body) == {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -111,25 +112,12 @@ def test_a_pod_is_the_template_with_an_identity() -> None:
                 "apps.kubernetes.io/pod-index": "2",
                 "controller-revision-hash": "web-hash",
             },
-            "annotations": {"a": "b"},
-            "finalizers": ["example.com/hold"],
-            "ownerReferences": [
-                {
-                    "apiVersion": "apps/v1",
-                    "kind": "StatefulSet",
-                    "name": "web",
-                    "uid": "web",
-                    "controller": True,
-                    "blockOwnerDeletion": True,
-                }
-            ],
+            **metadata,
+            "ownerReferences": [SET],
         },
         "spec": {
-            "containers": [{"name": "c", "image": "app:v1"}],
-            "volumes": [
-                {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-2"}},
-                {"name": "tmp", "emptyDir": {}},
-            ],
+            **spec,
+            "volumes": [claimed, *volumes("tmp")],
             "hostname": "web-2",
             "subdomain": "web-svc",
         },
@@ -138,43 +126,32 @@ def test_a_pod_is_the_template_with_an_identity() -> None:
 
 def test_a_set_without_a_service_has_pods_without_a_subdomain() -> None:
     """Even if the template has one; without claims the volumes are the template's."""
-    containers = [{"name": "c", "image": "app:v1"}]
+    spec = {"containers": [{"name": "c", "image": "app:v1"}]}
     for more in ({}, {"subdomain": "other", "hostname": "other"}):
-        template = {"spec": {"containers": containers, **more}}
-        subject = stateful_set(serviceName="", template=template)
+        subject = stateful_set(serviceName="", template={"spec": {**spec, **more}})
         body = msgspec.json.decode(pod_body(subject, subject.spec.template, "h", 0))
-        assert body["spec"] == {"containers": containers, "hostname": "web-0"}
+        assert body["spec"] == {**spec, "hostname": "web-0"}
 
 
 def test_a_claim_is_its_template_with_a_name_and_the_labels_of_the_selector() -> None:
     """Labels of expressions are not copied; the owner is there by policy."""
     template = claim_template(labels={"tier": "a", "app": "x"}, annotations={"a": "b"})
-    selector = {
-        "matchLabels": {"app": "web"},
-        "matchExpressions": [{"key": "tier", "operator": "Exists"}],
-    }
-    policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
     subject = stateful_set(
-        selector=selector,
+        selector={
+            "matchLabels": {"app": "web"},
+            "matchExpressions": [{"key": "tier", "operator": "Exists"}],
+        },
         volumeClaimTemplates=[template, claim_template("logs")],
-        persistentVolumeClaimRetentionPolicy=policy,
+        persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete"},
     )
     (made,) = missing_claims(subject, 1, {"logs-web-1": claim("logs-web-1")})
-    reference = {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "name": "web",
-        "uid": "web",
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
     assert msgspec.json.decode(msgspec.json.encode(made)) == {
         "metadata": {
             "name": "data-web-1",
             "namespace": "default",
             "labels": {"tier": "a", "app": "web"},
             "annotations": {"a": "b"},
-            "ownerReferences": [reference],
+            "ownerReferences": [SET],
         },
         "spec": template["spec"],
     }
@@ -215,16 +192,6 @@ def test_the_claims_of_a_pod_are_found_by_their_names() -> None:
 WORK = ClaimChanges(owners=("data-web-0",))
 
 
-class Recorder:
-    """Keeps the messages of events."""
-
-    def __init__(self) -> None:
-        self.messages: list[str] = []
-
-    def event(self, *parts: Any) -> None:
-        self.messages.append(parts[-1])
-
-
 class Setting:
     """A set whose policy is Delete, a pod of it, and its claim without owners."""
 
@@ -257,6 +224,12 @@ class Setting:
         claim = await self.client.get(CLAIMS, "default", "data-web-0")
         return [each.uid for each in claim.metadata.owner_references or ()]
 
+    async def hold(self, resource: Any, name: str) -> None:
+        """Delete an object that a finalizer keeps."""
+        hold = {"metadata": {"finalizers": ["example.com/hold"]}}
+        await self.user.patch(resource, name, hold)
+        await self.client.delete(resource, "default", name)
+
 
 @pytest.fixture
 def setting(user: User) -> Setting:
@@ -264,42 +237,23 @@ def setting(user: User) -> Setting:
 
 
 @pytest.mark.looptime
-async def test_the_set_becomes_the_owner_of_its_claims(setting: Setting) -> None:
-    """Everything is as it is cached."""
-    control = await setting.prepare()
-    await control.correct_owners(setting.pod, WORK)
-    assert await setting.owners() == [setting.set.metadata.uid]
-
-
-@pytest.mark.looptime
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"metadata": {"finalizers": ["example.com/hold"]}},
-        {"spec": {"replicas": 5}},
-    ],
-    ids=["deleted", "changed"],
-)
+@pytest.mark.parametrize("change", ["deleted", "scaled", "made anew"])
 async def test_a_set_that_has_changed_gives_no_owner(
-    setting: Setting, change: JSON
+    setting: Setting, change: str
 ) -> None:
-    """It may have been scaled up again, or be deleted with its claims kept."""
+    """It may have been scaled up again, or be deleted with its claims kept.
+
+    One of that name may have the same generation, but not the same uid.
+    """
     control = await setting.prepare()
-    await setting.user.patch(STATEFUL_SETS, "web", change)
-    if "metadata" in change:
+    if change == "deleted":
+        await setting.hold(STATEFUL_SETS, "web")
+    elif change == "scaled":
+        await setting.user.patch(STATEFUL_SETS, "web", {"spec": {"replicas": 5}})
+    else:
         await setting.client.delete(STATEFUL_SETS, "default", "web")
+        await setting.user.create(STATEFUL_SETS, setting.obj)
     with pytest.raises(Outdated, match="StatefulSet default/web has just changed"):
-        await control.correct_owners(setting.pod, WORK)
-    assert await setting.owners() == []
-
-
-@pytest.mark.looptime
-async def test_a_set_of_that_name_made_anew_is_another_one(setting: Setting) -> None:
-    """Its generation may be the same, its uid is not."""
-    control = await setting.prepare()
-    await setting.client.delete(STATEFUL_SETS, "default", "web")
-    await setting.user.create(STATEFUL_SETS, setting.obj)
-    with pytest.raises(Outdated):
         await control.correct_owners(setting.pod, WORK)
     assert await setting.owners() == []
 
@@ -310,13 +264,12 @@ async def test_the_set_is_read_once_unless_it_is_to_be_read_again(
 ) -> None:
     """A phase of many pods may take long, and the set may change in the meantime."""
     control = await setting.prepare()
-    await control.correct_owners(setting.pod, WORK)
-    await setting.user.patch(STATEFUL_SETS, "web", {"spec": {"replicas": 0}})
     unowned: JSON = {"metadata": {"ownerReferences": None}}
-    await setting.user.patch(CLAIMS, "data-web-0", unowned)
-    await control.correct_owners(setting.pod, WORK)
-    assert await setting.owners() == [setting.set.metadata.uid]
-    await setting.user.patch(CLAIMS, "data-web-0", unowned)
+    for spec in ({}, {"replicas": 0}):
+        await setting.user.patch(STATEFUL_SETS, "web", {"spec": spec})
+        await control.correct_owners(setting.pod, WORK)
+        assert await setting.owners() == [setting.set.metadata.uid]
+        await setting.user.patch(CLAIMS, "data-web-0", unowned)
     control.check_set_again()
     with pytest.raises(Outdated):
         await control.correct_owners(setting.pod, WORK)
@@ -334,16 +287,17 @@ async def test_a_pod_that_is_gone_becomes_no_owner(setting: Setting) -> None:
 
 @pytest.mark.looptime
 async def test_a_claim_that_the_cache_does_not_show_is_used(setting: Setting) -> None:
-    """Unless it is being deleted: then its pod must wait."""
+    """Unless it is being deleted: then its pod must wait. All problems are told."""
     control = await setting.prepare()
     work = ClaimChanges(missing=missing_claims(setting.set, 0, {}))
     await control.create_claims("web-0", work)
-    assert setting.recorder.messages == []
-    hold = {"metadata": {"finalizers": ["example.com/hold"]}}
-    await setting.user.patch(CLAIMS, "data-web-0", hold)
-    await setting.client.delete(CLAIMS, "default", "data-web-0")
+    assert setting.recorder.events == []
+    await setting.hold(CLAIMS, "data-web-0")
     with pytest.raises(ClaimProblem, match=r"^pvc data-web-0 is being deleted$"):
         await control.create_claims("web-0", work)
+    with pytest.raises(ClaimProblem) as raised:
+        await control.create_claims("web-0", ClaimChanges(deleting=("a", "b")))
+    assert str(raised.value) == "[pvc a is being deleted, pvc b is being deleted]"
 
 
 @pytest.mark.looptime
@@ -352,54 +306,33 @@ async def test_a_pending_pod_that_gets_its_identity_back_reports_no_conflicts(
 ) -> None:
     """They were reported when its claims were made; no claim of it changes now."""
     control = await setting.prepare()
-    slot = Slot(0, "web-0", setting.pod)
     claims = ClaimChanges(conflicts=("data-web-0",))
+    slot = Slot(0, "web-0", setting.pod)
     work = PodWork(slot, claims=claims, restores_identity=True)
     await control.update_pod(setting.pod, work)
     message = "Update Pod web-0 in StatefulSet web successful"
-    assert setting.recorder.messages == [message]
-
-
-@pytest.mark.looptime
-async def test_all_problems_of_claims_are_in_one_error(setting: Setting) -> None:
-    """As in upstream's aggregated errors."""
-    control = await setting.prepare()
-    with pytest.raises(ClaimProblem) as raised:
-        await control.create_claims("web-0", ClaimChanges(deleting=("a", "b")))
-    assert str(raised.value) == "[pvc a is being deleted, pvc b is being deleted]"
+    assert setting.recorder.events == [("Normal", "SuccessfulUpdate", message)]
 
 
 @pytest.mark.parametrize(
-    ("pod_uid", "controller", "labels", "terminating", "lacks"),
+    ("uid", "controller", "app", "terminating", "lacks"),
     [
-        ("found", "web", {"app": "web"}, False, False),
-        ("later", "web", {"app": "web"}, False, True),
-        ("later", "web", {}, True, True),
-        ("later", "other", {"app": "web"}, False, False),
-        ("later", "", {"app": "web"}, False, True),
-        ("later", "", {"app": "web"}, True, False),
-        ("later", "", {"app": "other"}, False, False),
+        ("found", "web", "web", False, False),
+        ("later", "web", "web", False, True),
+        ("later", "web", "", True, True),
+        ("later", "other", "web", False, False),
+        ("later", "", "web", False, True),
+        ("later", "", "web", True, False),
+        ("later", "", "other", False, False),
     ],
 )
 def test_a_pod_that_appears_after_the_list_of_pods_is_told_from_a_foreign_one(
-    pod_uid: str,
-    controller: str,
-    labels: dict[str, str],
-    *,
-    terminating: bool,
-    lacks: bool,
+    uid: str, controller: str, app: str, *, terminating: bool, lacks: bool
 ) -> None:
     """The set's, or one that it would adopt."""
     subject = stateful_set(1)
-    owner = {"kind": "StatefulSet", "name": "web", "uid": controller}
-    metadata = {
-        "name": "web-0",
-        "namespace": "default",
-        "uid": pod_uid,
-        "labels": labels,
-        "ownerReferences": [{**owner, "controller": True}] if controller else [],
-        **({"deletionTimestamp": "2026-01-01T00:00:00Z"} if terminating else {}),
-    }
+    owners = [owner("StatefulSet", "web", controller)] if controller else None
+    labels = {"app": app}
+    found = pod(0, uid=uid, labels=labels, terminating=terminating, owners=owners)
     selector = compile_selector(subject.spec.selector)
-    found = FoundPods(subject, selector, (), (), {"found"})
-    assert found.lacks(msgspec.convert({"metadata": metadata}, Pod)) is lacks
+    assert FoundPods(subject, selector, (), (), {"found"}).lacks(found) is lacks

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -17,14 +16,13 @@ from controller_manager.api.apps.v1 import (
 from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.meta import is_deleting
 from controller_manager.cli.flags import make_config as config_from_flags
-from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
-from controller_manager.client.rest.transport import Request, Response
+from controller_manager.client.rest.transport import Request
 from controller_manager.controllers.apps.statefulset.controller import (
     StatefulSetMetrics,
 )
 from controller_manager.controllers.apps.statefulset.replicas import FoundPods
-from controller_manager.devcluster.inmemory import StreamingResponse
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, RecordingTransport, make_config
 from tests.controllers.apps.statefulset.builders import (
@@ -32,6 +30,7 @@ from tests.controllers.apps.statefulset.builders import (
     stateful_set_json,
 )
 from tests.controllers.builders import template
+from tests.controllers.responses import is_creation, refusing
 from tests.controllers.user import User, settle
 from tests.runtime.silence import SilentWatches
 
@@ -40,7 +39,7 @@ pytestmark = pytest.mark.looptime
 POLICIES = ["OrderedReady", pytest.param("Parallel", marks=pytest.mark.slow)]
 
 BROKEN = "broken:v1"
-DELETE = {"whenDeleted": "Retain", "whenScaled": "Delete"}
+STATUS = "/apis/apps/v1/namespaces/default/statefulsets/web/status"
 
 
 def config(**flags: str) -> Config:
@@ -61,7 +60,7 @@ async def manager(
 
 
 class Sets(User):
-    """A user of stateful sets."""
+    """A user of stateful sets, who plays the kubelet, too."""
 
     async def make(self, replicas: int = 3, image: str = "app:v1", **spec: Any) -> None:
         spec["template"] = template(image)
@@ -79,20 +78,46 @@ class Sets(User):
 
     async def images(self) -> dict[str, str]:
         """Return the image of each pod, with a ``*`` if the pod is ready."""
-        kind = self.cluster.server.catalogue.find("", "v1", "pods")
-        assert kind is not None
-        stored = self.cluster.server.storage.collection(kind.resource)
-        return {
-            each.obj["metadata"]["name"]: _image(each.obj)
-            for each in sorted(stored, key=lambda each: each.obj["metadata"]["name"])
-        }
+        stored = [each.obj for each in self.cluster.server.storage.collection("pods")]
+        by_name = {each["metadata"]["name"]: _image(each) for each in stored}
+        return dict(sorted(by_name.items()))
+
+    async def uids(self) -> dict[str, str]:
+        """Return the uids of the pods by name."""
+        pods = await self.pods()
+        return dict(sorted((each.metadata.name, each.metadata.uid) for each in pods))
 
     async def messages(self, reason: str) -> list[str]:
         return sorted({each.message for each in await self.events(reason)})
 
     async def claims(self) -> list[str]:
+        """Return the claims that are not being deleted; a finalizer holds the rest."""
         page = await self.client.list_page(CLAIMS)
-        return sorted(each.metadata.name for each in page.items)
+        names = [each.metadata.name for each in page.items if not is_deleting(each)]
+        return sorted(names)
+
+    async def owners_of_claims(self) -> dict[str, list[str]]:
+        page = await self.client.list_page(CLAIMS)
+        return {
+            each.metadata.name: [
+                owner.kind for owner in each.metadata.owner_references or ()
+            ]
+            for each in page.items
+        }
+
+    async def all_ready(self) -> None:
+        """Let all pods run as they appear, until no new one appears."""
+        for _ in range(12):
+            for pod in await self.pods():
+                if pod.status.phase == "Pending":
+                    await self.make_ready(pod.metadata.name)
+            await settle(2)
+
+    async def unready(self, *names: str) -> None:
+        """Take from pods that they are ready."""
+        for name in names:
+            await self.report(name, conditions=[{"type": "Ready", "status": "False"}])
+        await settle(2)
 
 
 def _image(pod: JSON) -> str:
@@ -104,6 +129,11 @@ def _image(pod: JSON) -> str:
 @pytest.fixture
 def sets(cluster: Cluster) -> Sets:
     return Sets(cluster)
+
+
+def pod_json(name: str, app: str = "web") -> JSON:
+    metadata = {"name": name, "labels": {"app": app}}
+    return {"metadata": metadata, "spec": template()["spec"]}
 
 
 async def test_a_pod_is_deleted_once_while_the_cache_does_not_show_it(
@@ -169,22 +199,13 @@ async def test_pods_that_all_start_are_not_replaced_at_a_change_of_the_template(
             await settle(1)
             await sets.make_ready(f"web-{each}")
         await settle(1)
-        starting = {"conditions": [{"type": "Ready", "status": "False"}]}
-        for each in range(3):
-            await sets.client.patch(
-                PODS,
-                "default",
-                f"web-{each}",
-                {"status": starting},
-                subresource="status",
-            )
-        before = [each.metadata.uid for each in await sets.pods()]
+        await sets.unready("web-0", "web-1", "web-2")
+        before = await sets.uids()
         await sets.use("app:v2")
         await settle(1800)
-        kept = 3 if policy == "OrderedReady" else 2
-        assert [each.metadata.uid for each in await sets.pods()][:kept] == (
-            before[:kept]
-        )
+        if policy == "Parallel":
+            before["web-2"] = (await sets.uids())["web-2"]
+        assert await sets.uids() == before
 
 
 async def test_a_crash_beside_a_container_that_starts_counts_from_that_crash_on(
@@ -197,22 +218,15 @@ async def test_a_crash_beside_a_container_that_starts_counts_from_that_crash_on(
 
         async def report(restarts: int, waiting: str) -> None:
             state = {"waiting": {"reason": waiting}} if waiting else {"running": {}}
-            fields = {"image": "", "imageID": "", "ready": False}
-            container = {"name": "c", "restartCount": restarts, "state": state}
-            conditions = [
-                {
-                    "type": "Ready",
-                    "status": "False",
-                    "lastTransitionTime": "2000-01-01T00:00:00Z",
-                }
-            ]
-            status = {
-                "phase": "Running",
-                "conditions": conditions,
-                "containerStatuses": [{**container, **fields}],
-            }
-            await sets.client.patch(
-                PODS, "default", "web-0", {"status": status}, subresource="status"
+            container = {"name": "c", "image": "", "imageID": "", "ready": False}
+            container |= {"restartCount": restarts, "state": state}
+            condition = {"type": "Ready", "status": "False"}
+            condition["lastTransitionTime"] = "2000-01-01T00:00:00Z"
+            await sets.report(
+                "web-0",
+                phase="Running",
+                conditions=[condition],
+                containerStatuses=[container],
             )
 
         await report(0, "")
@@ -233,8 +247,7 @@ async def test_a_name_in_use_is_reported_and_used_once_it_is_free(
     cluster: Cluster, sets: Sets
 ) -> None:
     """Upstream tries again and again, without an event."""
-    stranger = {"metadata": {"name": "web-0", "labels": {"app": "other"}}}
-    await sets.create(PODS, {**stranger, "spec": template()["spec"]})
+    await sets.create(PODS, pod_json("web-0", "other"))
     async with manager(cluster) as recording:
         await sets.make(replicas=1)
         await settle(60)
@@ -258,8 +271,7 @@ async def test_a_pod_whose_number_is_written_otherwise_is_not_adopted(
 ) -> None:
     """Upstream would take it for web-1."""
     for name in ("web-01", "web-x", "other-0"):
-        body = {"metadata": {"name": name, "labels": {"app": "web"}}}
-        await sets.create(PODS, {**body, "spec": template()["spec"]})
+        await sets.create(PODS, pod_json(name))
     async with manager(cluster):
         await sets.make(replicas=2, podManagementPolicy="Parallel")
         await settle(5)
@@ -286,8 +298,7 @@ async def test_a_pod_that_comes_while_a_sync_lists_pods_is_adopted_by_the_next(
             return found
         return FoundPods(found.stateful_set, found.selector, (), (), frozenset())
 
-    body = {"metadata": {"name": "web-0", "labels": {"app": "web"}}}
-    await sets.create(PODS, {**body, "spec": template()["spec"]})
+    await sets.create(PODS, pod_json("web-0"))
     with mock.patch.object(FoundPods, "among", find_later):
         async with manager(cluster):
             await sets.make(replicas=1)
@@ -317,25 +328,21 @@ async def test_claims_of_a_pending_pod_that_cannot_be_changed_are_reported(
     cluster: Cluster, sets: Sets
 ) -> None:
     """A quota or a webhook may refuse the change; the pod's own events say nothing."""
-    handle = cluster.server.handle
 
-    async def refuse(request: Request) -> Response | StreamingResponse:
-        if request.method == "PUT" and "/persistentvolumeclaims/" in request.path:
-            status = {"kind": "Status", "code": 403, "reason": "Forbidden"}
-            return Response(403, {}, msgspec.json.encode({**status, "message": "no"}))
-        return await handle(request)
+    def changes_claim(request: Request) -> bool:
+        return request.method == "PUT" and "/persistentvolumeclaims/" in request.path
 
-    async with manager(cluster):
+    transport = refusing(cluster, changes_claim, 403, "Forbidden")
+    async with cluster.manager(config(), transport):
         await sets.make(replicas=1, volumeClaimTemplates=[claim_template()])
         await settle(5)
-        cluster.server.handle = refuse  # type: ignore[method-assign]
         policy = {"whenDeleted": "Delete", "whenScaled": "Retain"}
         await sets.edit(persistentVolumeClaimRetentionPolicy=policy)
         await settle(1)
-        (message,) = await sets.messages("FailedUpdate")
+    (message,) = await sets.messages("FailedUpdate")
     assert message == (
         "Update Pod web-0 in StatefulSet web failed error: could not update claim "
-        "data-web-0 for delete policy ownerRefs: no"
+        "data-web-0 for delete policy ownerRefs: refused: Forbidden"
     )
 
 
@@ -343,28 +350,18 @@ async def test_a_failure_ends_the_sync_after_the_status(
     cluster: Cluster, sets: Sets
 ) -> None:
     """The status shows what is known; the key is retried."""
-    handle = cluster.server.handle
-    refused = []
-
-    async def refuse(request: Request) -> Response | StreamingResponse:
-        if (request.method, request.path.rpartition("/")[2]) == ("POST", "pods"):
-            refused.append(request.path)
-            status = {"kind": "Status", "code": 403, "reason": "Forbidden"}
-            return Response(403, {}, msgspec.json.encode({**status, "message": "no"}))
-        return await handle(request)
-
-    cluster.server.handle = refuse  # type: ignore[method-assign]
-    async with manager(cluster) as recording:
+    transport = refusing(cluster, is_creation, 403, "Forbidden")
+    async with cluster.manager(config(), transport) as recording:
         await sets.make(replicas=1)
         await settle(10)
-        (message,) = await sets.messages("FailedCreate")
-    assert message == "Create Pod web-0 in StatefulSet web failed error: no"
-    assert len(refused) > 2
+    assert await sets.messages("FailedCreate") == [
+        "Create Pod web-0 in StatefulSet web failed error: refused: Forbidden"
+    ]
+    assert len([each for each in transport.requests if is_creation(each)]) > 2
     stored = await sets.stateful_set()
     assert stored.status.observed_generation == stored.metadata.generation
     assert stored.status.update_revision
-    statuses = [each for each in recording.writes if each.path.endswith("/status")]
-    assert len(statuses) == 1
+    assert [each.path for each in recording.writes].count(STATUS) == 1
 
 
 async def test_a_set_that_is_being_deleted_gets_no_new_revision(
@@ -375,8 +372,7 @@ async def test_a_set_that_is_being_deleted_gets_no_new_revision(
         await sets.make(replicas=2)
         await settle(60)
         recording.writes.clear()
-        foreground = DeleteOptions(propagation_policy=PropagationPolicy.FOREGROUND)
-        await sets.client.delete(STATEFUL_SETS, "default", "web", foreground)
+        await sets.delete(STATEFUL_SETS, "web", "Foreground")
         await settle(120)
         assert await sets.pods() == []
         assert [each.path for each in recording.writes if each.method == "POST"] == []
@@ -390,12 +386,12 @@ def test_the_metrics_of_a_set_that_is_gone_are_gone() -> None:
     labels = {"statefulset_namespace": "default", "statefulset_name": "web"}
     metrics.availability("default", "web", "Parallel", 2, 0)
     metrics.availability("default", "web", "OrderedReady", 1, 0)
-    shown = [
-        registry.get_sample_value(name, {**labels, "pod_management_policy": policy})
-        for policy in ("Parallel", "OrderedReady")
-    ]
-    assert shown == [None, 1]
-    metrics.forget("default", "web")
-    metrics.forget("default", "web")
-    ordered = {**labels, "pod_management_policy": "OrderedReady"}
-    assert registry.get_sample_value(name, ordered) is None
+
+    def shown(policy: str) -> float | None:
+        given = {**labels, "pod_management_policy": policy}
+        return registry.get_sample_value(name, given)
+
+    assert (shown("Parallel"), shown("OrderedReady")) == (None, 1)
+    for _ in range(2):
+        metrics.forget("default", "web")
+    assert shown("OrderedReady") is None

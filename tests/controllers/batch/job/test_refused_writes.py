@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -28,15 +27,10 @@ from tests.controllers.batch.job.builders import (
     pod,
 )
 from tests.controllers.batch.job.test_on_cluster import config_with_gate
+from tests.controllers.responses import accept, is_creation, refusing
 from tests.controllers.user import settle
 from tests.informers.test_informer import Faulty
 from tests.runtime.silence import SilentWatches
-
-Choice = Callable[[Request], bool]
-
-
-def is_creation(request: Request) -> bool:
-    return request.method == "POST" and request.path.endswith("/pods")
 
 
 def is_release(request: Request) -> bool:
@@ -49,26 +43,6 @@ def is_deletion(request: Request) -> bool:
 
 def is_status(request: Request) -> bool:
     return request.method == "PUT" and request.path.endswith("/status")
-
-
-def refusing(cluster: Cluster, chosen: Choice, code: int, reason: str) -> Faulty:
-    """Return a transport that refuses the chosen requests until `accept`."""
-    status = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "status": "Failure",
-        "code": code,
-        "reason": reason,
-        "message": f"refused: {reason}",
-    }
-    answer = Response(code, {}, msgspec.json.encode(status))
-    transport = Faulty(cluster)
-    transport.refuse = lambda request: answer if chosen(request) else None
-    return transport
-
-
-def accept(transport: Faulty) -> None:
-    transport.refuse = lambda _: None
 
 
 @pytest.mark.looptime
@@ -128,7 +102,7 @@ async def test_a_quota_that_is_used_up_does_not_cause_many_requests(
 @pytest.mark.looptime
 @pytest.mark.parametrize("chosen", [is_deletion, is_release, is_status])
 async def test_a_job_fails_as_soon_as_its_writes_are_accepted(
-    cluster: Cluster, user: JobUser, chosen: Choice
+    cluster: Cluster, user: JobUser, chosen: Callable[[Request], bool]
 ) -> None:
     """It gets the condition Failed only after all its pods are counted."""
     transport = Faulty(cluster)
