@@ -33,14 +33,12 @@ NODES: Final = ("system:nodes",)
 
 @cache
 def new_key() -> ec.EllipticCurvePrivateKey:
-    """Return the key of all requests."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
 def certificate_for(
     key: Key, name: str = "test-ca", ends: datetime = ENDS
 ) -> x509.Certificate:
-    """Return a certificate that an authority has signed itself."""
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     algorithm = None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
@@ -59,7 +57,6 @@ def certificate_for(
 
 
 def pem_of(key: Key) -> bytes:
-    """Return a key as PEM."""
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
@@ -84,7 +81,6 @@ def request_for(
     addresses: Sequence[str] = (),
     uris: Sequence[str] = (),
 ) -> str:
-    """Return a request as it stands in ``spec.request``."""
     organization = NameOID.ORGANIZATION_NAME
     attributes = [x509.NameAttribute(organization, each) for each in organizations]
     if common_name:
@@ -117,7 +113,6 @@ def signing_request(
     usages: Sequence[str] = CLIENT_USAGES,
     **spec: Any,
 ) -> JSON:
-    """Return a CertificateSigningRequest."""
     return {
         "apiVersion": "certificates.k8s.io/v1",
         "kind": "CertificateSigningRequest",
@@ -132,15 +127,12 @@ def signing_request(
 
 
 def condition(kind: str, **more: str) -> JSON:
-    """Return a condition that somebody writes by hand."""
     return {"type": kind, "status": "True", "reason": "ByHand", **more}
 
 
 def issued_in(status: JSON) -> x509.Certificate:
-    """Return the certificate in a status."""
     return x509.load_pem_x509_certificate(base64.b64decode(status["certificate"]))
 
 
 def seconds(certificate: x509.Certificate) -> timedelta:
-    """Return how long a certificate is valid."""
     return certificate.not_valid_after_utc - certificate.not_valid_before_utc

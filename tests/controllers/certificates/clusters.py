@@ -30,7 +30,6 @@ NEWCOMER = User(
 def config_for(
     directory: Path, controllers: Sequence[str] = (SIGNING,), **options: Any
 ) -> Config:
-    """Return the config of a manager with an authority in a directory."""
     certificate, key = write_authority(directory)
     own = SigningOptions(cert_file=certificate, key_file=key, **options)
     config = make_config(
@@ -40,14 +39,12 @@ def config_for(
 
 
 def make(cluster: Cluster, request: JSON, user: User = NODE) -> None:
-    """Store a request as a user makes it."""
     kind = cluster.server.catalogue.of(request["apiVersion"], request["kind"])
     assert kind is not None
     cluster.server.objects.create(kind, "", request, user=user)
 
 
 async def decide(cluster: Cluster, name: str, kind: str = "Approved") -> None:
-    """Approve or deny a request as an administrator."""
     patch = {"status": {"conditions": [condition(kind)]}}
     await cluster.client.patch(
         SIGNING_REQUESTS, "", name, patch, PatchType.MERGE, "approval"
@@ -55,7 +52,6 @@ async def decide(cluster: Cluster, name: str, kind: str = "Approved") -> None:
 
 
 async def read(cluster: Cluster, name: str = "a") -> CertificateSigningRequest:
-    """Return a request as it is stored."""
     return await cluster.client.get(SIGNING_REQUESTS, "", name)
 
 

@@ -44,7 +44,6 @@ Name = tuple[int, bytes]
 
 
 def element(tag: int, *contents: bytes) -> bytes:
-    """Return an element of DER."""
     content = b"".join(contents)
     if len(content) < 128:
         return bytes((tag, len(content))) + content
@@ -53,7 +52,6 @@ def element(tag: int, *contents: bytes) -> bytes:
 
 
 def identifier(text: str) -> bytes:
-    """Return an object identifier."""
     first, second, *others = map(int, text.split("."))
     return element(_OBJECT, *map(_base_128, (40 * first + second, *others)))
 
@@ -96,7 +94,6 @@ def request_with(
 
 
 def in_pem(content: bytes) -> str:
-    """Return DER as a request stands in ``spec.request``."""
     label = "CERTIFICATE REQUEST"
     text = base64.b64encode(content).decode()
     pem = f"-----BEGIN {label}-----\n{text}\n-----END {label}-----\n"

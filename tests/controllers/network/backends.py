@@ -14,7 +14,6 @@ from tests.clusters import TOKEN, Cluster
 
 
 def add_service(cluster: Cluster, name: str = "web", **spec: Any) -> None:
-    """Create a service of the pods with the label app=web."""
     ports = [{"name": "http", "port": 80, "targetPort": 8080}]
     cluster.add(
         "Service", name, spec={"ports": ports, "selector": {"app": "web"}, **spec}
@@ -22,7 +21,6 @@ def add_service(cluster: Cluster, name: str = "web", **spec: Any) -> None:
 
 
 def pod_status(ip: str, *, ready: bool = True) -> JSON:
-    """Return the status of a running pod."""
     condition = {
         "type": "Ready",
         "status": str(ready),
@@ -33,7 +31,6 @@ def pod_status(ip: str, *, ready: bool = True) -> JSON:
 
 
 def add_pod(cluster: Cluster, name: str, ip: str, **metadata: Any) -> None:
-    """Create a pod that runs and is ready."""
     cluster.add(
         "Pod",
         name,
@@ -44,7 +41,6 @@ def add_pod(cluster: Cluster, name: str, ip: str, **metadata: Any) -> None:
 
 
 def subset_json(*ips: str, port: int = 1) -> JSON:
-    """Return a subset of ready addresses with one port."""
     return {
         "addresses": [{"ip": each} for each in ips],
         "ports": [{"name": "p", "port": port, "protocol": "TCP"}],
@@ -52,7 +48,6 @@ def subset_json(*ips: str, port: int = 1) -> JSON:
 
 
 def add_endpoints(cluster: Cluster, name: str, *ips: str, **metadata: Any) -> None:
-    """Create Endpoints by hand."""
     cluster.add(
         "Endpoints",
         name,
@@ -62,7 +57,6 @@ def add_endpoints(cluster: Cluster, name: str, *ips: str, **metadata: Any) -> No
 
 
 async def endpoints(cluster: Cluster, name: str = "web") -> Endpoints | None:
-    """Return Endpoints, `None` if there are none."""
     try:
         return await cluster.client.get(ENDPOINTS, "default", name)
     except NotFound:
@@ -83,7 +77,6 @@ async def addresses(cluster: Cluster, name: str = "web") -> list[str] | None:
 
 
 async def delete(cluster: Cluster, resource: Resource[Any], name: str) -> None:
-    """Delete an object at once."""
     options = DeleteOptions(grace_period_seconds=0)
     await cluster.client.delete(resource, "default", name, options)
 
@@ -95,7 +88,6 @@ async def patch(
     change: JSON,
     subresource: str = "",
 ) -> None:
-    """Change an object."""
     await cluster.client.patch(
         resource, "default", name, change, PatchType.MERGE, subresource
     )

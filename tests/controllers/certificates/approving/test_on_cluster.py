@@ -69,7 +69,6 @@ APPROVAL = "/apis/certificates.k8s.io/v1/certificatesigningrequests/a/approval"
 async def test_one_right_is_enough(
     tmp_path: Path, user: User, right: tuple[str, str], message: str
 ) -> None:
-    """For a node's own request the right selfnodeclient is checked first."""
     cluster = Cluster(rbac=True)
     allow(cluster, *right)
     make(cluster, signing_request(), user)
@@ -131,7 +130,6 @@ async def test_a_refused_request_is_reviewed_again(tmp_path: Path) -> None:
 async def test_a_request_for_another_certificate_needs_no_review(
     tmp_path: Path, request_json: dict[str, object]
 ) -> None:
-    """Not even if an administrator, who may do everything, makes the request."""
     cluster = Cluster(rbac=True)
     master = User("system:node:n1", groups=("system:masters", "system:nodes"))
     make(cluster, request_json, master)
@@ -154,7 +152,6 @@ async def test_an_administrators_request_is_approved_by_itself(tmp_path: Path) -
 
 @pytest.mark.looptime
 async def test_a_denied_request_is_never_approved(tmp_path: Path) -> None:
-    """The condition Denied is a decision."""
     cluster = Cluster(rbac=True)
     allow(cluster, "nodeclient", "system:nodes")
     make(cluster, signing_request())
@@ -167,7 +164,6 @@ async def test_a_denied_request_is_never_approved(tmp_path: Path) -> None:
 
 @pytest.mark.looptime
 async def test_the_review_names_all_fields_of_the_user(tmp_path: Path) -> None:
-    """They are those that the API server has noted in the request."""
     cluster = Cluster()
     groups = ("system:nodes", "system:authenticated")
     make(cluster, signing_request(), User("system:node:n1", "U", groups))
@@ -197,7 +193,6 @@ async def test_the_review_names_all_fields_of_the_user(tmp_path: Path) -> None:
 
 @pytest.mark.looptime
 async def test_a_request_with_a_certificate_needs_no_review(tmp_path: Path) -> None:
-    """Its signer has not waited for an approval."""
     cluster = Cluster()
     make(cluster, signing_request())
     certificate = base64.b64encode(
@@ -214,13 +209,9 @@ async def test_a_request_with_a_certificate_needs_no_review(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
 def test_a_request_needs_the_rights_that_upstream_checks(case: Case) -> None:
-    """They are those of the recognizers in sarapprove.go."""
     request = request_for(**case.request)
     spec = CertificateSigningRequestSpec(
-        request=request,
-        signer_name=case.signer,
-        usages=case.usages,
-        username=case.user,
+        request=request, signer_name=case.signer, usages=case.usages, username=case.user
     )
     found = rights(spec, parse_request(request))
     assert tuple(each.subresource for each in found) == case.rights

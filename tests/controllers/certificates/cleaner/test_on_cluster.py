@@ -71,7 +71,6 @@ async def test_a_request_goes_some_time_after_its_answer(
     duration: int | None,
     stays: timedelta,
 ) -> None:
-    """By one request, and confined to its role."""
     cluster = Cluster(rbac=True)
     make(cluster, signing_request(usages=usages, **_spec(duration)))
     config = config_for(tmp_path, (CLEANER, SIGNING))
@@ -92,7 +91,6 @@ async def test_a_request_goes_some_time_after_its_answer(
 async def test_an_approved_request_without_a_certificate_goes_a_day_later(
     tmp_path: Path,
 ) -> None:
-    """The day is counted from the approval; until then its signer may come."""
     cluster = Cluster(rbac=True)
     make(cluster, signing_request())
     async with cluster.confined_manager(config_for(tmp_path, (CLEANER,))) as recording:
@@ -168,7 +166,6 @@ def _ago(minutes: float) -> str:
 def test_a_request_is_deleted_when_upstream_deletes_it(
     minutes: float, certificate: str | None, conditions: dict[str, float], *, goes: bool
 ) -> None:
-    """Cases of TestCleanerWithApprovedExpiredCSR, and more; times are minutes ago."""
     request = CertificateSigningRequest(
         metadata=ObjectMeta(name="a", creation_timestamp=_ago(minutes)),
         status=CertificateSigningRequestStatus(

@@ -39,7 +39,6 @@ def test_the_name_has_a_hash_of_the_authorities() -> None:
 
 
 async def test_the_current_bundle_comes_before_a_former_one_goes() -> None:
-    """Bundles of other signers stay. Edits and deletions are undone."""
     cluster = Cluster(rbac=True)
     spec = {"signerName": KUBE_APISERVER_SERVING, "trustBundle": ROOT_CA}
     cluster.add("ClusterTrustBundle", FORMER, API, spec=spec)

@@ -6,9 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from controller_manager.api.certificates.v1beta1 import (
-    POD_CERTIFICATE_REQUEST_METADATA,
-)
+from controller_manager.api.certificates.v1beta1 import POD_CERTIFICATE_REQUEST_METADATA
 from controller_manager.clock import LoopClock
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import EPOCH, Cluster, make_config
@@ -22,7 +20,6 @@ API = "certificates.k8s.io/v1beta1"
 
 
 async def test_a_request_goes_after_a_quarter_of_an_hour() -> None:
-    """Confined to its role, with the uid as a precondition."""
     cluster = Cluster(rbac=True)
     async with cluster.confined_manager(ENABLED) as recording:
         cluster.add("PodCertificateRequest", "a", API, spec={"podName": "a"})
@@ -37,7 +34,6 @@ async def test_a_request_goes_after_a_quarter_of_an_hour() -> None:
 
 
 async def test_the_clock_of_the_api_server_tells_the_age(cluster: Cluster) -> None:
-    """That of the machine is an hour ahead."""
     ahead = LoopClock(EPOCH + timedelta(hours=1))
     async with cluster.manager(ENABLED, clock=ahead) as recording:
         cluster.add("PodCertificateRequest", "a", API, spec={"podName": "a"})

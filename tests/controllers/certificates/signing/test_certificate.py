@@ -77,7 +77,6 @@ def issued(
 def test_the_lifetime_is_between_ten_minutes_and_the_longest(
     wanted: int | None, longest: timedelta, found: timedelta
 ) -> None:
-    """As the request asks, if it asks."""
     assert lifetime(wanted, longest) == found
 
 
@@ -101,7 +100,6 @@ def test_a_certificate_begins_five_minutes_ago(
 
 
 def test_a_certificate_ends_with_its_authority() -> None:
-    """An authority that has ended signs nothing, even within the back-dating."""
     last = ENDS - timedelta(minutes=1)
     assert issued(now=last).not_valid_after_utc == ENDS
     for late in (ENDS, ENDS + timedelta(minutes=4), ENDS + DAY):
@@ -110,7 +108,6 @@ def test_a_certificate_ends_with_its_authority() -> None:
 
 
 def test_names_are_copied_and_extensions_are_not() -> None:
-    """A request cannot make itself an authority."""
     name = x509.Name(
         [
             x509.NameAttribute(NameOID.COMMON_NAME, "first"),
@@ -182,7 +179,6 @@ def test_names_are_copied_and_extensions_are_not() -> None:
 
 
 def test_a_subject_with_the_authoritys_name_gets_no_authority_key_identifier() -> None:
-    """Go writes the extension only for another name."""
     certificate = issued(request_for("test-ca", ()))
     assert certificate.subject == certificate.issuer
     names = [each.oid._name for each in certificate.extensions]
@@ -200,13 +196,11 @@ def test_a_subject_with_the_authoritys_name_gets_no_authority_key_identifier() -
     ids=lambda key: type(key).__name__,
 )
 def test_every_kind_of_key_signs(key: Key) -> None:
-    """RSA, ECDSA and Ed25519."""
     authority = Authority(certificate_for(key), key)
     issued(authority=authority).verify_directly_issued_by(authority.certificate)
 
 
 def test_a_node_may_have_a_long_name() -> None:
-    """X.520 allows 64 letters; Go accepts more, and no warning is shown."""
     name = f"system:node:{'n' * 200}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -220,13 +214,11 @@ def test_a_node_may_have_a_long_name() -> None:
 
 
 def test_unknown_usages_are_named() -> None:
-    """The API server lets none through."""
     with pytest.raises(UnknownUsages, match=r'\["fishing" "\*"\]'):
         issued(usages=("client auth", "fishing", "*"))
 
 
 def test_a_request_with_a_foreign_signature_is_not_signed() -> None:
-    """The last byte belongs to the signature."""
     pem = base64.b64decode(request_for())
     der = bytearray(x509.load_pem_x509_csr(pem).public_bytes(Encoding.DER))
     der[-1] ^= 1
@@ -263,7 +255,6 @@ def test_a_certificate_never_exceeds_its_request(
     wanted: int | None,
     offset: int,
 ) -> None:
-    """The certificate is no authority, lasts no longer, and has no other names."""
     request = request_for(common_name, organizations, dns=dns, addresses=addresses)
     now = NOW + timedelta(seconds=offset)
     certificate = issued(request, validity=lifetime(wanted, DAY), now=now)
@@ -292,7 +283,6 @@ def test_a_certificate_never_exceeds_its_request(
 @settings(deadline=None)
 @given(st.binary(max_size=200) | st.binary(max_size=300).map(base64.b64encode))
 def test_data_that_are_no_request_raise_one_error(data: bytes) -> None:
-    """The parser raises no other error for any content of the field."""
     with pytest.raises(InvalidRequest):
         parse_request(data.decode("latin-1"))
 
@@ -302,7 +292,6 @@ def test_data_that_are_no_request_raise_one_error(data: bytes) -> None:
 def test_a_damaged_request_is_refused_or_has_no_valid_signature(
     data: st.DataObject,
 ) -> None:
-    """Any changed bit is noticed."""
     der = bytearray(_SOUND)
     place = data.draw(st.integers(0, len(der) - 1))
     der[place] ^= data.draw(st.integers(1, 255))
@@ -316,7 +305,6 @@ def test_a_damaged_request_is_refused_or_has_no_valid_signature(
 
 
 def request_of(key: Any, algorithm: Any = None) -> str:
-    """Return a kubelet's request that a key has signed."""
     names = [
         x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:nodes"),
         x509.NameAttribute(NameOID.COMMON_NAME, "system:node:n1"),
@@ -356,7 +344,6 @@ def test_a_curve_that_go_does_not_know_cannot_be_read(curve: ec.EllipticCurve) -
 def test_a_key_whose_signatures_go_does_not_verify_is_not_signed(
     request_body: Any,
 ) -> None:
-    """In Go's words."""
     parsed = parse_request(request_body())
     assert not parsed.is_signed()
     with pytest.raises(

@@ -40,16 +40,11 @@ from tests.controllers.certificates.der import (
     request_with,
 )
 from tests.controllers.certificates.signing.decisions import CASES, Case
-from tests.controllers.certificates.signing.test_certificate import (
-    AUTHORITY,
-    DAY,
-    NOW,
-)
+from tests.controllers.certificates.signing.test_certificate import AUTHORITY, DAY, NOW
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
 def test_a_signer_refuses_what_upstream_refuses(case: Case) -> None:
-    """In the same words."""
     parsed = parse_request(request_for(**case.request))
     assert parsed.is_signed()
     assert refusal_reason(case.signer, parsed, case.usages) == case.problem
@@ -60,7 +55,6 @@ DEVS: Attribute = (ORGANIZATION, UTF8, b"devs")
 
 
 def issued(request: str, authority: Authority = AUTHORITY) -> x509.Certificate:
-    """Return the certificate for a request."""
     parsed = parse_request(request)
     return x509.load_pem_x509_certificate(
         issue(authority, parsed, CLIENT_USAGES, DAY, NOW)
@@ -68,7 +62,6 @@ def issued(request: str, authority: Authority = AUTHORITY) -> x509.Certificate:
 
 
 def names_in(certificate: x509.Certificate) -> list[str]:
-    """Return the alternative names of a certificate."""
     extension = certificate.extensions.get_extension_for_class(
         x509.SubjectAlternativeName
     )
@@ -102,7 +95,6 @@ def names_in(certificate: x509.Certificate) -> list[str]:
 def test_a_subject_is_copied_as_go_copies_it(
     subject: Sequence[Sequence[Attribute]], expected: str
 ) -> None:
-    """Each known attribute with all its values, each value once; the last name."""
     assert issued(request_with(subject)).subject.rfc4514_string() == expected
 
 
@@ -119,7 +111,6 @@ def test_a_subject_is_copied_as_go_copies_it(
     ids=str,
 )
 def test_an_alternative_name_is_copied_byte_by_byte(name: Name) -> None:
-    """Go checks only that it is ASCII; the parser of Python refuses some emails."""
     certificate = issued(request_with([[JANE]], [alternative_names([name])]))
     extension = certificate.extensions.get_extension_for_class(
         x509.SubjectAlternativeName
@@ -130,7 +121,6 @@ def test_an_alternative_name_is_copied_byte_by_byte(name: Name) -> None:
 
 @pytest.mark.parametrize("count", [1, 1000])
 def test_a_request_may_have_many_names(count: int) -> None:
-    """In their order, and none is lost."""
     names = [f"n{number}.example.com" for number in range(count)]
     certificate = issued(request_for("jane", ["devs"], dns=names))
     assert names_in(certificate) == names
@@ -164,7 +154,6 @@ def test_a_request_may_have_many_names(count: int) -> None:
 def test_what_cannot_be_read_is_refused_in_one_way(
     subject: Sequence[Sequence[Attribute]], extensions: Sequence[bytes]
 ) -> None:
-    """An API server refuses most of it already."""
     with pytest.raises(InvalidRequest, match="the request cannot be read"):
         parse_request(request_with(subject, extensions))
 
@@ -212,13 +201,11 @@ def _is_refused_or_granted(request: str, signer: str) -> None:
 def test_a_signer_handles_every_request(
     subject: list[list[Attribute]], extensions: list[bytes], signer: str
 ) -> None:
-    """It raises no other error, and no certificate exceeds its request."""
     _is_refused_or_granted(request_with(subject, extensions), signer)
 
 
 @settings(deadline=None, max_examples=100)
 @given(st.binary(max_size=64))
 def test_data_that_are_no_asn1_are_refused(content: bytes) -> None:
-    """The PEM around them is correct; broken PEM is refused as well."""
     with pytest.raises(InvalidRequest):
         parse_request(in_pem(content))

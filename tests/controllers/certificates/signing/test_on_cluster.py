@@ -56,7 +56,6 @@ from tests.controllers.certificates.clusters import (
 
 @pytest.mark.looptime
 async def test_an_approved_request_is_signed_once(tmp_path: Path) -> None:
-    """Confined to its role; nothing happens before the approval."""
     cluster = Cluster(rbac=True)
     make(cluster, signing_request())
     async with cluster.confined_manager(config_for(tmp_path)) as recording:
@@ -75,7 +74,6 @@ async def test_an_approved_request_is_signed_once(tmp_path: Path) -> None:
 
 @pytest.mark.looptime
 async def test_a_refused_request_fails_for_good(tmp_path: Path) -> None:
-    """The condition says why, and since when."""
     cluster = Cluster(rbac=True)
     request = signing_request(signer=KUBELET_SERVING, usages=SERVING_USAGES)
     make(cluster, request)
@@ -100,10 +98,7 @@ async def test_a_refused_request_fails_for_good(tmp_path: Path) -> None:
 
 
 @pytest.mark.looptime
-async def test_requests_for_no_signature_do_not_change(
-    tmp_path: Path,
-) -> None:
-    """One is denied, one has failed, and one is for another signer."""
+async def test_requests_for_no_signature_do_not_change(tmp_path: Path) -> None:
     cluster = Cluster()
     make(cluster, signing_request("denied"))
     make(cluster, signing_request("foreign", signer="example.com/signer"))
@@ -123,7 +118,6 @@ async def test_requests_for_no_signature_do_not_change(
 
 @pytest.mark.looptime
 async def test_a_changed_authority_signs_from_then_on(tmp_path: Path) -> None:
-    """While key and certificate do not fit together, the last one signs."""
     log = io.StringIO()
     cluster = Cluster()
     config = config_for(tmp_path)
@@ -168,7 +162,6 @@ async def test_a_changed_authority_signs_from_then_on(tmp_path: Path) -> None:
 async def test_an_unusable_authority_is_one_line(
     tmp_path: Path, certificate: bytes | None, key: bytes | None, message: str
 ) -> None:
-    """It names the file, and has nothing of the key."""
     config = config_for(tmp_path)
     for name, content in (("ca.crt", certificate), ("ca.key", key)):
         if content is not None:
@@ -225,7 +218,6 @@ async def test_a_manager_with_a_wrong_clock_signs_by_the_servers(
 
 @pytest.mark.looptime
 async def test_the_server_refuses_a_request_for_administrators() -> None:
-    """No user gets a client certificate of the group system:masters."""
     request = signing_request(
         request=request_for("jane", ("system:masters",)),
         signer=KUBE_APISERVER_CLIENT,
@@ -284,7 +276,6 @@ class Watched:
 
 
 def test_a_mounted_secret_is_replaced_at_one_moment(tmp_path: Path) -> None:
-    """The links of its files stay, the directory behind them changes."""
     mounted = Mounted(tmp_path)
     mounted.put("old")
     source = Watched(mounted.files)
@@ -297,7 +288,6 @@ def test_a_mounted_secret_is_replaced_at_one_moment(tmp_path: Path) -> None:
 def test_files_that_are_read_while_they_are_replaced_do_not_sign(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The certificate is read before, the key after: they do not belong together."""
     mounted = Mounted(tmp_path)
     mounted.put("old")
     source = Watched(mounted.files)
@@ -337,7 +327,6 @@ def test_a_half_written_file_does_not_sign(
 
 
 def test_swapped_files_do_not_sign(tmp_path: Path) -> None:
-    """The key in the place of the certificate, and the other way round."""
     files = AuthorityFiles(*write_authority(tmp_path, name="old"))
     source = Watched(files)
     certificate, key = (Path(each) for each in (files.certificate, files.key))
@@ -354,7 +343,6 @@ def test_swapped_files_do_not_sign(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["gone", "directory", "unreadable"])
 def test_files_that_cannot_be_read_do_not_sign(tmp_path: Path, change: str) -> None:
-    """They are there again later."""
     files = AuthorityFiles(*write_authority(tmp_path, name="old"))
     source = Watched(files)
     key = Path(files.key)
@@ -395,7 +383,6 @@ def test_a_key_is_read_in_both_forms(
     before: bytes,
     form: PrivateFormat,
 ) -> None:
-    """Kubeadm and openssl write the old one; its text shows nothing of the key."""
     files = AuthorityFiles(*write_authority(tmp_path, key))
     pem = key.private_bytes(Encoding.PEM, form, NoEncryption())
     Path(files.key).write_bytes(before + pem)

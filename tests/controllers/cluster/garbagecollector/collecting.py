@@ -12,10 +12,7 @@ from controller_manager.api.core.v1 import CONFIG_MAPS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import PartialObject, Resource
 from controller_manager.client.builder import Connections
-from controller_manager.client.rest.client import (
-    DeleteOptions,
-    PropagationPolicy,
-)
+from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
 from controller_manager.client.rest.errors import NotFound
 from controller_manager.client.rest.transport import Request, Response, Stream
 from controller_manager.controllers.cluster.garbagecollector.controller import (
@@ -89,7 +86,6 @@ class User:
     async def metadata(
         self, name: str, resource: Resource[Any] = CONFIG_MAPS
     ) -> JSON | None:
-        """Return an object's metadata, `None` if there is none."""
         try:
             obj = await self.cluster.client.get_json(resource, "default", name)
         except NotFound:
@@ -112,7 +108,6 @@ def blocking(reference: JSON) -> JSON:
 async def collecting(
     cluster: Cluster, transport: Any = None
 ) -> AsyncGenerator[GarbageCollector, None]:
-    """Run the collector while entered."""
     config = make_config(controllers=(COLLECTOR,))
     connections = Connections(transport or cluster.transport)
     async with run_manager(connections, cluster.clock, cluster.rng, config) as manager:

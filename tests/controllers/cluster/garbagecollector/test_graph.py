@@ -39,8 +39,6 @@ def _reference(name: str, uid: str = "", kind: str = "ConfigMap") -> OwnerRefere
 
 
 class Bookkeeping:
-    """A graph, and the calls that it made."""
-
     def __init__(self) -> None:
         self.to_delete: list[str] = []
         self.invalid_namespaces: list[tuple[str, str]] = []
@@ -62,7 +60,6 @@ class Bookkeeping:
 
 @pytest.mark.looptime
 async def test_an_owner_that_is_seen_after_its_dependent_is_no_longer_virtual() -> None:
-    """It was enqueued once while it was virtual."""
     books = Bookkeeping()
     books.see(_object("child", _reference("owner")))
     owner = books.graph.nodes.get("owner")
@@ -75,7 +72,6 @@ async def test_an_owner_that_is_seen_after_its_dependent_is_no_longer_virtual() 
 
 @pytest.mark.looptime
 async def test_different_owners_with_one_uid_are_distinguished() -> None:
-    """The absence of one owner does not affect the other."""
     books = Bookkeeping()
     books.see(
         _object("one", _reference("a", uid="u")),
@@ -132,7 +128,6 @@ async def test_objects_that_are_shown_with_another_kind_are_not_forgotten() -> N
 
 @pytest.mark.looptime
 async def test_a_dependent_in_another_namespace_is_reported_in_either_order() -> None:
-    """With a virtual owner, and with one that a watch has shown."""
     late, early = Bookkeeping(), Bookkeeping()
     child = _object("child", _reference("owner"), namespace="m")
     late.see(child, _object("owner"))
@@ -195,7 +190,6 @@ def config_map(name: str, *owners: str) -> PartialObject:
 
 
 def graph_of(owners: int, dependents: int, lone: int = 0) -> Graph:
-    """Return a graph in which each dependent has one of the owners."""
     graph = Graph(lambda _: None, lambda _: None, lambda _, __: None)
     for number in range(owners):
         graph.seen(CONFIG_MAPS, None, config_map(f"owner-{number}"))
@@ -229,7 +223,6 @@ def drawn(graph: Graph, output: str, uids: Sequence[str] = ()) -> tuple[list[int
 
 @pytest.mark.slow
 def test_nodes_that_are_not_shown_count_as_well() -> None:
-    """A graph of objects without edges has an empty drawing, in a thousand pieces."""
     looks, text = drawn(graph_of(0, 0, 200_000), "json")
     assert (text, sum(looks)) == ('{"nodes":[],"edges":[]}', 0)
     assert len(looks) >= 200_000 / STEP
@@ -238,7 +231,6 @@ def test_nodes_that_are_not_shown_count_as_well() -> None:
 @pytest.mark.parametrize("output", ["json", "dot"])
 @pytest.mark.parametrize("uids", [(), ("owner-0",)])
 def test_a_graph_may_change_while_it_is_drawn(output: str, uids: Sequence[str]) -> None:
-    """The drawing is completed, and can be parsed."""
     graph = graph_of(2, 2_000)
     picture = b""
     for number, piece in enumerate(draw(graph, uids, (output,))[1]):
@@ -262,7 +254,6 @@ def test_a_graph_may_change_while_it_is_drawn(output: str, uids: Sequence[str]) 
 
 
 def test_both_formats_show_the_same() -> None:
-    """Nodes with their attributes, and edges."""
     graph = graph_of(1, 1, 1)
     _, dot = drawn(graph, "dot")
     _, json = drawn(graph, "json")

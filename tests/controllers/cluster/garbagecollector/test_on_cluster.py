@@ -14,9 +14,7 @@ from controller_manager.api.meta import (
     PartialObject,
     Resource,
 )
-from controller_manager.client.rest.client import (
-    PropagationPolicy,
-)
+from controller_manager.client.rest.client import PropagationPolicy
 from controller_manager.client.rest.transport import Request
 from controller_manager.controllers.cluster.garbagecollector import (
     GarbageCollectorOptions,
@@ -36,7 +34,6 @@ pytestmark = pytest.mark.looptime
 
 
 async def test_objects_from_before_the_start_are_collected(user: User) -> None:
-    """An object with a dangling owner is deleted, objects with an owner are not."""
     owner = await user.create("owner")
     await user.create("kept", owner)
     await user.create("lost", {**owner, "uid": "gone"})
@@ -46,7 +43,6 @@ async def test_objects_from_before_the_start_are_collected(user: User) -> None:
 
 
 async def test_an_owner_in_another_namespace_does_not_count(user: User) -> None:
-    """The dependent is deleted, and an event says why."""
     user.cluster.add_namespace("other")
     owner = await user.create("owner", namespace="other")
     async with collecting(user.cluster):
@@ -67,7 +63,6 @@ async def test_an_owner_in_another_namespace_does_not_count(user: User) -> None:
 async def test_a_cluster_scoped_owner_may_have_dependents_in_any_namespace(
     user: User,
 ) -> None:
-    """Its dependents are deleted with it."""
     owner = await user.create("owner", resource=ROLES)
     await user.create("dependent", owner)
     async with collecting(user.cluster):
@@ -81,7 +76,6 @@ async def test_a_cluster_scoped_owner_may_have_dependents_in_any_namespace(
 async def test_a_cluster_scoped_object_with_a_namespaced_owner_stays(
     user: User,
 ) -> None:
-    """Such a reference is a mistake, and its meaning is not clear."""
     owner = await user.create("owner")
     await user.create("role", {**owner, "uid": "gone"}, resource=ROLES)
     async with collecting(user.cluster):
@@ -108,7 +102,6 @@ async def _own(user: User, name: str, owner: JSON) -> None:
 
 
 async def test_a_dependent_that_no_longer_blocks_releases_its_owner(user: User) -> None:
-    """A finalizer of another controller keeps the dependent meanwhile."""
     owner = await user.create("owner")
     await user.create("held", blocking(owner), finalizers=["example.com/hold"])
     async with collecting(user.cluster):
@@ -122,7 +115,6 @@ async def test_a_dependent_that_no_longer_blocks_releases_its_owner(user: User) 
 
 
 async def test_a_deletion_from_before_the_start_continues(user: User) -> None:
-    """In the foreground and by orphaning."""
     one, two = await user.create("one"), await user.create("two")
     await user.create("of-one", blocking(one))
     await user.create("of-two", two)
@@ -142,7 +134,6 @@ HOSTILE = (
 
 
 async def test_an_owner_with_a_hostile_name_is_never_requested(user: User) -> None:
-    """The collector has many permissions: it requests only valid paths of objects."""
     for number, (version, kind, name) in enumerate(HOSTILE):
         owner = {"apiVersion": version, "kind": kind, "name": name, "uid": f"u{number}"}
         await user.create(f"kept-{number}", owner)
@@ -162,10 +153,7 @@ async def test_an_owner_with_a_hostile_name_is_never_requested(user: User) -> No
     assert [path for path in asked if "%" in path or path.endswith("/nodes/")] == []
 
 
-async def test_a_cluster_scoped_owner_that_is_gone_is_read_once(
-    user: User,
-) -> None:
-    """For dependents in any namespace, even while they exist."""
+async def test_a_cluster_scoped_owner_that_is_gone_is_read_once(user: User) -> None:
     user.cluster.add_namespace("other")
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -190,7 +178,6 @@ async def test_a_cluster_scoped_owner_that_is_gone_is_read_once(
 
 
 async def test_an_object_that_is_adopted_at_the_last_moment_stays(user: User) -> None:
-    """The deletion is refused, since it names the version that was read."""
     owner = await user.create("owner")
     lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
     await user.create("dependent", lost)
@@ -248,7 +235,6 @@ async def test_the_collector_can_be_disabled(user: User) -> None:
 
 
 async def test_the_graph_has_a_debug_page(user: User) -> None:
-    """With all nodes, or those connected with an object; as DOT and as JSON."""
     owner = await user.create("owner")
     dependent = await user.create("dependent", blocking(owner))
     lone = await user.create("lone")

@@ -12,9 +12,7 @@ from controller_manager.api.core.claims import CLAIMS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import AnyResource
-from controller_manager.client.rest.client import (
-    PropagationPolicy,
-)
+from controller_manager.client.rest.client import PropagationPolicy
 from controller_manager.client.rest.transport import Request, Response
 from tests.controllers.apps.statefulset.builders import (
     claim_template,
@@ -34,7 +32,6 @@ pytestmark = pytest.mark.looptime
 
 
 async def test_orphans_keep_their_other_owners(user: User) -> None:
-    """Only the deleted owner is removed."""
     one = await user.create("one")
     two = await user.create("two")
     await user.create("dependent", one, two)
@@ -90,7 +87,6 @@ async def test_orphans_of_a_kind_that_is_not_synced_lose_their_owner_reference(
 async def test_orphans_whose_references_name_another_version_are_found(
     user: User,
 ) -> None:
-    """A kind is the same in all its versions."""
     await define(user)
     await serve_versions(user.cluster.client, "v1", "v2")
     owner = await user.create("owner", resource=WIDGETS)
@@ -133,7 +129,6 @@ async def test_orphans_of_a_kind_that_is_unknown_for_a_moment_are_waited_for(
 async def test_a_kind_that_cannot_be_listed_delays_orphaning_for_a_while(
     user: User,
 ) -> None:
-    """For half a minute; then dependents of other kinds are orphaned."""
     await define(user)
     stray = await user.create("stray")
     await user.create("widget", stray, resource=WIDGETS)
@@ -172,7 +167,6 @@ async def test_orphans_that_could_not_be_listed_lose_their_owner_reference_when_
 
 
 async def test_a_dependent_of_an_unknown_kind_of_dependents_stays(user: User) -> None:
-    """Its watch was silent until its owner had been orphaned and was gone."""
     owner = await user.create("owner")
     async with collecting(user.cluster) as collector:
         await asyncio.sleep(3)
@@ -287,7 +281,6 @@ async def test_a_group_that_is_not_discovered_yet_keeps_an_owner(user: User) -> 
 
 
 async def test_an_owner_waits_for_the_list_of_its_usual_dependents(user: User) -> None:
-    """A process that ends meanwhile forgets nothing: the finalizer is still there."""
     owner = await store_set(user)
     await store_claim(user, owner)
     transport = Interfering(user.cluster.transport, broken="/persistentvolumeclaims")

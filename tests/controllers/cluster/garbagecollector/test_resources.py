@@ -5,10 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller_manager.client.rest.client import (
-    PatchType,
-    PropagationPolicy,
-)
+from controller_manager.client.rest.client import PatchType, PropagationPolicy
 from controller_manager.client.rest.transport import Request
 from controller_manager.controllers.cluster.garbagecollector.controller import (
     GarbageCollector,
@@ -30,7 +27,6 @@ pytestmark = pytest.mark.looptime
 async def test_custom_resources_are_collected_from_soon_after_they_are_defined(
     user: User,
 ) -> None:
-    """As owners and as dependents; merge patches remove one of two owners."""
     async with collecting(user.cluster):
         await asyncio.sleep(3)
         await define(user)
@@ -75,8 +71,7 @@ async def test_a_resource_that_cannot_be_listed_blocks_the_others_for_a_while(
     """For half a minute, not for ever."""
     transport = Interfering(user.cluster.transport, broken="/secrets")
     await user.create(
-        "lost",
-        {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"},
+        "lost", {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
     )
     async with collecting(user.cluster, transport):
         await asyncio.sleep(20)
@@ -88,7 +83,6 @@ async def test_a_resource_that_cannot_be_listed_blocks_the_others_for_a_while(
 async def test_a_kind_that_comes_later_and_cannot_be_listed_stops_no_other(
     user: User,
 ) -> None:
-    """The webhook that converts its objects is down."""
     transport = Interfering(user.cluster.transport, broken="/widgets")
     await user.create("owner")
     async with collecting(user.cluster, transport):
@@ -116,7 +110,6 @@ async def test_a_kind_that_comes_later_and_cannot_be_listed_stops_no_other(
 async def test_workers_start_when_the_graph_is_synced(
     user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before, 50,000 owners were checked five times a second and kept the loop busy."""
     looks: list[float] = []
     attempt = GarbageCollector.attempt_to_delete
 
@@ -140,7 +133,6 @@ async def test_workers_start_when_the_graph_is_synced(
 async def test_no_state_is_kept_of_objects_that_referred_to_an_unknown_kind(
     user: User,
 ) -> None:
-    """Once the objects are gone themselves."""
     stranger = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w"}
     async with collecting(user.cluster) as collector:
         for number in range(10):
@@ -158,7 +150,6 @@ async def test_no_state_is_kept_of_objects_that_referred_to_an_unknown_kind(
 async def test_no_state_is_kept_of_a_kind_that_is_not_served_any_more(
     user: User,
 ) -> None:
-    """As an owner or as a dependent."""
     async with collecting(user.cluster) as collector:
         await define(user)
         await asyncio.sleep(5)
@@ -175,7 +166,6 @@ async def test_no_state_is_kept_of_a_kind_that_is_not_served_any_more(
 async def test_objects_of_a_kind_that_is_not_served_do_not_count_as_gone(
     user: User,
 ) -> None:
-    """An API server that has just started may not know it yet."""
     await define(user)
     widget = await user.create("widget", resource=WIDGETS)
     other = await user.create("other")
@@ -194,7 +184,6 @@ async def test_objects_of_a_kind_that_is_not_served_do_not_count_as_gone(
 
 
 async def test_dependents_of_a_deleted_kinds_objects_are_collected(user: User) -> None:
-    """A watch showed their deletion; the API server does not serve them any more."""
     await define(user)
     owner = await user.create("owner", resource=WIDGETS)
     await user.create("dependent", owner)
@@ -216,7 +205,6 @@ async def test_dependents_of_a_deleted_kinds_objects_are_collected(user: User) -
 async def test_an_owner_of_an_unknown_kind_is_retried_with_a_growing_delay(
     user: User,
 ) -> None:
-    """Many clusters have references to kinds of long ago."""
     stranger = {"apiVersion": "extensions/v1beta1", "kind": "Thing", "name": "t"}
     await user.create("dependent", {**stranger, "uid": "gone"})
     reads: list[str] = []
@@ -233,7 +221,6 @@ async def test_an_owner_of_an_unknown_kind_is_retried_with_a_growing_delay(
 
 
 def versions_of_widgets(collector: GarbageCollector) -> set[str]:
-    """Return the versions in which the graph has widgets."""
     return {
         node.identity.api_version
         for node in collector.graph.nodes.values()
@@ -244,7 +231,6 @@ def versions_of_widgets(collector: GarbageCollector) -> set[str]:
 async def test_a_version_that_is_preferred_for_a_minute_is_watched_instead(
     user: User,
 ) -> None:
-    """Not sooner: during an upgrade, each of several API servers prefers its own."""
     await define(user)
     await user.create("held", resource=WIDGETS)
     async with collecting(user.cluster) as collector:
@@ -263,7 +249,6 @@ async def test_a_version_that_is_preferred_for_a_minute_is_watched_instead(
 async def test_a_new_preferred_version_of_a_resource_changes_nothing(
     user: User,
 ) -> None:
-    """A foreground deletion still waits for objects that the old version has shown."""
     await define(user)
     owner = await user.create("owner")
     await user.create(
@@ -291,7 +276,6 @@ async def test_a_new_preferred_version_of_a_resource_changes_nothing(
 async def test_a_foreground_deletion_does_not_wait_for_a_kind_that_is_gone(
     user: User,
 ) -> None:
-    """No watch could show the deletion of its objects."""
     await define(user)
     owner = await user.create("owner")
     await user.create(
@@ -309,7 +293,6 @@ async def test_a_foreground_deletion_does_not_wait_for_a_kind_that_is_gone(
 async def test_the_wait_for_resources_starts_when_they_are_discovered(
     user: User,
 ) -> None:
-    """Discovery may take any time."""
     lost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}
     await user.create("dependent", lost)
     transport = Interfering(user.cluster.transport, broken="/apis")
@@ -324,7 +307,6 @@ async def test_the_wait_for_resources_starts_when_they_are_discovered(
 
 
 async def test_an_empty_discovery_is_ignored(user: User) -> None:
-    """An API server that has just started may return one."""
     await user.create("known")
     transport = Interfering(user.cluster.transport)
     async with collecting(user.cluster, transport) as collector:
@@ -336,7 +318,6 @@ async def test_an_empty_discovery_is_ignored(user: User) -> None:
 
 
 async def test_an_owner_of_an_unknown_kind_keeps_its_dependents(user: User) -> None:
-    """Until the kind is served, and a quorum read shows that the owner is gone."""
     stranger = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w"}
     await user.create("dependent", {**stranger, "uid": "gone"})
     async with collecting(user.cluster):

@@ -130,7 +130,6 @@ def managed(cluster: Cluster, spoilt: Spoilt, **more: Any) -> Any:
 async def test_an_empty_namespace_is_deleted_after_five_seconds(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
-    """By then every API server refuses to create objects in it."""
     async with managed(cluster, spoilt):
         await cluster.client.delete(NAMESPACES, "", "shop")
         await asyncio.sleep(4.5)
@@ -143,7 +142,6 @@ async def test_an_empty_namespace_is_deleted_after_five_seconds(
 async def test_pods_are_deleted_before_objects_that_they_may_need(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
-    """The controller checks again after half of their grace period."""
     await create(cluster, "shop", pod("slow", grace=20))
     await create(cluster, "shop", config_map("settings"))
     async with managed(cluster, spoilt):
@@ -193,7 +191,6 @@ async def test_a_namespace_is_looked_at_every_five_minutes(
 async def test_objects_that_cannot_be_deleted_are_reported_and_retried(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
-    """All other objects are deleted meanwhile."""
     await create(cluster, "shop", config_map("settings"))
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
     await create(cluster, "shop", secret)
@@ -280,7 +277,6 @@ async def test_a_status_that_cannot_be_written_does_not_keep_the_namespace(
 async def test_a_namespace_whose_status_has_changed_is_finalized_all_the_same(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
-    """The finalizer is taken off the namespace as it is then."""
     spoilt.answers[STATUS] = refused(409, "the object has been modified")
     async with managed(cluster, spoilt):
         await cluster.client.delete(NAMESPACES, "", "shop")
@@ -366,7 +362,6 @@ async def test_a_malformed_group_version_is_reported(
 async def test_a_resource_without_deletecollection_is_deleted_one_by_one(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
-    """As long as it can be listed."""
     for name in ("a", "b"):
         await create(cluster, "shop", config_map(name))
     where = "/api/v1/namespaces/shop/configmaps"
@@ -382,7 +377,6 @@ async def test_a_resource_without_deletecollection_is_deleted_one_by_one(
 async def test_a_finalizer_of_another_controller_keeps_the_namespace(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
-    """The controller's own finalizer is still removed once it is empty."""
     subject = await namespace(cluster.client)
     assert subject is not None
     spec = msgspec.structs.replace(subject.spec, finalizers=("kubernetes", "x.io/y"))
@@ -401,7 +395,6 @@ async def test_a_finalizer_of_another_controller_keeps_the_namespace(
 async def test_a_manager_that_starts_late_continues_deletions(
     cluster: Cluster, spoilt: Spoilt
 ) -> None:
-    """For namespaces that have been terminating for a long time."""
     await cluster.client.delete(NAMESPACES, "", "shop")
     await asyncio.sleep(100)
     async with managed(cluster, spoilt):
@@ -410,7 +403,6 @@ async def test_a_manager_that_starts_late_continues_deletions(
 
 
 def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
-    """Only its reason and message change."""
     first = updated_conditions((), Findings(finalizers=Counter({"a/b": 1})), "t1")
     second = updated_conditions(first, Findings(finalizers=Counter({"a/b": 2})), "t2")
     third = updated_conditions(second, Findings(), "t3")

@@ -19,9 +19,7 @@ from controller_manager.client.rest.transport import (
     Stream,
     Transport,
 )
-from controller_manager.controllers.cluster.resourcequota import (
-    ResourceQuotaOptions,
-)
+from controller_manager.controllers.cluster.resourcequota import ResourceQuotaOptions
 from controller_manager.controllers.cluster.resourcequota.controller import (
     QuotaController,
 )
@@ -31,8 +29,6 @@ from tests.clusters import Cluster, RecordingTransport, make_config
 
 @dataclass
 class User:
-    """A user of one namespace with quotas."""
-
     cluster: Cluster
 
     def add_quota(self, hard: dict[str, str], name: str = "q", **spec: Any) -> None:
@@ -120,7 +116,6 @@ class Failing(Watching):
 
 
 def config(*options: ResourceQuotaOptions) -> Config:
-    """Return a config of a manager that only counts quotas."""
     made = make_config(controllers=("resourcequota",))
     return replace(made, controllers={type(each): each for each in options})
 

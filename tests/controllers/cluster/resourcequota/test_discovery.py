@@ -76,7 +76,6 @@ async def test_custom_resources_are_counted_once_they_are_known(user: User) -> N
 async def test_a_resource_that_is_not_served_any_more_is_not_watched(
     user: User,
 ) -> None:
-    """Its usage does not change, since it cannot be counted."""
     user.add_quota({"count/widgets.example.com": "3"})
     await _define(user)
     await _create_widget(user, "a")
@@ -115,7 +114,6 @@ async def test_a_resource_that_cannot_be_listed_does_not_stop_the_others(
 async def test_a_kind_that_comes_later_and_cannot_be_listed_stops_no_other(
     user: User,
 ) -> None:
-    """The webhook that converts its objects is down."""
     user.add_quota({"count/widgets.example.com": "3", "secrets": "5"})
     transport = Failing(user.cluster.transport, broken="/widgets")
     async with counting(user.cluster, transport):
@@ -141,7 +139,6 @@ async def test_a_kind_that_comes_later_and_cannot_be_listed_stops_no_other(
 async def test_a_failing_discovery_keeps_the_watches(
     user: User, fault: dict[str, Any]
 ) -> None:
-    """An empty list is not taken for the end of all resources."""
     user.add_quota({"secrets": "5"})
     transport = Failing(user.cluster.transport)
     async with counting(user.cluster, transport):
@@ -158,7 +155,6 @@ async def test_a_failing_discovery_keeps_the_watches(
 async def test_a_start_without_discovery_counts_what_every_cluster_has(
     user: User,
 ) -> None:
-    """After half a minute; the rest once discovery answers."""
     user.add_quota({"pods": "5", "secrets": "5"})
     transport = Failing(user.cluster.transport, broken="/apis")
     async with counting(user.cluster, transport):
@@ -172,7 +168,6 @@ async def test_a_start_without_discovery_counts_what_every_cluster_has(
 async def test_nothing_is_watched_twice_beside_the_garbage_collector(
     user: User,
 ) -> None:
-    """Both share the watches, and either of them may stop first."""
     transport = Watching(user.cluster.transport)
     settings = make_config(controllers=("resourcequota", "garbagecollector"))
     await _define(user)
@@ -190,7 +185,6 @@ async def test_nothing_is_watched_twice_beside_the_garbage_collector(
 async def test_the_version_that_the_garbage_collector_watches_is_counted(
     user: User,
 ) -> None:
-    """One watch is enough for both when the API server prefers another version."""
     user.add_quota({"count/widgets.example.com": "3"})
     settings = make_config(controllers=("resourcequota", "garbagecollector"))
     await _define(user)
@@ -215,12 +209,7 @@ async def test_the_version_that_the_garbage_collector_watches_is_counted(
 
 
 def _claim(name: str, count: int, **metadata: Any) -> JSON:
-    """Return what a claim for GPUs is made of."""
-    exactly = {
-        "deviceClassName": "gpu",
-        "count": count,
-        "allocationMode": "ExactCount",
-    }
+    exactly = {"deviceClassName": "gpu", "count": count, "allocationMode": "ExactCount"}
     return {
         "kind": "ResourceClaim",
         "name": name,
@@ -252,7 +241,6 @@ async def test_devices_keep_their_usage_until_claims_and_classes_are_known(
 
 
 async def test_without_its_gate_no_class_stands_for_an_extended_resource() -> None:
-    """Neither for the API server nor for the controller."""
     features = FeatureGates({"DRAExtendedResource": False})
     user = User(Cluster(features=features))
     spec = {"extendedResourceName": "example.com/gpu"}
@@ -270,7 +258,6 @@ async def test_without_its_gate_no_class_stands_for_an_extended_resource() -> No
 async def test_a_claim_for_the_extended_resources_of_a_pod_is_charged_once(
     user: User,
 ) -> None:
-    """The pod is charged already; a second claim for it is charged, too."""
     spec = {"extendedResourceName": "example.com/gpu"}
     user.cluster.add("DeviceClass", "gpu", "resource.k8s.io/v1", spec=spec)
     user.add_quota({"requests.example.com/gpu": "50"})
@@ -298,7 +285,6 @@ async def test_a_claim_for_the_extended_resources_of_a_pod_is_charged_once(
 async def test_the_api_server_charges_a_pods_extended_resources_once(
     user: User,
 ) -> None:
-    """The claim that is made for them adds nothing, whether the pod names it or not."""
     spec = {"extendedResourceName": "example.com/gpu"}
     user.cluster.add("DeviceClass", "gpu", "resource.k8s.io/v1", spec=spec)
     user.add_quota({"requests.example.com/gpu": "50"})

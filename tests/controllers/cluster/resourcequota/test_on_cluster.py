@@ -9,9 +9,7 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.errors import Forbidden
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.controllers.cluster.resourcequota import (
-    ResourceQuotaOptions,
-)
+from controller_manager.controllers.cluster.resourcequota import ResourceQuotaOptions
 from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
@@ -33,7 +31,6 @@ def user(cluster: Cluster) -> User:
 
 
 async def test_a_new_quota_shows_its_limits_and_its_usage(user: User) -> None:
-    """One write, with all metadata; and no more as long as nothing changes."""
     user.add_pod("a")
     user.add_pod("b", cpu="0.5")
     labels = {"labels": {"team": "a"}, "finalizers": ["example.com/keep"]}
@@ -56,7 +53,6 @@ async def test_a_new_quota_shows_its_limits_and_its_usage(user: User) -> None:
 
 
 async def test_the_api_server_charges_and_the_controller_frees(user: User) -> None:
-    """The message names the quota, the request, the usage and the limit."""
     user.add_quota({"pods": "2", "requests.cpu": "250m"})
     async with counting(user.cluster) as recording:
         await asyncio.sleep(1)
@@ -81,7 +77,6 @@ async def test_the_api_server_charges_and_the_controller_frees(user: User) -> No
 async def test_a_pod_that_does_not_specify_limited_resources_is_refused(
     user: User,
 ) -> None:
-    """For each resource the containers that lack it."""
     user.add_quota({"requests.cpu": "1", "limits.memory": "1Gi", "pods": "9"})
     async with counting(user.cluster):
         await asyncio.sleep(1)
@@ -99,7 +94,6 @@ async def test_a_pod_that_does_not_specify_limited_resources_is_refused(
 async def test_api_server_and_controller_read_the_same_gate(
     is_on: bool, charged: str
 ) -> None:
-    """Of resources that a pod states as a whole; the overhead is added once."""
     names = ("PodLevelResources", "InPlacePodLevelResourcesVerticalScaling")
     features = FeatureGates({} if is_on else dict.fromkeys(names, False))
     user = User(Cluster(features=features))
@@ -160,7 +154,6 @@ def _of_class(name: str) -> JSON:
 async def test_the_allocated_size_of_a_claim_is_charged_with_its_status(
     user: User,
 ) -> None:
-    """Another status of the claim costs nothing."""
     user.add_quota({"requests.storage": "10Gi"})
     async with counting(user.cluster):
         await asyncio.sleep(1)
@@ -181,7 +174,6 @@ async def test_the_allocated_size_of_a_claim_is_charged_with_its_status(
 
 
 async def test_nothing_is_admitted_before_the_usage_is_known(user: User) -> None:
-    """A limit without usage refuses; one that the status does not show does not."""
     user.add_quota({"pods": "2"})
     user.add_pod("a")
     status = {"hard": {"pods": "2"}, "used": {}}
@@ -198,7 +190,6 @@ async def test_nothing_is_admitted_before_the_usage_is_known(user: User) -> None
 
 
 async def test_a_dry_run_is_checked_and_not_charged(user: User) -> None:
-    """As for any admission."""
     user.add_quota({"pods": "1"})
     async with counting(user.cluster):
         await asyncio.sleep(1)
@@ -219,7 +210,6 @@ async def test_a_dry_run_is_checked_and_not_charged(user: User) -> None:
 
 
 async def test_no_quota_is_charged_if_one_of_them_refuses(user: User) -> None:
-    """All are checked first."""
     user.add_quota({"pods": "5"}, "a")
     user.add_quota({"pods": "0"}, "b")
     async with counting(user.cluster):
@@ -232,7 +222,6 @@ async def test_no_quota_is_charged_if_one_of_them_refuses(user: User) -> None:
 async def test_what_ends_or_changes_its_type_is_not_charged_any_more(
     user: User,
 ) -> None:
-    """A pod that has ended still is an object."""
     user.add_quota({"pods": "5", "count/pods": "5", "services.nodeports": "5"})
     user.add_pod("a")
     ports = [{"name": "a", "port": 1}, {"name": "b", "port": 2}]
@@ -254,7 +243,6 @@ async def test_what_ends_or_changes_its_type_is_not_charged_any_more(
 
 
 async def test_a_pod_may_not_change_into_a_quota_that_is_used_up(user: User) -> None:
-    """A deadline moves it from one scope to the other."""
     user.add_quota({"pods": "5"}, "long", scopes=["NotTerminating"])
     user.add_quota({"pods": "1"}, "short", scopes=["Terminating"])
     async with counting(user.cluster):
@@ -286,7 +274,6 @@ async def test_a_status_that_somebody_edits_stays_until_all_is_counted(
 async def test_a_pod_that_should_be_gone_stays_charged_until_all_is_counted(
     user: User,
 ) -> None:
-    """Nothing happens when its grace period is over."""
     user.add_quota({"pods": "5"})
     user.add_pod("a", nodeName="n", terminationGracePeriodSeconds=30)
     async with counting(user.cluster):
@@ -299,7 +286,6 @@ async def test_a_pod_that_should_be_gone_stays_charged_until_all_is_counted(
 
 
 async def test_the_period_of_recounts_is_a_flag(user: User) -> None:
-    """Ten seconds instead of five minutes."""
     user.add_quota({"pods": "5"})
     settings = config(ResourceQuotaOptions(sync_period=10.0))
     async with counting(user.cluster, settings=settings):
@@ -311,7 +297,6 @@ async def test_the_period_of_recounts_is_a_flag(user: User) -> None:
 
 
 async def test_what_cannot_be_counted_has_no_usage(user: User) -> None:
-    """The others have theirs."""
     user.add_quota(
         {"count/widgets.example.com": "3", "requests.example.com/gadget": "2"}
     )
@@ -330,7 +315,6 @@ async def test_a_quota_without_limits_is_left_alone(user: User) -> None:
 
 
 async def test_a_deleted_quota_leaves_nothing_behind(user: User) -> None:
-    """A later one of the same name is a new one."""
     user.add_quota({"pods": "5"})
     async with controller_of(user.cluster) as controller:
         await asyncio.sleep(1)
@@ -362,7 +346,6 @@ class Racing(Watching):
 
 
 async def test_a_conflict_waits_for_the_cache(user: User) -> None:
-    """Then the quota is counted again, without a second conflict of the same cause."""
     user.add_quota({"pods": "5"})
     transport = Racing(user.cluster.transport, changes=2)
     async with counting(user.cluster, transport) as recording:
@@ -434,11 +417,7 @@ def pod_spec(limits: JSON | None = None, **requests: str) -> JSON:
             "v1",
             "services",
             {"type": "LoadBalancer", "ports": [{"port": 80}]},
-            {
-                "services": "1",
-                "services.nodeports": "1",
-                "services.loadbalancers": "1",
-            },
+            {"services": "1", "services.nodeports": "1", "services.loadbalancers": "1"},
         ),
         ("Secret", "v1", "secrets", None, {"secrets": "1"}),
         ("ConfigMap", "v1", "configmaps", None, {"configmaps": "1"}),
@@ -499,7 +478,6 @@ def pod_spec(limits: JSON | None = None, **requests: str) -> JSON:
 async def test_a_quota_captures_the_life_of_an_object(
     user: User, kind: str, api: str, plural: str, spec: JSON | None, charged: JSON
 ) -> None:
-    """Its creation is charged, its deletion frees all of it."""
     user.add_quota(HARD)
     nothing = {**dict.fromkeys(HARD, "0"), "resourcequotas": "1"}
     async with counting(user.cluster):
@@ -517,10 +495,7 @@ async def test_a_quota_captures_the_life_of_an_object(
         assert user.used() == nothing
 
 
-async def test_a_quota_refuses_affinity_to_pods_of_other_namespaces(
-    user: User,
-) -> None:
-    """Both with a list of namespaces and with a selector; others are free."""
+async def test_a_quota_refuses_affinity_to_pods_of_other_namespaces(user: User) -> None:
     user.add_quota({"pods": "0"}, scopes=["CrossNamespacePodAffinity"])
     async with counting(user.cluster):
         await asyncio.sleep(1)

@@ -97,7 +97,6 @@ def _made(bodies: list[JSON]) -> list[Pod]:
 def test_pods_are_added_up_in_groups(
     bodies: list[JSON], scopes: tuple[str, ...]
 ) -> None:
-    """The cache has dropped and shared parts of them; that changes nothing."""
     requirements = requirements_of(ResourceQuotaSpec(scopes=scopes))
     expected: Amounts = NOTHING
     for pod in _made(bodies):
@@ -118,7 +117,6 @@ def test_pods_are_added_up_in_groups(
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 5))))
 def test_a_tally_counts_existing_objects(steps: list[tuple[str, int]]) -> None:
-    """Objects come and go, and the tally forgets empty namespaces."""
     tally = Tally(count_evaluator("", "secrets"), ("secrets",))
     present: set[tuple[str, int]] = set()
     for namespace, number in steps:
@@ -168,9 +166,7 @@ def quota(
         # TestSyncResourceQuotaSpecHardChange: a limit was dropped.
         (
             quota(
-                {"cpu": "4"},
-                {"cpu": "3", "memory": "1Gi"},
-                {"cpu": "0", "memory": "0"},
+                {"cpu": "4"}, {"cpu": "3", "memory": "1Gi"}, {"cpu": "0", "memory": "0"}
             ),
             {"cpu": "0"},
             ({"cpu": "4"}, {"cpu": "0"}),
@@ -178,11 +174,7 @@ def quota(
         # TestSyncResourceQuotaNoChange.
         (quota({"cpu": "4"}, {"cpu": "4"}, {"cpu": "0"}), {"cpu": "0"}, None),
         # The same amounts in other words.
-        (
-            quota({"cpu": "4000m"}, {"cpu": "4"}, {"cpu": "1"}),
-            {"cpu": "1000m"},
-            None,
-        ),
+        (quota({"cpu": "4000m"}, {"cpu": "4"}, {"cpu": "1"}), {"cpu": "1000m"}, None),
         # A resource that could not be counted keeps its usage.
         (
             quota({"a": "4", "b": "4"}, {"a": "4", "b": "4"}, {"a": "1", "b": "2"}),
@@ -204,13 +196,11 @@ def test_a_status_is_written_if_it_differs(
 
 
 def test_an_invalid_quantity_is_not_counted() -> None:
-    """The API server lets none through."""
     with pytest.raises(QuantityError):
         status_to_write(quota({"cpu": "x"}), {})
 
 
 def test_limits_are_compared_as_amounts() -> None:
-    """Another text for the same amount causes no recount."""
     assert not limits_differ(quota({"cpu": "1"}), quota({"cpu": "1000m"}))
     assert limits_differ(quota({"cpu": "1"}), quota({"cpu": "2"}))
     assert is_settled(quota({"cpu": "1"}, {"cpu": "1000m"}))
@@ -231,7 +221,6 @@ def test_limits_are_compared_as_amounts() -> None:
 async def test_a_quota_whose_status_lacks_something_comes_first(
     cluster: Cluster, subject: ResourceQuota, comes_first: bool
 ) -> None:
-    """TestAddQuota: what nothing counts is not missing."""
     async with controller_of(cluster) as controller:
         await asyncio.sleep(1)
         controller._enqueue(subject)
@@ -293,7 +282,6 @@ def reported(subject: Pod, **allocated: str) -> Pod:
 
 
 async def test_pods_that_a_kubelet_has_reported_are_added_up_together() -> None:
-    """A pod that is being resized is charged for its allocated resources."""
     usual = [reported(pod(f"p{number}", "web"), cpu="100m") for number in range(3000)]
     resized = reported(pod("r", "web"), cpu="1100m")
     counted = Counted(*usual, resized)
@@ -309,7 +297,6 @@ async def test_pods_that_a_kubelet_has_reported_are_added_up_together() -> None:
 
 
 async def test_pods_with_the_same_containers_are_added_up_together() -> None:
-    """Their usage is computed once; those that have ended are another group."""
     running = [pod(f"p{number}", "web") for number in range(3000)]
     ended = [pod(f"e{number}", "web", phase="Failed") for number in range(500)]
     counted = Counted(*running, *ended)
@@ -324,7 +311,6 @@ async def test_pods_with_the_same_containers_are_added_up_together() -> None:
 
 @pytest.mark.looptime
 async def test_a_heartbeat_of_a_pod_calls_for_no_recount(cluster: Cluster) -> None:
-    """Nor do its labels; its end does."""
     user = User(cluster)
     user.add_quota({"pods": "5"})
     user.add_pod("a")

@@ -92,7 +92,6 @@ DISAGREED: Final = [("AllEncodingVersionsEqual", "False", "CommonEncodingVersion
 
 @pytest.mark.looptime
 async def test_the_others_agree_once_an_api_server_is_gone() -> None:
-    """Its lease was deleted; confined to the role of the controller."""
     cluster = Cluster(rbac=True)
     for name in "abc":
         add_lease(cluster, name)
@@ -108,7 +107,6 @@ async def test_the_others_agree_once_an_api_server_is_gone() -> None:
 
 @pytest.mark.looptime
 async def test_the_others_do_not_agree_without_the_one_that_is_gone() -> None:
-    """The common version stays unset."""
     cluster = Cluster()
     for name in "abc":
         add_lease(cluster, name)
@@ -134,7 +132,6 @@ async def test_an_api_server_that_never_had_a_lease_is_dropped() -> None:
 
 @pytest.mark.looptime
 async def test_a_storage_version_goes_with_its_last_api_server() -> None:
-    """Only if it is still the same: uid and version are preconditions."""
     cluster = Cluster(rbac=True)
     add_lease(cluster, "a")
     add_version(cluster, a="v1")
@@ -149,7 +146,6 @@ async def test_a_storage_version_goes_with_its_last_api_server() -> None:
 
 @pytest.mark.looptime
 async def test_only_versions_that_name_the_api_server_are_looked_at() -> None:
-    """They are found by an index."""
     cluster = Cluster()
     for name in "ab":
         add_lease(cluster, name)
@@ -195,7 +191,6 @@ async def test_an_api_server_that_cannot_be_asked_about_stays() -> None:
 
 @pytest.mark.looptime
 async def test_an_api_server_that_came_back_stays() -> None:
-    """The cache does not show its new lease yet; the API server does."""
     cluster = Cluster()
     add_lease(cluster, "a")
     add_version(cluster, a="v1")
@@ -214,7 +209,6 @@ async def test_an_api_server_that_came_back_stays() -> None:
 
 @pytest.mark.looptime
 async def test_an_api_server_that_was_added_meanwhile_is_not_lost() -> None:
-    """The write conflicts, and is computed again."""
     cluster = Cluster()
     for name in "ab":
         add_lease(cluster, name)
@@ -256,7 +250,6 @@ async def test_an_api_server_that_was_added_meanwhile_is_not_lost() -> None:
 @pytest.mark.looptime
 @pytest.mark.parametrize("server", ["a/b", ".."])
 async def test_a_name_that_no_lease_can_have_is_dropped(server: str) -> None:
-    """No request is sent for it."""
     cluster = Cluster()
     add_lease(cluster, "a")
     add_version(cluster, **{"a": "v1", server: "v1"})
@@ -344,7 +337,6 @@ def stored(
 def test_the_others_stay_and_agree_or_not(
     version: StorageVersion, gone: str, left: str, common: str | None, since: str
 ) -> None:
-    """The time of the condition is that of the last change."""
     kept = [
         each
         for each in version.status.storage_versions or ()
@@ -358,12 +350,10 @@ def test_the_others_stay_and_agree_or_not(
 
 
 def test_without_any_api_server_nothing_is_left() -> None:
-    """The object is deleted then."""
     assert status_without(stored("v1", a="v1", b="v1"), "ab", NOW) is None
 
 
 def test_conditions_of_others_stay() -> None:
-    """In their places."""
     other = Condition(type="Other", status="True")
     version = stored("v1", other, condition("v1", BEFORE), a="v1", b="v2")
     status = status_without(version, "a", NOW)

@@ -45,13 +45,11 @@ def migration(name: str, created: int, *true: str) -> StorageVersionMigration:
 def test_the_oldest_is_next_unless_one_is_running(
     migrations: list[StorageVersionMigration], expected: str | None
 ) -> None:
-    """By time, then by name."""
     found = conditions.next_of(migrations)
     assert (found and found.metadata.name) == expected
 
 
 def test_a_migration_ends_in_three_conditions_at_most() -> None:
-    """Each has its time, and the last is in the place of the first."""
     begun = conditions.running(migration("a", 1), "t1")
     assert conditions.is_running(begun)
     assert not conditions.has_ended(begun)
@@ -83,7 +81,6 @@ def test_a_migration_ends_in_three_conditions_at_most() -> None:
     ],
 )
 def test_a_version_is_a_number(version: str, expected: bool) -> None:
-    """Of any length."""
     assert controller.is_comparable(version) == expected
 
 
@@ -113,14 +110,12 @@ def served(version: str, preferred: bool = True, **others: object) -> ServedReso
 def test_the_preferred_version_of_a_resource_is_migrated(
     listed: list[ServedResource], expected: str | None
 ) -> None:
-    """By its group and plural name."""
     wanted = GroupResource(group="apps", resource="deployments")
     found = controller.served(Discovery(tuple(listed)), wanted)
     assert (found and found.version) == expected
 
 
 def test_a_group_that_could_not_be_read_may_have_the_resource() -> None:
-    """Any version of it."""
     discovery = Discovery((), {"apps/v1": "no answer", "v1": "no answer"})
     for group, expected in (("apps", True), ("", True), ("batch", False)):
         wanted = GroupResource(group=group, resource="x")

@@ -110,7 +110,6 @@ def answering(
 
 
 async def test_all_objects_of_a_resource_are_stored_again() -> None:
-    """Unchanged, each on the condition that it is still the same; in one role."""
     cluster = Cluster(rbac=True)
     for name in ("x", "y"):
         cluster.add("Secret", name, type="Opaque")
@@ -140,7 +139,6 @@ async def test_all_objects_of_a_resource_are_stored_again() -> None:
 
 
 async def test_objects_that_are_newer_than_the_migration_are_left_alone() -> None:
-    """They were stored in the current version already."""
     cluster = Cluster()
     cluster.add("Secret", "old", type="Opaque")
 
@@ -160,7 +158,6 @@ async def test_objects_that_are_newer_than_the_migration_are_left_alone() -> Non
 
 
 async def test_migrations_of_one_resource_run_one_after_the_other() -> None:
-    """The oldest first; those of other resources do not wait."""
     cluster = Cluster()
     cluster.add("Secret", "x", type="Opaque")
     freed = asyncio.Event()
@@ -185,7 +182,6 @@ async def test_migrations_of_one_resource_run_one_after_the_other() -> None:
 
 
 async def test_a_migration_that_is_deleted_lets_the_next_one_run() -> None:
-    """Its objects are not stored again any more."""
     cluster = Cluster()
     for name in ("x", "y"):
         cluster.add("Secret", name, type="Opaque")
@@ -211,7 +207,6 @@ async def test_a_migration_that_is_deleted_lets_the_next_one_run() -> None:
 
 
 async def test_an_object_that_changes_or_goes_meanwhile_needs_nothing() -> None:
-    """The client that changed it had it stored in the current version."""
     cluster = Cluster()
     for name in ("changed", "gone", "same"):
         cluster.add("Secret", name, type="Opaque")
@@ -238,7 +233,6 @@ async def change_secret(cluster: Cluster, name: str) -> None:
 
 @pytest.mark.parametrize("code", [401, 429, 500, 502, 503, 504])
 async def test_a_failure_that_may_pass_is_retried(code: int) -> None:
-    """The migration goes on running."""
     cluster = Cluster()
     cluster.add("Secret", "x", type="Opaque")
     broken = True
@@ -254,7 +248,6 @@ async def test_a_failure_that_may_pass_is_retried(code: int) -> None:
 
 @pytest.mark.parametrize("code", [400, 403, 404, 422])
 async def test_a_refusal_fails_the_migration(code: int) -> None:
-    """With what the API server says."""
     cluster = Cluster()
     cluster.add("Secret", "x", type="Opaque")
     fail = answering("/x", code, "no way", lambda: True)
@@ -282,7 +275,6 @@ async def test_a_resource_may_appear_within_a_minute() -> None:
 
 
 async def test_a_resource_that_is_not_served_fails() -> None:
-    """After a minute."""
     cluster = Cluster()
     request_migration(cluster, resource="widgets", group="example.com")
     async with cluster.manager(ENABLED):
@@ -293,7 +285,6 @@ async def test_a_resource_that_is_not_served_fails() -> None:
 
 
 async def test_a_resource_that_is_served_no_more_fails() -> None:
-    """Its definition was deleted while its objects were stored again."""
     cluster = Cluster()
     await define_widgets(cluster)
     add_widget(cluster, "w")
@@ -311,7 +302,6 @@ async def test_a_resource_that_is_served_no_more_fails() -> None:
 
 
 async def test_an_object_whose_version_is_no_number_fails_the_migration() -> None:
-    """It cannot be compared with that of the migration."""
     cluster = Cluster()
     cluster.add("Secret", "x", type="Opaque")
 
@@ -334,7 +324,6 @@ async def test_an_object_whose_version_is_no_number_fails_the_migration() -> Non
 
 
 async def test_a_resource_that_cannot_be_patched_fails() -> None:
-    """At once."""
     cluster = Cluster()
     request_migration(
         cluster, resource="subjectaccessreviews", group="authorization.k8s.io"
@@ -349,7 +338,6 @@ async def test_a_resource_that_cannot_be_patched_fails() -> None:
 
 
 async def test_the_definition_of_a_custom_resource_says_so() -> None:
-    """After that it knows only the version in which objects are stored now."""
     cluster = Cluster()
     await define_widgets(cluster)
     add_widget(cluster, "w")
@@ -449,7 +437,6 @@ async def test_a_second_migration_of_a_custom_resource_is_like_the_first() -> No
 
 
 async def test_a_manager_that_starts_goes_on() -> None:
-    """From the version that was noted."""
     cluster = Cluster()
     for name in ("x", "y"):
         cluster.add("Secret", name, type="Opaque")

@@ -8,7 +8,6 @@ DEPLOYMENTS: Final = ("apps", "v1", "deployments")
 
 
 def rule(group: str, version: str, *resources: str) -> JSON:
-    """Return a rule that matches resources when they are created."""
     return {
         "apiGroups": [group],
         "apiVersions": [version],

@@ -43,13 +43,11 @@ CONFIG = make_config(controllers=("validatingadmissionpolicy-status-controller",
 
 
 def add(cluster: Cluster, name: str, *expressions: str, **more: Any) -> None:
-    """Create a policy."""
     found = policy_json(name, *expressions, **more)
     cluster.add("ValidatingAdmissionPolicy", name, API, **found)
 
 
 async def status(client: Client, name: str) -> JSON:
-    """Return the status of a policy."""
     policy = await client.get_json(VALIDATING_ADMISSION_POLICIES, "", name)
     found: JSON = policy["status"]
     return found
@@ -84,9 +82,7 @@ async def test_a_right_policy_is_observed(cluster: Cluster) -> None:
 
 
 @pytest.mark.looptime
-async def test_a_wrong_policy_has_warnings_until_it_is_mended(
-    cluster: Cluster,
-) -> None:
+async def test_a_wrong_policy_has_warnings_until_it_is_mended(cluster: Cluster) -> None:
     """A field of deployments is misspelt; upstream's documentation has this example."""
     add(cluster, "wrong", "object.replicas > 1")
     async with cluster.manager(CONFIG) as recording:
@@ -120,7 +116,6 @@ async def test_a_wrong_policy_has_warnings_until_it_is_mended(
 async def test_parameters_of_a_kind_that_does_not_exist_are_undeclared(
     cluster: Cluster,
 ) -> None:
-    """Those of one that does have its fields."""
     absent = {"apiVersion": "rules.example.com/v1", "kind": "Limit"}
     present = {"apiVersion": "v1", "kind": "ConfigMap"}
     add(cluster, "absent", "params.max > 1", paramKind=absent)
@@ -148,7 +143,6 @@ async def test_parameters_of_a_kind_that_does_not_exist_are_undeclared(
 
 @pytest.mark.looptime
 async def test_kinds_without_a_schema_are_left_out(cluster: Cluster) -> None:
-    """Custom resources whose definition says nothing of their fields, for example."""
     rules = [rule("apps", "v1", "nothings"), rule("", "v1", "pods")]
     add(cluster, "some", "object.spec.nodeNam == ''", rules=rules)
     async with cluster.manager(CONFIG):
@@ -247,7 +241,6 @@ async def test_the_schema_of_a_new_custom_resource_is_waited_for(
 async def test_a_schema_that_never_comes_is_not_waited_for_any_longer(
     cluster: Cluster,
 ) -> None:
-    """After five seconds the kind is left out."""
     await cluster.client.create_json(DEFINITIONS, "", json.dumps(definition()).encode())
     add(cluster, "some", "true", rules=[rule("example.com", "v1", "widgets")])
     transport = LateSchemas(cluster.transport)
@@ -262,7 +255,6 @@ async def test_a_schema_that_never_comes_is_not_waited_for_any_longer(
 
 @pytest.mark.looptime
 async def test_what_upstreams_tests_check_is_found(cluster: Cluster) -> None:
-    """The policies of its e2e test and of its controller's test."""
     add(cluster, "right", "object.spec.replicas > 1")
     message = "'wants replicas > 1, got ' + object.spec.replicas"
     confused = {
@@ -309,7 +301,6 @@ async def test_what_upstreams_tests_check_is_found(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 async def test_its_role_is_enough() -> None:
-    """Every account may read discovery and OpenAPI."""
     cluster = Cluster(rbac=True)
     add(cluster, "wrong", "object.replicas > 1")
     name = "validatingadmissionpolicy-status-controller"
@@ -322,7 +313,6 @@ async def test_its_role_is_enough() -> None:
 
 
 def served(group: str, version: str, plural: str, kind: str) -> ServedResource:
-    """Return a resource of the API server."""
     verbs = frozenset(("create", "list"))
     return ServedResource(group, version, plural, kind, namespaced=True, verbs=verbs)
 
@@ -367,7 +357,6 @@ KINDS: dict[str, tuple[list[JSON], list[str]]] = {
 
 
 def policy(rules: list[JSON]) -> ValidatingAdmissionPolicy:
-    """Return a policy with rules."""
     body = msgspec.json.encode(policy_json("p", "true", rules=rules))
     return msgspec.json.decode(body, type=ValidatingAdmissionPolicy)
 
@@ -381,7 +370,6 @@ def test_a_policy_is_about_the_kinds_that_it_names(name: str) -> None:
 
 
 def test_a_policy_without_rules_is_about_nothing() -> None:
-    """Nor has one without parameters a kind of them."""
     empty = ValidatingAdmissionPolicy()
     assert type_checking.kinds_to_check(empty, SERVED) == []
     assert type_checking.params_kind(empty) is None
@@ -406,7 +394,6 @@ def spec(*expressions: str, **more: str) -> ValidatingAdmissionPolicySpec:
 def warnings(
     found: ValidatingAdmissionPolicySpec, kinds: type_checking.Kinds
 ) -> dict[str, str]:
-    """Return the warnings by their field."""
     return {
         each["fieldRef"]: each["warning"]
         for each in type_checking.warnings_of(found, kinds)
@@ -414,7 +401,6 @@ def warnings(
 
 
 def test_each_kind_is_checked_by_itself() -> None:
-    """A warning has a part for each kind that the expression does not fit."""
     kinds = type_checking.Kinds([("/v1, Kind=A", FOO), ("b.io/v1, Kind=B", BAR)], None)
     found = warnings(spec("object.foo == 'bar'", "object.baz == 1"), kinds)
     assert found == {
@@ -437,7 +423,6 @@ def test_each_kind_is_checked_by_itself() -> None:
 
 
 def test_an_expression_for_the_message_is_checked() -> None:
-    """In its own field."""
     wrong = Validation("object.foo == 'a'", "object.foo + 114514")
     found = warnings(
         ValidatingAdmissionPolicySpec(validations=(wrong,)),
@@ -447,7 +432,6 @@ def test_an_expression_for_the_message_is_checked() -> None:
 
 
 def test_parameters_have_a_type_or_are_not_declared() -> None:
-    """If the kind of the parameters does not exist, no expression may name them."""
     objects = [("/v1, Kind=A", FOO)]
     checked = spec("object.foo == params.bar", "params.baz == params.foo")
     typed = warnings(checked, type_checking.Kinds(objects, BAR))

@@ -49,7 +49,6 @@ async def _data(cluster: Cluster, namespace: str = "kube-public") -> dict[str, s
 
 @pytest.mark.looptime
 async def test_signatures_follow_the_tokens_and_the_text(cluster: Cluster) -> None:
-    """Anew when the text changes; each goes with its token, or its usage."""
     add_cluster_info(cluster)
     add_cluster_info(cluster, "other")
     async with cluster.manager(CONFIG) as recording:
@@ -95,7 +94,6 @@ async def test_signatures_follow_the_tokens_and_the_text(cluster: Cluster) -> No
 
 @pytest.mark.looptime
 async def test_a_signature_goes_when_its_token_expires(cluster: Cluster) -> None:
-    """Also if the token is not deleted, and no other object changes."""
     add_cluster_info(cluster)
     soon = format_time(cluster.clock.now() + timedelta(seconds=30))
     add_token(cluster, bootstrap_token("soon01", soon))
@@ -108,7 +106,6 @@ async def test_a_signature_goes_when_its_token_expires(cluster: Cluster) -> None
 
 @pytest.mark.looptime
 async def test_its_roles_are_enough() -> None:
-    """It may update that one config map, and read secrets of kube-system."""
     cluster = Cluster(rbac=True)
     add_cluster_info(cluster)
     add_token(cluster, bootstrap_token("abcdef"))
@@ -159,7 +156,6 @@ NOW = datetime(2026, 3, 20, 12, tzinfo=UTC)
 def test_a_signature_is_upstreams(
     content: str, token_id: str, secret: str, signature: str
 ) -> None:
-    """Letter by letter, from the recording and from bootstrapsigner_test.go."""
     assert detached_signature(content, token_id, secret) == signature
 
 
@@ -199,12 +195,10 @@ def _token(
 def test_only_valid_tokens_of_kube_system_sign(
     secret: Secret, tokens: dict[str, str]
 ) -> None:
-    """As validateSecretForSigning says."""
     assert signing_tokens([secret], NOW) == tokens
 
 
 def test_signatures_are_added_corrected_and_removed() -> None:
-    """Other data stays."""
     right = detached_signature("c", "abc123", "s")
     data = {"kubeconfig": "c", "mine": "x", "jws-kubeconfig-gone00": "y"}
     wanted = {"kubeconfig": "c", "mine": "x", "jws-kubeconfig-abc123": right}

@@ -14,10 +14,7 @@ from controller_manager.api.rbac.v1 import (
     ClusterRole,
     PolicyRule,
 )
-from controller_manager.api.selectors import (
-    LabelSelector,
-    LabelSelectorRequirement,
-)
+from controller_manager.api.selectors import LabelSelector, LabelSelectorRequirement
 from controller_manager.client.rest.client import Client, PatchType
 from controller_manager.client.rest.transport import Request
 from controller_manager.controllers.identity.clusterroleaggregation.controller import (
@@ -34,38 +31,32 @@ CONFIG = make_config(controllers=("clusterrole-aggregation-controller",))
 
 
 def rule(resource: str, *verbs: str) -> JSON:
-    """Return a rule for a resource of the core group."""
     return {"verbs": [*verbs] or ["get"], "apiGroups": [""], "resources": [resource]}
 
 
 def selecting(*labels: str) -> JSON:
-    """Return an aggregation rule with a selector for each label."""
     selectors = [{"matchLabels": {each: "true"}} for each in labels]
     return {"clusterRoleSelectors": selectors}
 
 
 def add(cluster: Cluster, name: str, *labels: str, **parts: Any) -> None:
-    """Create a role."""
     metadata = {"name": name, "labels": dict.fromkeys(labels, "true")}
     cluster.add("ClusterRole", name, API, metadata=metadata, **parts)
 
 
 async def rules(client: Client, name: str) -> list[JSON]:
-    """Return the rules of a role."""
     role = await client.get_json(CLUSTER_ROLES, "", name)
     found: list[JSON] = role["rules"] or []
     return found
 
 
 async def patch(client: Client, name: str, body: JSON) -> None:
-    """Change a role as a user does, and let the manager see it."""
     await client.patch(CLUSTER_ROLES, "", name, body, PatchType.MERGE)
     await asyncio.sleep(1)
 
 
 @pytest.mark.looptime
 async def test_rules_pass_through_a_chain_of_roles(cluster: Cluster) -> None:
-    """View goes into edit, edit into admin; each role is written once a change."""
     add(cluster, "admin", aggregationRule=selecting("to-admin"))
     add(cluster, "edit", "to-admin", aggregationRule=selecting("to-edit"))
     add(cluster, "view", "to-edit", rules=[rule("pods")])
@@ -88,7 +79,6 @@ async def test_rules_pass_through_a_chain_of_roles(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 async def test_the_write_is_upstreams(cluster: Cluster) -> None:
-    """An apply of the rules alone, which takes them from others, and names the role."""
     add(cluster, "all", aggregationRule=selecting("a"))
     add(cluster, "one", "a", rules=[rule("pods")])
     async with cluster.manager(CONFIG) as recording:
@@ -133,7 +123,6 @@ async def test_rules_by_hand_are_overwritten_or_stay(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 async def test_a_selector_may_have_expressions(cluster: Cluster) -> None:
-    """Also such that match roles without any label."""
     expressions = [{"key": "kept", "operator": "DoesNotExist"}]
     selector = {"clusterRoleSelectors": [{"matchExpressions": expressions}]}
     add(cluster, "all", aggregationRule=selector)
@@ -196,14 +185,12 @@ HEALTH = PolicyRule(verbs=("get",), non_resource_urls=("/healthz",))
 
 
 def role(name: str, *rules: PolicyRule, **labels: str) -> ClusterRole:
-    """Return a role with rules and labels."""
     return ClusterRole(
         metadata=ObjectMeta(name=name, labels=labels or None), rules=rules
     )
 
 
 def expression(key: str, operator: str, *values: str) -> LabelSelector:
-    """Return a selector with one expression."""
     requirement = LabelSelectorRequirement(key, operator, values or None)
     return LabelSelector(match_expressions=(requirement,))
 
@@ -225,12 +212,7 @@ GATHERED: dict[str, tuple[list[list[ClusterRole]], tuple[PolicyRule, ...]]] = {
         (PODS, HEALTH),
     ),
     "an empty list is as good as none": (
-        [
-            [
-                role("a", PODS),
-                role("b", PolicyRule(("get",), ("",), ("pods",), (), ())),
-            ]
-        ],
+        [[role("a", PODS), role("b", PolicyRule(("get",), ("",), ("pods",), (), ()))]],
         (PODS,),
     ),
     "the order of verbs counts": (
@@ -251,13 +233,11 @@ GATHERED: dict[str, tuple[list[list[ClusterRole]], tuple[PolicyRule, ...]]] = {
 
 @pytest.mark.parametrize("name", GATHERED)
 def test_rules_are_aggregated(name: str) -> None:
-    """By selector, by name, each once."""
     selected, expected = GATHERED[name]
     assert aggregated_rules(ALL, selected) == expected
 
 
 def test_rules_are_compared_in_their_order() -> None:
-    """An empty list and none are the same."""
     empty = PolicyRule(("get",), (), (), (), ("/healthz",))
     assert has_rules(role("a", PODS, empty), (PODS, HEALTH))
     assert not has_rules(role("a", HEALTH, PODS), (PODS, HEALTH))
@@ -281,7 +261,6 @@ ROLES = [role("none"), role("one", a="2"), role("two", a="1", b="2")]
 def test_a_role_selects_others_by_their_labels(
     selector: LabelSelector, selected: list[bool]
 ) -> None:
-    """A role whose selector cannot be evaluated selects none."""
     unfit = expression("c", "Exists")
     aggregated = ClusterRole(aggregation_rule=AggregationRule((unfit, selector)))
     assert [selects(aggregated, each) for each in ROLES] == selected

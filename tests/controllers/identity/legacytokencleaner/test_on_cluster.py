@@ -37,7 +37,6 @@ from tests.clusters import Cluster, Write, make_config
 
 @pytest.mark.looptime
 async def test_an_unused_token_is_marked_and_then_deleted(cluster: Cluster) -> None:
-    """One that is used in time stays, as does one that a user made."""
     track(cluster, "2025-01-01")
     add_token(cluster, "idle")
     add_token(cluster, "busy", **{"last-used": day(cluster, 5)})
@@ -66,7 +65,6 @@ async def test_an_unused_token_is_marked_and_then_deleted(cluster: Cluster) -> N
 @pytest.mark.looptime
 @pytest.mark.slow
 async def test_a_token_that_is_used_after_its_mark_stays(cluster: Cluster) -> None:
-    """An administrator has taken the mark away, and the API server notes the use."""
     track(cluster, "2025-01-01")
     add_token(cluster, "idle")
     await asyncio.sleep(PERIOD + 1)
@@ -141,7 +139,6 @@ async def test_a_token_that_a_pod_uses_stays(
 async def test_a_token_in_the_environment_of_a_container_stays(
     cluster: Cluster,
 ) -> None:
-    """As one variable, or as all of them; also of an init container."""
     track(cluster, "2025-01-01")
     for name in ("one", "all"):
         add_token(cluster, name)
@@ -166,7 +163,6 @@ async def test_a_token_in_the_environment_of_a_container_stays(
 async def test_nothing_is_cleaned_before_use_was_tracked_for_a_period(
     cluster: Cluster, since: str
 ) -> None:
-    """Neither if the day is not known."""
     add_token(cluster, "idle")
     await asyncio.sleep(PERIOD + 1)
     if since:
@@ -179,7 +175,6 @@ async def test_nothing_is_cleaned_before_use_was_tracked_for_a_period(
 @pytest.mark.looptime
 @pytest.mark.slow
 async def test_its_role_is_enough() -> None:
-    """Pods, accounts and secrets are read as the manager itself."""
     cluster = Cluster(rbac=True)
     track(cluster, "2025-01-01")
     add_token(cluster, "idle")
@@ -200,14 +195,12 @@ PERIOD: Final = 2 * DAY
 
 
 def with_period(config: Config, seconds: float = PERIOD) -> Config:
-    """Return a config with a clean-up period."""
     options = LegacyTokenCleanerOptions(clean_up_period=seconds)
     controllers = {**config.controllers, LegacyTokenCleanerOptions: options}
     return replace(config, controllers=controllers)
 
 
 def config(*more: str, **generic: Any) -> Config:
-    """Return a config that runs the controller with that period."""
     return with_period(make_config(controllers=(NAME, *more), **generic))
 
 
@@ -217,7 +210,6 @@ def day(cluster: Cluster, days: float = 0) -> str:
 
 
 def track(cluster: Cluster, since: str) -> None:
-    """Let the API server say since when it tracks the use of tokens."""
     kind = cluster.server.catalogue.find("", "v1", "configmaps")
     assert kind is not None
     tracking = {"metadata": {"name": TRACKING}, "data": {"since": since}}
@@ -225,13 +217,11 @@ def track(cluster: Cluster, since: str) -> None:
 
 
 def add_token(cluster: Cluster, name: str, **labels: str) -> None:
-    """Store a token that an account of the same name lists."""
     cluster.add("ServiceAccount", name, secrets=[{"name": name}])
     add_unlisted(cluster, name, name, **labels)
 
 
 def add_unlisted(cluster: Cluster, name: str, account: str, **labels: str) -> None:
-    """Store a token that no account lists."""
     metadata = {
         "name": name,
         "annotations": {ACCOUNT_NAME: account},
@@ -243,7 +233,6 @@ def add_unlisted(cluster: Cluster, name: str, account: str, **labels: str) -> No
 
 
 async def labels(cluster: Cluster) -> dict[str, Mapping[str, str]]:
-    """Return the labels of all secrets, by their names."""
     page = await cluster.client.list_page(SECRETS)
     return {each.metadata.name: labels_of(each) for each in page.items}
 
@@ -282,7 +271,6 @@ def _secret(created: str = OLD, **labels: str) -> Secret:
 def test_a_token_is_unused_if_it_is_old_and_was_not_used_in_the_period(
     secret: Secret, *, unused: bool
 ) -> None:
-    """A label that cannot be read says nothing: the token stays."""
     assert is_unused(secret, LIMITS) is unused
 
 
@@ -299,7 +287,6 @@ def test_a_token_is_unused_if_it_is_old_and_was_not_used_in_the_period(
 def test_an_unused_token_is_marked_and_deleted_a_period_later(
     invalid: str, decision: Decision
 ) -> None:
-    """A mark that cannot be read is written again."""
     assert decide_unused(_secret(invalid=invalid), LIMITS) is decision
 
 
@@ -319,7 +306,6 @@ def test_a_token_without_labels_is_marked() -> None:
 def test_tracking_counts_from_the_day_after_it_began(
     since: str, now: datetime, *, enough: bool
 ) -> None:
-    """That day was tracked in part."""
     assert tracked_long_enough(date.fromisoformat(since), now, 10 * DAY) is enough
 
 
@@ -335,7 +321,6 @@ def test_tracking_counts_from_the_day_after_it_began(
 def test_only_what_an_account_lists_was_generated_for_it(
     listed: str, account: str, uid: str, *, generated: bool
 ) -> None:
-    """Users made the others."""
     found = ServiceAccount(
         metadata=ObjectMeta(name=account, uid=uid),
         secrets=(ObjectReference(name=listed),),

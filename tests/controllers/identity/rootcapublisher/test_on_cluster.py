@@ -5,10 +5,7 @@ import io
 
 import pytest
 
-from controller_manager.api.core.v1 import (
-    CONFIG_MAPS,
-    NAMESPACES,
-)
+from controller_manager.api.core.v1 import CONFIG_MAPS, NAMESPACES
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import PatchType
 from controller_manager.observability.logs import make_logger
@@ -21,7 +18,6 @@ CONFIG = make_config(controllers=("root-ca-certificate-publisher-controller",))
 
 
 async def test_only_published_authorities_are_watched(cluster: Cluster) -> None:
-    """Other config maps are not."""
     for number in range(50):
         cluster.add("ConfigMap", f"other-{number}", data={"k": "v" * 1000})
     connections = Connections(cluster.transport, root_ca="PEM")
@@ -34,7 +30,6 @@ async def test_only_published_authorities_are_watched(cluster: Cluster) -> None:
 
 
 async def test_every_active_namespace_has_the_authority(cluster: Cluster) -> None:
-    """For a terminating one no attempt is made."""
     cluster.add_namespace("ending")
     await cluster.client.delete(NAMESPACES, "", "ending")
     async with cluster.manager(CONFIG) as recording:
@@ -52,7 +47,6 @@ async def test_every_active_namespace_has_the_authority(cluster: Cluster) -> Non
 async def test_no_empty_authority_is_published_over_a_good_one(
     cluster: Cluster,
 ) -> None:
-    """Without a configured authority the controller does not run."""
     log = io.StringIO()
     settings = make_config(controllers=("root-ca-cert-publisher", "ttl"))
     connections = Connections(cluster.transport, root_ca="PEM")
@@ -70,7 +64,6 @@ async def test_no_empty_authority_is_published_over_a_good_one(
 async def test_the_published_authority_is_repaired_and_nothing_else_is_lost(
     cluster: Cluster,
 ) -> None:
-    """Labels and annotations of others stay; the description comes back."""
     connections = Connections(cluster.transport, root_ca="PEM")
     name = "kube-root-ca.crt"
     async with run_manager(connections, cluster.clock, cluster.rng, CONFIG):

@@ -14,7 +14,6 @@ CONFIG = make_config(controllers=("serviceaccount-controller",))
 
 
 async def test_every_active_namespace_has_an_account(cluster: Cluster) -> None:
-    """For a terminating one no attempt is made."""
     cluster.add_namespace("ending")
     await cluster.client.delete(NAMESPACES, "", "ending")
     async with cluster.manager(CONFIG) as recording:
@@ -32,7 +31,6 @@ async def test_every_active_namespace_has_an_account(cluster: Cluster) -> None:
 async def test_a_default_account_that_a_user_deletes_comes_back(
     cluster: Cluster,
 ) -> None:
-    """Pods could not be created without it."""
     async with cluster.manager(CONFIG):
         await asyncio.sleep(1)
         first = await cluster.client.get(SERVICE_ACCOUNTS, "default", "default")
@@ -43,7 +41,6 @@ async def test_a_default_account_that_a_user_deletes_comes_back(
 
 
 async def test_only_default_accounts_are_watched(cluster: Cluster) -> None:
-    """Other accounts are not."""
     for number in range(50):
         cluster.add("ServiceAccount", f"other-{number}")
     connections = Connections(cluster.transport)

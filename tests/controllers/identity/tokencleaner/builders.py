@@ -8,7 +8,6 @@ TOKEN_SECRET = "0123456789abcdef"
 
 
 def bootstrap_token(token_id: str, expiration: str = "", **more: str) -> JSON:
-    """Return a token that may sign and authenticate."""
     data = {
         "token-id": token_id,
         "token-secret": TOKEN_SECRET,
@@ -22,7 +21,6 @@ def bootstrap_token(token_id: str, expiration: str = "", **more: str) -> JSON:
 
 
 def add_token(cluster: Cluster, secret: JSON, namespace: str = "kube-system") -> None:
-    """Store a secret."""
     kind = cluster.server.catalogue.find("", "v1", "secrets")
     assert kind is not None
     cluster.server.objects.create(kind, namespace, secret)

@@ -15,10 +15,7 @@ from controller_manager.api.core.secrets import (
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.client import PatchType
 from tests.clusters import Cluster, make_config
-from tests.controllers.identity.tokencleaner.builders import (
-    add_token,
-    bootstrap_token,
-)
+from tests.controllers.identity.tokencleaner.builders import add_token, bootstrap_token
 
 CONFIG = make_config(controllers=("tokencleaner",))
 
@@ -36,7 +33,6 @@ def _in(cluster: Cluster, seconds: float) -> str:
 
 @pytest.mark.looptime
 async def test_a_token_goes_when_it_expires(cluster: Cluster) -> None:
-    """At once if it has expired, or if its expiration cannot be parsed."""
     add_token(cluster, bootstrap_token("never1"))
     add_token(cluster, bootstrap_token("later1", _in(cluster, 3600)))
     add_token(cluster, bootstrap_token("soon01", _in(cluster, 5)))
@@ -66,7 +62,6 @@ async def test_a_token_goes_when_it_expires(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 async def test_a_token_that_is_prolonged_stays(cluster: Cluster) -> None:
-    """Its first timer deletes nothing."""
     add_token(cluster, bootstrap_token("later1", _in(cluster, 60)))
     async with cluster.manager(CONFIG):
         await asyncio.sleep(30)
@@ -85,7 +80,6 @@ async def test_a_token_that_is_prolonged_stays(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 async def test_no_timer_is_lost_over_a_restart(cluster: Cluster) -> None:
-    """The next manager deletes at the same time."""
     add_token(cluster, bootstrap_token("soon01", _in(cluster, 20)))
     async with cluster.manager(CONFIG):
         await asyncio.sleep(5)
@@ -98,7 +92,6 @@ async def test_no_timer_is_lost_over_a_restart(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 async def test_its_role_in_one_namespace_is_enough() -> None:
-    """A token elsewhere is none of its business."""
     cluster = Cluster(rbac=True)
     add_token(cluster, bootstrap_token("past01", _in(cluster, -5)))
     settings = make_config(
@@ -164,14 +157,12 @@ def test_an_expiration_that_is_no_text_has_passed(expiration: str) -> None:
 
 
 def test_a_token_of_the_last_year_is_valid_until_then() -> None:
-    """An offset may lead to a year that Python does not have."""
     secret = Secret(data={"expiration": encoded("9999-12-31T23:59:59-24:00")})
     left = time_left(secret, NOW)
     assert left == datetime.max.replace(tzinfo=UTC) - NOW
 
 
 def test_a_token_without_an_expiration_is_valid_for_ever() -> None:
-    """Also if it is empty."""
     assert time_left(Secret(), NOW) is None
     assert time_left(Secret(data={"expiration": ""}), NOW) is None
 
@@ -187,5 +178,4 @@ def test_a_token_without_an_expiration_is_valid_for_ever() -> None:
     ],
 )
 def test_the_name_of_a_secret_has_the_id_of_its_token(name: str, token_id: str) -> None:
-    """Six small letters and digits."""
     assert token_id_of_name(name) == token_id

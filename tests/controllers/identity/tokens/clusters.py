@@ -20,7 +20,6 @@ NAME = "serviceaccount-token-controller"
 
 
 def with_key(config: Config, algorithm: str = "ES256") -> Config:
-    """Return a config with a private key."""
     options = TokensOptions(private_key_file=key_file(algorithm))
     return replace(config, controllers={**config.controllers, TokensOptions: options})
 
@@ -31,22 +30,18 @@ def config(*more: str, **generic: Any) -> Config:
 
 
 def token_secret(name: str, account: str, **annotations: str) -> dict[str, Any]:
-    """Return a secret of a user who wants a token for an account."""
     metadata = {"name": name, "annotations": {ACCOUNT_NAME: account, **annotations}}
     return {"metadata": metadata, "type": SERVICE_ACCOUNT_TOKEN}
 
 
 def add_secret(cluster: Cluster, name: str, account: str, **parts: Any) -> None:
-    """Store such a secret in the namespace "default"."""
     cluster.add("Secret", name, **{**token_secret(name, account), **parts})
 
 
 async def secrets(cluster: Cluster) -> dict[str, Secret]:
-    """Return all secrets by their names."""
     page = await cluster.client.list_page(SECRETS)
     return {each.metadata.name: each for each in page.items}
 
 
 async def edit(cluster: Cluster, name: str, patch: Mapping[str, Any]) -> None:
-    """Change a secret in the namespace "default"."""
     await cluster.client.patch(SECRETS, "default", name, dict(patch), PatchType.MERGE)

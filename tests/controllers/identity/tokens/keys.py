@@ -18,20 +18,17 @@ from controller_manager.controllers.identity.tokens.controller import PrivateKey
 
 @cache
 def rsa_key() -> rsa.RSAPrivateKey:
-    """Return a key as kubeadm makes it."""
     return rsa.generate_private_key(65537, 2048)
 
 
 @cache
 def elliptic_key() -> ec.EllipticCurvePrivateKey:
-    """Return the same key in every run."""
     return ec.derive_private_key(20260101, ec.SECP256R1())
 
 
 def pem(
     key: PrivateKey, form: PrivateFormat = PrivateFormat.TraditionalOpenSSL
 ) -> bytes:
-    """Return a key as a file has it."""
     return key.private_bytes(Encoding.PEM, form, NoEncryption())
 
 

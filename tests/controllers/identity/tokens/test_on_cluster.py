@@ -63,7 +63,6 @@ def _claims(secret: Secret) -> object:
 
 
 async def test_a_token_secret_is_filled(cluster: Cluster) -> None:
-    """The API server can verify the token; other data stay."""
     _add_account(cluster)
     add_secret(cluster, "tok", "robot", data={"extra": "bWluZQ=="})
     cluster.add("Secret", "keep", metadata={"name": "keep"}, data={"k": "dg=="})
@@ -89,7 +88,6 @@ async def test_a_token_secret_is_filled(cluster: Cluster) -> None:
 
 
 async def test_an_rsa_key_signs_too(cluster: Cluster) -> None:
-    """As kubeadm makes it."""
     _add_account(cluster)
     add_secret(cluster, "tok", "robot")
     settings = with_key(make_config(controllers=(NAME,)), "RS256")
@@ -101,7 +99,6 @@ async def test_an_rsa_key_signs_too(cluster: Cluster) -> None:
 
 
 async def test_a_secret_of_no_account_is_deleted(cluster: Cluster) -> None:
-    """Also if the account has another uid, or a name that no account can have."""
     _add_account(cluster)
     add_secret(cluster, "nobody", "ghost")
     add_secret(cluster, "odd", "../secrets/x")
@@ -123,7 +120,6 @@ async def test_a_secret_of_no_account_is_deleted(cluster: Cluster) -> None:
 
 
 async def test_tokens_go_with_their_account(cluster: Cluster) -> None:
-    """Other secrets stay; those of its successor are filled."""
     _add_account(cluster)
     add_secret(cluster, "tok", "robot")
     cluster.add("Secret", "keep", metadata={"name": "keep"}, data={"k": "dg=="})
@@ -192,7 +188,6 @@ async def test_a_token_secret_without_the_uid_is_kept_for_a_namesake(
 async def test_what_a_user_spoils_is_repaired_as_upstream_does(
     cluster: Cluster,
 ) -> None:
-    """A wrong token or namespace stays; the uid returns only with a repair."""
     _add_account(cluster)
     for name in "abcd":
         add_secret(cluster, name, "robot")
@@ -222,7 +217,6 @@ async def test_what_a_user_spoils_is_repaired_as_upstream_does(
 async def test_a_deleted_secret_leaves_the_list_of_its_account(
     cluster: Cluster,
 ) -> None:
-    """Other entries stay, also of secrets that do not exist; an empty list goes."""
     _add_account(cluster, "tok", "keep")
     _add_account(cluster, "last", name="other")
     add_secret(cluster, "tok", "robot")
@@ -242,7 +236,6 @@ async def test_a_deleted_secret_leaves_the_list_of_its_account(
 
 
 async def test_a_new_account_keeps_its_list(cluster: Cluster) -> None:
-    """The deleted secret was that of its predecessor."""
     _add_account(cluster, "tok")
     add_secret(cluster, "tok", "robot")
     async with cluster.manager(config()):
@@ -270,7 +263,6 @@ async def test_without_a_key_the_controller_does_not_run(cluster: Cluster) -> No
 
 
 async def test_a_key_that_cannot_be_used_ends_the_start(cluster: Cluster) -> None:
-    """The message names the flag, and how to go on without the controller."""
     options = TokensOptions(private_key_file="/nowhere/sa.key")
     settings = make_config(controllers=(NAME,))
     settings.controllers[TokensOptions] = options  # type: ignore[index]
@@ -287,7 +279,6 @@ async def test_a_key_that_cannot_be_used_ends_the_start(cluster: Cluster) -> Non
 
 
 async def test_it_starts_first_and_acts_as_the_manager() -> None:
-    """Also if each other controller has an account of its own."""
     cluster = Cluster(rbac=True)
     cluster.server.tokens.add("manager", User(MANAGER))
     _add_account(cluster)
@@ -308,7 +299,6 @@ async def test_it_starts_first_and_acts_as_the_manager() -> None:
 
 
 async def test_neither_keys_nor_tokens_are_logged(cluster: Cluster) -> None:
-    """At the highest verbosity, with repairs, deletions and refused writes."""
     log = io.StringIO()
     _add_account(cluster, "tok")
     add_secret(cluster, "tok", "robot")

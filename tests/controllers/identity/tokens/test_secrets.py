@@ -91,7 +91,6 @@ def _without(*keys: str, **others: str) -> dict[str, str]:
 def test_missing_data_are_added(
     before: dict[str, str], after: dict[str, str], annotations: dict[str, str]
 ) -> None:
-    """With both annotations; other data and annotations stay."""
     found = completed(_secret(before, annotations), ROBOT, "CA", lambda: "TOKEN")
     assert found == _secret(after, {**annotations, **BOTH})
 
@@ -105,7 +104,6 @@ def test_missing_data_are_added(
     ],
 )
 def test_a_secret_that_lacks_nothing_is_left_alone(data: dict[str, str]) -> None:
-    """Also without the annotation of the uid: it returns only with a repair."""
     never = pytest.fail
     for annotations in (BOTH, {ACCOUNT_NAME: "robot"}):
         secret = _secret(data, annotations)
@@ -142,7 +140,6 @@ def test_without_an_authority_of_the_managers_that_of_a_secret_stays() -> None:
 def test_a_secret_is_for_the_account_of_its_annotations(
     annotations: dict[str, str], data: dict[str, str], uid: str
 ) -> None:
-    """Its token says nothing: anybody can write one, and a user may need the secret."""
     secret = _secret(data, annotations)
     assert account_uid(secret) == uid
     assert is_for(secret, ROBOT) is (uid in ("", "U"))
@@ -152,16 +149,11 @@ def test_a_secret_is_for_the_account_of_its_annotations(
 
 @pytest.mark.parametrize(
     ("listed", "left"),
-    [
-        (("tok", "keep"), ("keep",)),
-        (("tok", "tok"), None),
-        (("tok",), None),
-    ],
+    [(("tok", "keep"), ("keep",)), (("tok", "tok"), None), (("tok",), None)],
 )
 def test_a_reference_goes_and_the_others_stay(
     listed: tuple[str, ...], left: tuple[str, ...] | None
 ) -> None:
-    """Each that has the name; an empty list is no list."""
     account = replace(ROBOT, secrets=tuple(ObjectReference(name=n) for n in listed))
     wanted = tuple(ObjectReference(name=n) for n in left) if left else None
     assert without_reference(account, "tok") == replace(ROBOT, secrets=wanted)
@@ -217,7 +209,6 @@ def _part(token: str, number: int) -> str:
 def test_a_token_has_upstreams_header_and_claims(
     make: Callable[[], PrivateKey], algorithm: str
 ) -> None:
-    """In the order in which Go writes them, with a signature by the key."""
     key = make()
     token = TokenSigner(key).sign(ROBOT, "tok")
     header = {"alg": algorithm, "kid": key_id(key)}
@@ -227,13 +218,11 @@ def test_a_token_has_upstreams_header_and_claims(
 
 
 def test_the_same_rsa_key_gives_the_same_token_again() -> None:
-    """So a swap of managers changes no token."""
     signers = TokenSigner(rsa_key()), TokenSigner(rsa_key())
     assert signers[0].sign(ROBOT, "tok") == signers[1].sign(ROBOT, "tok")
 
 
 def test_the_id_of_a_key_is_a_hash_of_its_public_part() -> None:
-    """``openssl pkey -pubout -outform DER | sha256sum`` in base64 for URLs."""
     assert key_id(elliptic_key()) == "vtkO_AlmyEa5Y111gCoQ8HiLVhH8rxdkLatc1JRmft8"
     assert len(key_id(rsa_key())) == len(key_id(elliptic_key()))
 
@@ -282,7 +271,6 @@ def test_a_key_is_found_in_a_file(tmp_path: Path, content: bytes) -> None:
 def test_a_file_without_a_key_is_refused_and_its_content_is_not_shown(
     tmp_path: Path, content: bytes
 ) -> None:
-    """The message names the flag and the file."""
     path = tmp_path / "sa.key"
     path.write_bytes(content)
     with pytest.raises(KeyFileError) as caught:
@@ -294,7 +282,6 @@ def test_a_file_without_a_key_is_refused_and_its_content_is_not_shown(
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
-    """With the reason of the operating system."""
     with pytest.raises(KeyFileError) as caught:
         read_key("/nowhere/sa.key")
     assert str(caught.value) == (
@@ -303,7 +290,6 @@ def test_a_file_that_is_not_there_is_named() -> None:
 
 
 def test_a_signer_does_not_show_its_key() -> None:
-    """Neither in a log nor in a traceback."""
     numbers = elliptic_key().private_numbers()
     shown = repr(TokenSigner(elliptic_key()))
     assert str(numbers.private_value) not in shown

@@ -53,7 +53,6 @@ def service(*ports: JSON, metadata: JSON | None = None, **spec: Any) -> Service:
 def pod(
     name: str, *ips: str, ready: bool = True, metadata: JSON | None = None, **spec: Any
 ) -> Pod:
-    """Return a running pod with these addresses, on a node."""
     condition = {"type": "Ready", "status": "True" if ready else "False"}
     body = {
         "metadata": {
@@ -75,13 +74,11 @@ def pod(
 
 
 def address(name: str, ip: str, **more: str) -> JSON:
-    """Return the address of a pod that `pod` has made."""
     target = {"kind": "Pod", "namespace": "n", "name": name, "uid": f"uid-{name}"}
     return {"ip": ip, "nodeName": "node", "targetRef": target, **more}
 
 
 def endpoints(*subsets: JSON, **metadata: Any) -> Endpoints:
-    """Return Endpoints that are stored."""
     body = {
         "metadata": {
             "name": "web",
@@ -98,7 +95,6 @@ def endpoints(*subsets: JSON, **metadata: Any) -> Endpoints:
 def view(
     backed: Service, *pods: Pod, current: Endpoints | None = None, time: str = ""
 ) -> tuple[Service, tuple[Pod, ...], Endpoints | None, str]:
-    """Return what a sync knows, for `desired_endpoints`."""
     return backed, pods, current, time
 
 
@@ -116,7 +112,6 @@ LEAVING = pod("l", "10.1.0.8", ready=False, metadata=DELETED)
 
 
 def subset(*ready: JSON, unready: tuple[JSON, ...] = (), **more: Any) -> JSON:
-    """Return a subset with the port HTTP."""
     lists = {"addresses": list(ready), "notReadyAddresses": list(unready)}
     found = {name: each for name, each in lists.items() if each}
     return {**found, "ports": READY_PORTS, **more}
@@ -218,7 +213,6 @@ def subset(*ready: JSON, unready: tuple[JSON, ...] = (), **more: Any) -> JSON:
 def test_subsets_are_those_of_the_pods(
     backed: Service, pods: tuple[Pod, ...], expected: list[JSON] | None
 ) -> None:
-    """Each address has its node and its pod."""
     wanted = desired_endpoints(*view(backed, *pods))
     assert wanted is not None
     assert as_json(wanted.subsets) == expected
@@ -254,7 +248,6 @@ def test_subsets_are_those_of_the_pods(
 def test_labels_are_the_services_and_the_controllers(
     backed: Service, expected: JSON
 ) -> None:
-    """The labels of the controller win."""
     wanted = desired_endpoints(*view(backed))
     assert wanted is not None
     assert wanted.metadata.labels == expected
@@ -308,11 +301,7 @@ STORED = subset(address("a", "10.1.0.1"))
             True,
             id="empty lists",
         ),
-        pytest.param(
-            endpoints(STORED, STORED),
-            True,
-            id="the same subset twice",
-        ),
+        pytest.param(endpoints(STORED, STORED), True, id="the same subset twice"),
         pytest.param(
             endpoints(STORED, subset(address("a", "10.1.0.2"))),
             False,
@@ -323,7 +312,6 @@ STORED = subset(address("a", "10.1.0.1"))
 def test_endpoints_are_written_only_if_they_differ(
     current: Endpoints | None, is_right: bool
 ) -> None:
-    """A new trigger time alone, or a new version of a pod, causes no write."""
     found = desired_endpoints(
         *view(service(), A, current=current, time="2026-01-01T00:00:00Z")
     )
@@ -331,7 +319,6 @@ def test_endpoints_are_written_only_if_they_differ(
 
 
 def test_addresses_in_another_order_and_split_subsets_are_no_difference() -> None:
-    """The API server stores subsets in an order of its own."""
     backed = service(HTTP, METRICS)
     wanted = desired_endpoints(*view(backed, A, B, UNREADY))
     assert wanted is not None
@@ -357,7 +344,6 @@ def test_addresses_in_another_order_and_split_subsets_are_no_difference() -> Non
     ],
 )
 def test_a_write_has_the_trigger_time_of_its_change(time: str, expected: JSON) -> None:
-    """An old one is removed; annotations of others stay, as does all metadata."""
     old = {"mine": "1", TRIGGER_TIME: "2020-01-01T00:00:00Z"}
     kept = {"finalizers": ["example.com/kept"], "uid": "u1"}
     current = endpoints(annotations=old, **kept)
@@ -376,19 +362,13 @@ def test_a_write_has_the_trigger_time_of_its_change(time: str, expected: JSON) -
 
 
 def test_new_endpoints_have_a_name_and_nothing_of_the_services_metadata() -> None:
-    """Apart from its labels."""
     metadata = {"annotations": {"x": "1"}, "labels": {"l": "1"}, "uid": "u1"}
     assert as_json(desired_endpoints(*view(service(metadata=metadata)))) == {
-        "metadata": {
-            "name": "web",
-            "namespace": "n",
-            "labels": {"l": "1", **MANAGED},
-        }
+        "metadata": {"name": "web", "namespace": "n", "labels": {"l": "1", **MANAGED}}
     }
 
 
 def test_too_many_addresses_are_truncated_and_written_once() -> None:
-    """The annotation shows it; Endpoints that are right are not written."""
     pods = [
         pod(f"p{n:04}", f"10.1.{n // 250}.{n % 250}", ready=n < 600)
         for n in range(1200)
@@ -411,8 +391,6 @@ Sizes = tuple[int, int]
 
 
 def subsets(*sizes: Sizes) -> tuple[EndpointSubset, ...]:
-    """Return subsets with these numbers of ready and of not ready addresses."""
-
     def addresses(number: int, count: int) -> tuple[EndpointAddress, ...] | None:
         found = (EndpointAddress(ip=f"{number}.{each}") for each in range(count))
         return tuple(found) or None
@@ -474,7 +452,6 @@ def sizes_of(found: tuple[EndpointSubset, ...]) -> list[Sizes]:
 def test_addresses_beyond_the_capacity_are_left_out(
     given: list[Sizes], expected: list[Sizes]
 ) -> None:
-    """Each subset keeps the first ones of its share."""
     before = subsets(*given)
     found, is_truncated = truncate(before)
     assert sizes_of(found) == expected
@@ -489,7 +466,6 @@ def test_a_subset_keeps_its_first_addresses() -> None:
 
 
 def test_the_capacity_is_used() -> None:
-    """For random subsets: exactly 1,000 addresses stay, and ready ones go first."""
     seed = random.randrange(2**32)
     rng = random.Random(seed)
     for _ in range(200):
@@ -507,6 +483,5 @@ def test_the_capacity_is_used() -> None:
 
 
 def test_shares_follow_the_sizes() -> None:
-    """A larger subset keeps no fewer addresses than a smaller one after it."""
     found, _ = truncate(subsets((900, 0), (600, 0), (300, 0), (10, 0)))
     assert all(one >= other for (one, _), (other, _) in pairwise(sizes_of(found)))

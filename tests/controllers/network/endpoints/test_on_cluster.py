@@ -78,7 +78,6 @@ async def test_endpoints_follow_pods_and_go_with_the_service() -> None:
 async def test_changes_of_pods_are_collected_for_the_batch_period(
     cluster: Cluster,
 ) -> None:
-    """Changes of services are not collected."""
     config = replace(
         CONFIG, controllers={EndpointsOptions: EndpointsOptions(batch_period=5.0)}
     )
@@ -100,7 +99,6 @@ async def test_changes_of_pods_are_collected_for_the_batch_period(
 async def test_endpoints_by_hand_stay_until_their_service_goes(
     cluster: Cluster, spec: JSON
 ) -> None:
-    """Their service selects no pods, or has the type ExternalName."""
     async with cluster.manager(CONFIG) as recording:
         add_service(cluster, **spec)
         add_endpoints(cluster, "web", "192.168.0.1")
@@ -113,7 +111,6 @@ async def test_endpoints_by_hand_stay_until_their_service_goes(
 
 
 async def test_deleted_endpoints_are_created_again_at_once(cluster: Cluster) -> None:
-    """The service still exists."""
     add_pod(cluster, "a", "10.1.0.1")
     async with cluster.manager(CONFIG):
         add_service(cluster)
@@ -178,7 +175,6 @@ async def test_annotations_of_others_stay(cluster: Cluster) -> None:
 
 
 async def test_leftovers_go_at_the_start_and_locks_stay(cluster: Cluster) -> None:
-    """Later, Endpoints without a service stay: a user may still create the service."""
     add_endpoints(cluster, "old", "192.168.0.1")
     add_endpoints(cluster, "lock", "192.168.0.2", annotations=LOCK)
     async with cluster.manager(CONFIG):
@@ -206,7 +202,6 @@ class Replacing(InMemoryTransport):
 async def test_endpoints_of_a_service_that_is_not_seen_yet_stay(
     cluster: Cluster,
 ) -> None:
-    """A service is replaced while the deletion of the old one is handled."""
     async with cluster.manager(CONFIG, transport=Replacing(cluster)):
         add_service(cluster, selector=None)
         await asyncio.sleep(1)
@@ -255,7 +250,6 @@ async def test_leftovers_of_a_service_that_is_not_seen_yet_stay(
 async def test_a_refused_write_is_reported_and_tried_again(
     cluster: Cluster, method: str, reason: str, message: str
 ) -> None:
-    """The event is about the Endpoints, in their namespace."""
     transport = Refusing(cluster, method, refusal(422, "Invalid", "no"))
     async with cluster.manager(CONFIG, transport=transport):
         add_service(cluster)
@@ -285,7 +279,6 @@ async def test_a_refused_write_is_reported_and_tried_again(
 async def test_a_deletion_that_fails_is_tried_again(
     cluster: Cluster, answer: Response
 ) -> None:
-    """Endpoints of a service that is gone do not stay."""
     add_endpoints(cluster, "old", "192.168.0.1")
     async with cluster.manager(CONFIG, transport=Refusing(cluster, "DELETE", answer)):
         assert await addresses(cluster, "old") is None
@@ -294,7 +287,6 @@ async def test_a_deletion_that_fails_is_tried_again(
 async def test_nothing_is_reported_of_a_namespace_that_is_being_deleted(
     cluster: Cluster,
 ) -> None:
-    """The write is not tried again; updates are still written."""
     cluster.add_namespace("shop")
     add_pod(cluster, "a", "10.1.0.1")
     config = make_config(controllers=("endpoint",))

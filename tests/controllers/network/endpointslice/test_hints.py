@@ -44,7 +44,6 @@ def zoned(number: int, zone: str, hint: str = "", *, ready: bool = True) -> Endp
 
 
 def hints_of(slices: Iterable[EndpointSlice]) -> list[str]:
-    """Return the zones and nodes that the endpoints are for."""
     found = []
     for each in slices:
         for one in each.endpoints or ():
@@ -84,7 +83,6 @@ def hints_of(slices: Iterable[EndpointSlice]) -> list[str]:
 def test_an_annotation_wins_over_the_traffic_distribution(
     annotations: JSON, distribution: str | None, by_topology: bool, applies: str
 ) -> None:
-    """The deprecated annotation wins over the other one; unknown values do nothing."""
     made = service(trafficDistribution=distribution)
     metadata = msgspec.convert(
         {"name": "web", "annotations": annotations}, type(made.metadata)
@@ -95,7 +93,6 @@ def test_an_annotation_wins_over_the_traffic_distribution(
 
 
 def test_a_traffic_distribution_hints_at_the_zone_of_each_ready_endpoint() -> None:
-    """With PreferSameNode also at its node; other endpoints have no hint."""
     new = endpoint_slice("", zoned(1, "a"), zoned(2, ""), zoned(3, "b", ready=False))
     changes = SliceActions(create=(new,))
     close = with_traffic_hints(changes, "PreferClose", NONE)
@@ -107,7 +104,6 @@ def test_a_traffic_distribution_hints_at_the_zone_of_each_ready_endpoint() -> No
 
 
 def test_slices_with_wrong_hints_are_written_though_their_endpoints_stay() -> None:
-    """An endpoint that is not ready may keep a wrong hint until then."""
     right = endpoint_slice("right", zoned(1, "a", "a"), zoned(2, "a", "z", ready=False))
     wrong = endpoint_slice("wrong", zoned(3, "a", "z"))
     missing = endpoint_slice("missing", zoned(4, "a"))
@@ -120,7 +116,6 @@ def test_slices_with_wrong_hints_are_written_though_their_endpoints_stay() -> No
 
 
 def test_node_hints_are_removed_with_the_preference() -> None:
-    """From PreferSameNode to PreferClose."""
     hints = EndpointHints(
         for_zones=(ForZone(name="a"),), for_nodes=(ForNode(name="n1"),)
     )
@@ -130,7 +125,6 @@ def test_node_hints_are_removed_with_the_preference() -> None:
 
 
 def test_hints_are_removed_from_all_slices_if_the_service_asks_for_none() -> None:
-    """Slices without a hint are not written."""
     old = endpoint_slice("old", zoned(1, "a", "a"))
     plain = endpoint_slice("plain", zoned(2, "a"))
     changes = without_hints(SliceActions(update=(old,), unchanged=(old, plain)), NONE)
@@ -174,7 +168,6 @@ CONTROL_PLANE: JSON = {"node-role.kubernetes.io/control-plane": ""}
 def test_zones_have_shares_by_the_cpus_of_their_ready_nodes(
     nodes: list[Node], shares: dict[str, float] | None
 ) -> None:
-    """If one node has no zone or no CPUs, the shares are unknown (SetNodes)."""
     assert zone_shares(nodes) == shares
 
 
@@ -190,7 +183,6 @@ UNABLE = (
 
 
 def test_each_zone_gets_so_many_endpoints_that_none_is_overloaded() -> None:
-    """By at most a fifth; a spare endpoint may go to any zone."""
     assert allocations(HALVES, 4) == {
         "a": Allocation(2, 2, 2.0),
         "b": Allocation(2, 2, 2.0),
@@ -204,23 +196,14 @@ def test_each_zone_gets_so_many_endpoints_that_none_is_overloaded() -> None:
 @pytest.mark.parametrize(
     ("shares", "endpoints", "message"),
     [
-        (
-            None,
-            4,
-            NO_NODE_INFORMATION,
-        ),
+        (None, 4, NO_NODE_INFORMATION),
         (HALVES, 1, "Insufficient number of endpoints (1 endpoints, 2 zones)"),
-        (
-            HALVES,
-            3,
-            UNABLE,
-        ),
+        (HALVES, 3, UNABLE),
     ],
 )
 def test_too_few_endpoints_are_not_shared(
     shares: dict[str, float] | None, endpoints: int, message: str
 ) -> None:
-    """The message becomes that of an event."""
     with pytest.raises(TooFewEndpoints) as caught:
         allocations(shares, endpoints)
     assert str(caught.value) == message
@@ -237,13 +220,11 @@ def test_too_few_endpoints_are_not_shared(
 def test_zones_with_too_many_endpoints_give_some_to_others(
     allocated: dict[str, int], giving: dict[str, int], receiving: dict[str, int]
 ) -> None:
-    """The shares fit after that."""
     found = transfers(allocated, allocations(HALVES, 4))
     assert found == (giving, receiving)
 
 
 def best(**zones: float) -> dict[str, Allocation]:
-    """Return allocations of which only the best number matters."""
     return {zone: Allocation(0, 0, desired) for zone, desired in zones.items()}
 
 
@@ -270,12 +251,10 @@ def test_endpoints_change_zones_as_in_upstreams_own_cases(
     giving: dict[str, int],
     receiving: dict[str, int],
 ) -> None:
-    """Test_getGivingAndReceivingZones of topologycache."""
     assert transfers(allocated, wanted) == (giving, receiving)
 
 
 def test_three_zones_share_new_and_changed_slices_as_upstreams_do() -> None:
-    """One endpoint of zone a is for zone b (TestAddHints of topologycache)."""
     changes = SliceActions(
         create=(
             endpoint_slice("", zoned(1, "a"), zoned(2, "b")),
@@ -306,12 +285,10 @@ def test_three_zones_share_new_and_changed_slices_as_upstreams_do() -> None:
 def test_hints_are_checked_when_the_shares_change(
     allocated: dict[str, int], shares: dict[str, float] | None, answer: bool
 ) -> None:
-    """A zone with too few endpoints is overloaded (serviceOverloaded)."""
     assert is_overloaded(allocated, shares) is answer
 
 
 def test_endpoints_are_for_their_own_zone_if_the_shares_fit() -> None:
-    """An endpoint that is not ready has no hint and does not count."""
     new = endpoint_slice(
         "",
         *(zoned(each, "ab"[each % 2]) for each in range(4)),
@@ -323,7 +300,6 @@ def test_endpoints_are_for_their_own_zone_if_the_shares_fit() -> None:
 
 
 def test_endpoints_are_for_another_zone_if_that_has_too_few() -> None:
-    """The first endpoints of a zone that has too many."""
     new = endpoint_slice("", *(zoned(each, "a") for each in range(4)))
     result = with_zone_hints(SliceActions(create=(new,)), HALVES)
     assert hints_of(result.changes.create) == ["b", "b", "a", "a"]
@@ -331,7 +307,6 @@ def test_endpoints_are_for_another_zone_if_that_has_too_few() -> None:
 
 
 def test_slices_keep_hints_that_fit_and_get_others_if_they_do_not() -> None:
-    """Slices with hints that fit are not written."""
     fit = endpoint_slice("fit", zoned(1, "a", "a"), zoned(2, "b", "b"))
     without = endpoint_slice("without", zoned(3, "a", "a"), zoned(4, "b"))
     strange = endpoint_slice("strange", zoned(5, "a", "z"), zoned(6, "b", "b"))
@@ -342,7 +317,6 @@ def test_slices_keep_hints_that_fit_and_get_others_if_they_do_not() -> None:
 
 
 def test_an_endpoint_without_a_zone_removes_all_hints() -> None:
-    """The controller does not know the clients of its zone."""
     old = endpoint_slice("old", zoned(1, "a", "a"), zoned(2, "b", "b"))
     new = endpoint_slice("", zoned(3, ""), zoned(4, "b"))
     result = with_zone_hints(SliceActions(create=(new,), unchanged=(old,)), HALVES)
@@ -351,7 +325,6 @@ def test_an_endpoint_without_a_zone_removes_all_hints() -> None:
 
 
 def test_events_tell_when_hints_by_topology_begin_and_end() -> None:
-    """An event for the first hints, and when they cannot be given or are not wanted."""
     nodes = [node("a"), node("b")]
     hints = TopologyHints(lambda: nodes)
     fits = SliceActions(create=(endpoint_slice("", zoned(1, "a"), zoned(2, "b")),))
@@ -373,7 +346,6 @@ def test_events_tell_when_hints_by_topology_begin_and_end() -> None:
 
 
 def test_services_are_overloaded_once_the_nodes_have_changed() -> None:
-    """The shares are computed again when they are needed."""
     nodes = [node("a"), node("b")]
     hints = TopologyHints(lambda: nodes)
     fits = SliceActions(create=(endpoint_slice("", zoned(1, "a"), zoned(2, "b")),))

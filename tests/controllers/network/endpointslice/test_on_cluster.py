@@ -19,9 +19,7 @@ from controller_manager.api.discovery.v1 import ENDPOINT_SLICES, EndpointSlice
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.client import DeleteOptions, PatchType
 from controller_manager.client.rest.transport import Request, Response
-from controller_manager.controllers.network.endpointslice import (
-    EndpointSliceOptions,
-)
+from controller_manager.controllers.network.endpointslice import EndpointSliceOptions
 from controller_manager.controllers.network.endpointslice.controller import (
     EndpointSliceReconciler,
 )
@@ -49,7 +47,6 @@ async def user(cluster: Cluster) -> ServiceUser:
 
 
 async def test_a_slice_shows_the_pods_of_a_service() -> None:
-    """The test compares the metadata, the ports, and an endpoint for each pod."""
     cluster = Cluster(rbac=True)
     user = ServiceUser(cluster)
     user.add_node()
@@ -116,10 +113,6 @@ async def test_a_slice_shows_the_pods_of_a_service() -> None:
 async def test_a_pod_whose_node_is_not_known_is_left_out_until_it_is(
     user: ServiceUser,
 ) -> None:
-    """The other pods are shown at once.
-
-    The sync is tried again, with an event each time. The new node alone ends that.
-    """
     user.add_service()
     user.add_pod("a", "10.1.0.1")
     user.add_pod("b", "10.1.0.2", node="late")
@@ -176,7 +169,6 @@ async def test_a_pod_whose_node_is_gone_leaves_at_the_next_sync(
 async def test_a_pod_that_loses_the_label_of_a_service_or_ends_leaves_its_slice(
     user: ServiceUser,
 ) -> None:
-    """A user takes it out by its label, to look into it while it runs."""
     user.add_service()
     user.add_pod("a", "10.1.0.1")
     user.add_pod("b", "10.1.0.2")
@@ -194,7 +186,6 @@ async def test_a_pod_that_loses_the_label_of_a_service_or_ends_leaves_its_slice(
 async def test_changes_of_pods_are_collected_for_the_batch_period(
     user: ServiceUser,
 ) -> None:
-    """Ten pods that are created within the period cause one write."""
     user.add_service()
     options = EndpointSliceOptions(updates_batch_period=5.0)
     config = replace(slice_config(), controllers={EndpointSliceOptions: options})
@@ -208,7 +199,6 @@ async def test_changes_of_pods_are_collected_for_the_batch_period(
 
 
 async def test_heartbeats_and_other_conditions_cause_no_sync(user: ServiceUser) -> None:
-    """Pods and nodes send thousands of them per second."""
     user.add_service()
     user.add_pod("a", "10.1.0.1")
     with _counting_syncs() as syncs:
@@ -226,7 +216,6 @@ async def test_heartbeats_and_other_conditions_cause_no_sync(user: ServiceUser) 
 
 
 async def test_the_controllers_own_writes_cause_no_sync(user: ServiceUser) -> None:
-    """The watch shows them like writes of other clients."""
     user.add_service()
     with _counting_syncs() as syncs:
         async with user.cluster.manager(slice_config()):
@@ -249,7 +238,6 @@ async def test_the_controllers_own_writes_cause_no_sync(user: ServiceUser) -> No
     ],
 )
 async def test_an_edit_of_a_slice_is_corrected(user: ServiceUser, edit: JSON) -> None:
-    """The delay of a second lets the user finish other edits."""
     user.cluster.add(
         "Service",
         "web",
@@ -288,7 +276,6 @@ async def test_a_slice_that_a_user_relabels_is_replaced(
 
 
 async def test_a_slice_that_a_user_deletes_comes_back(user: ServiceUser) -> None:
-    """Also a slice that another process has written."""
     user.add_service()
     user.add_pod("a", "10.1.0.1")
     for _ in range(2):
@@ -303,7 +290,6 @@ async def test_a_slice_that_a_user_deletes_comes_back(user: ServiceUser) -> None
 async def test_a_slice_that_waits_for_a_finalizer_is_replaced(
     user: ServiceUser,
 ) -> None:
-    """It does not count any more, and is not changed."""
     user.add_service()
     user.add_pod("a", "10.1.0.1")
     async with user.cluster.manager(slice_config()):
@@ -319,7 +305,6 @@ async def test_a_slice_that_waits_for_a_finalizer_is_replaced(
 async def test_a_service_that_is_being_deleted_gets_no_new_slices(
     user: ServiceUser,
 ) -> None:
-    """Its existing slices are kept up to date: it may serve for long."""
     user.cluster.add(
         "Service",
         "web",
@@ -344,7 +329,6 @@ async def test_a_service_that_is_being_deleted_gets_no_new_slices(
 async def test_a_new_service_of_the_same_name_gets_slices_of_its_own(
     user: ServiceUser,
 ) -> None:
-    """The slices of the former service are deleted before their garbage collection."""
     user.add_service()
     user.add_pod("a", "10.1.0.1")
     async with user.cluster.manager(slice_config()):
@@ -359,7 +343,6 @@ async def test_a_new_service_of_the_same_name_gets_slices_of_its_own(
 
 
 def _refusing(cluster: Cluster, method: str, answer: Response, times: int) -> None:
-    """Have the server refuse some writes of slices."""
     handle = cluster.server.handle
     left = [times]
 
@@ -388,7 +371,6 @@ def _status(code: int, reason: str, **details: Any) -> Response:
 async def test_a_write_that_fails_is_reported_and_tried_again(
     user: ServiceUser, method: str, message: str
 ) -> None:
-    """After one second, then two. Both kinds of failures are reported by events."""
     options = EndpointSliceOptions(max_endpoints_per_slice=1)
     config = replace(slice_config(), controllers={EndpointSliceOptions: options})
     user.add_service()
@@ -456,7 +438,6 @@ async def test_nothing_is_tried_again_in_a_namespace_that_is_being_deleted(
 async def test_slices_of_upstream_are_taken_over_without_a_write(
     user: ServiceUser,
 ) -> None:
-    """Their ports and their endpoints are in another order."""
     ports = [*PORTS, {"name": "metrics", "port": 90, "targetPort": 9100}]
     user.add_service(ports=ports)
     user.add_pod("a", "10.1.0.1")
@@ -519,7 +500,6 @@ def _add_hinted_service(user: ServiceUser, **spec: Any) -> None:
 async def test_hints_follow_zones_that_nodes_get_late(
     user: ServiceUser, spec: JSON
 ) -> None:
-    """The cloud provider labels a node after its pods run; no other event comes."""
     await user.delete(NODES, "n1")
     for node in ("n2", "n3"):
         user.add_node(node, zone="")

@@ -74,7 +74,6 @@ def names(slices: tuple[EndpointSlice, ...]) -> list[str]:
 
 
 def test_a_service_without_backends_has_a_placeholder() -> None:
-    """Clients see that it has no endpoints; it has no ports either."""
     (made,) = planned([]).changes.create
     assert made == TEMPLATE.make(())
     assert (made.endpoints, made.ports) == ((), ())
@@ -82,7 +81,6 @@ def test_a_service_without_backends_has_a_placeholder() -> None:
 
 
 def test_the_placeholder_stays() -> None:
-    """It is neither written again nor deleted."""
     placeholder = owned("empty", ports=())
     changes = planned([placeholder]).changes
     assert (changes.unchanged, changes.count) == ((placeholder,), 0)
@@ -100,7 +98,6 @@ def test_the_placeholder_stays() -> None:
 def test_another_slice_than_the_placeholder_is_replaced(
     existing: EndpointSlice,
 ) -> None:
-    """It has other labels, or ports, or another owner, or old endpoints."""
     changes = planned([existing]).changes
     assert (names(changes.delete), len(changes.create)) == (["s"], 1)
 
@@ -113,13 +110,11 @@ def test_backends_take_the_place_of_the_placeholder() -> None:
 
 
 def test_the_slices_of_a_headless_service_without_ports_fill_the_placeholder() -> None:
-    """They have no ports either."""
     changes = planned([owned("empty", ports=())], backend(1, ())).changes
     assert (names(changes.update), changes.count) == (["empty"], 1)
 
 
 def test_each_set_of_ports_has_slices_of_its_own() -> None:
-    """Slices with ports that no backend has are deleted."""
     old = owned("old", backend(3), ports=METRICS)
     result = planned(
         [owned("s", backend(1)), old], backend(1), backend(2, (*METRICS, *HTTP))
@@ -145,7 +140,6 @@ def test_slices_of_a_former_service_of_the_name_are_deleted() -> None:
 
 
 def test_the_numbers_of_a_plan_are_those_of_its_slices() -> None:
-    """The metrics show them."""
     result = planned(
         [owned("a", backend(1), backend(9)), owned("b", backend(2), backend(3))],
         *map(backend, range(1, 8)),
@@ -155,7 +149,6 @@ def test_the_numbers_of_a_plan_are_those_of_its_slices() -> None:
 
 
 def test_labels_are_those_of_the_service_and_the_reserved_ones() -> None:
-    """A reserved label on the service has no effect."""
     labels = {
         "app": "web",
         "kubernetes.io/service-name": "other",
@@ -238,7 +231,6 @@ NOW = "2026-01-01T00:00:00Z"
 def test_an_endpoint_shows_its_pod(
     of: Service, pod_fields: JSON, at: Node | None, found: Endpoint
 ) -> None:
-    """Its conditions, its node with the zone, its host name."""
     assert endpoint_of(of, pod("a", "10.1.0.1", **pod_fields), at, "IPv4") == found
 
 
@@ -248,7 +240,6 @@ def test_a_pod_without_an_address_of_the_type_has_no_endpoint() -> None:
 
 
 def test_ports_that_do_not_depend_on_the_pod_are_computed_once() -> None:
-    """Only a port with a name is looked up in each pod."""
     fixed = ServicePorts(service(ports=[{"name": "http", "targetPort": 8080}]))
     assert fixed.of(pod("a")) is fixed.of(pod("b"))
     named = ServicePorts(service(ports=[{"name": "http", "targetPort": "web"}]))
@@ -256,10 +247,7 @@ def test_ports_that_do_not_depend_on_the_pod_are_computed_once() -> None:
     assert [
         named.of(pod("a")),
         named.of(pod("b", spec={"containers": [{"ports": ports}]})),
-    ] == [
-        (),
-        (EndpointPort(name="http", port=80, protocol="TCP"),),
-    ]
+    ] == [(), (EndpointPort(name="http", port=80, protocol="TCP"),)]
 
 
 OWNER = OwnerReference(api_version="v1", kind="Service", name="web", uid="web-uid")
@@ -314,11 +302,7 @@ def shape(changes: SliceActions) -> dict[str, list[str]]:
             {"update": ["1: 1 4 5"], "unchanged": ["2-3"]},
         ),
         # A full slice's worth of endpoints goes into a new slice.
-        (
-            [of(1)],
-            [1, 2, 3, 4],
-            {"create": [": 2 3 4"], "unchanged": ["1"]},
-        ),
+        ([of(1)], [1, 2, 3, 4], {"create": [": 2 3 4"], "unchanged": ["1"]}),
         # Endpoints that fit into no slice together go into a new slice: they are not
         # split.
         (
@@ -359,7 +343,6 @@ def shape(changes: SliceActions) -> dict[str, list[str]]:
 def test_endpoints_fill_slices_and_never_move(
     slices: list[EndpointSlice], desired: list[int], expected: dict[str, list[str]]
 ) -> None:
-    """Each case is one sync."""
     nothing: dict[str, list[str]] = {
         "create": [],
         "update": [],
@@ -370,7 +353,6 @@ def test_endpoints_fill_slices_and_never_move(
 
 
 def test_a_change_apart_from_the_address_is_an_update_in_place() -> None:
-    """Readiness, node, zone and the target's uid."""
     old = endpoint_slice("s", *numbered(1, 2))
     new = [endpoint("10.1.0.1", ready=False), endpoint("10.1.0.2", zone="z")]
     packing = pack([old], {key_of_endpoint(each): each for each in new}, PLAIN, LIMIT)
@@ -379,7 +361,6 @@ def test_a_change_apart_from_the_address_is_an_update_in_place() -> None:
 
 
 def test_the_version_of_a_target_is_no_change() -> None:
-    """Older versions of Kubernetes wrote it."""
     target = {"kind": "Pod", "name": "a", "uid": "u"}
     old = endpoint("10.1.0.1", targetRef={**target, "resourceVersion": "7"})
     packing = packed(
@@ -389,7 +370,6 @@ def test_the_version_of_a_target_is_no_change() -> None:
 
 
 def test_other_labels_are_an_update() -> None:
-    """The endpoints stay; annotations of others, too."""
     metadata = {"labels": {"a": "b"}, "annotations": {"of": "others"}}
     old = endpoint_slice("s", *numbered(1), metadata=metadata)
     (update,) = packed([old], numbered(1)).update
@@ -399,7 +379,6 @@ def test_other_labels_are_an_update() -> None:
 
 
 def test_the_trigger_time_is_written_and_taken_away() -> None:
-    """Other annotations stay."""
     old = endpoint_slice("s", metadata={"annotations": {"of": "others"}})
     key = "endpoints.kubernetes.io/last-change-trigger-time"
     dated = with_trigger_time(old, "now")
@@ -408,7 +387,6 @@ def test_the_trigger_time_is_written_and_taken_away() -> None:
 
 
 def test_settled_slices_are_filled_but_not_read() -> None:
-    """Their endpoints are not desired again."""
     by_key = {key_of_endpoint(each): each for each in numbered(5)}
     packing = pack([of(4)], by_key, PLAIN, LIMIT, settled=[of(1, 2), of(3)])
     assert shape(packing.changes) == {
@@ -426,7 +404,6 @@ def of_service(name: str, uid: str = "web-uid", **fields: str) -> EndpointSlice:
 
 
 def test_a_slice_is_updated_where_one_would_be_deleted_and_one_created() -> None:
-    """Only a slice of the same service and address type is used again."""
     unwanted = [
         of_service("foreign", "old-uid"),
         of_service("six", addressType="IPv6"),
@@ -441,7 +418,6 @@ def test_a_slice_is_updated_where_one_would_be_deleted_and_one_created() -> None
 
 
 def test_generated_names_start_with_the_service_and_a_dash() -> None:
-    """Unless the name leaves no room for it."""
     assert PLAIN.make(()).metadata.generate_name == "web-"
     long = replace(PLAIN, owner=replace(OWNER, name="n" * 253))
     assert long.make(()).metadata.generate_name == "n" * 253
@@ -516,7 +492,6 @@ def test_services_are_counted_by_their_traffic_distribution() -> None:
 
 
 def test_syncs_are_counted_with_their_results() -> None:
-    """The series of every result and operation exist from the start."""
     registry = CollectorRegistry()
     metrics = EndpointSliceMetrics(registry)
     metrics.synced("success")

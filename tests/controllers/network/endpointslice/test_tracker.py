@@ -9,10 +9,7 @@ from msgspec.structs import replace
 
 from controller_manager.api.discovery.v1 import EndpointSlice
 from controller_manager.control.endpoints.slices import SliceActions, recycled
-from controller_manager.controllers.network.endpointslice.slices import (
-    Backend,
-    plan,
-)
+from controller_manager.controllers.network.endpointslice.slices import Backend, plan
 from controller_manager.controllers.network.endpointslice.tracker import (
     ServiceTracker,
     SettledSlices,
@@ -48,7 +45,6 @@ def test_after_an_hour_a_service_is_checked_completely() -> None:
 
 
 def test_changes_are_kept_in_order_for_known_services() -> None:
-    """For other services, the next sync checks all pods."""
     memory, web = ServiceTracker(_Stopped()), service()
     memory.pod_changed("default/web", "early")
     known = memory.start("default/web", web, ("IPv4",))
@@ -60,8 +56,6 @@ def test_changes_are_kept_in_order_for_known_services() -> None:
 
 
 class _Stopped:
-    """A clock that is set by hand."""
-
     def __init__(self) -> None:
         self.passed = 0.0
 
@@ -88,7 +82,6 @@ class World:
         self._names = iter(range(10**6))
 
     def churn(self) -> None:
-        """Add, change and remove some pods."""
         for _ in range(self.rng.randrange(4)):
             number = self.rng.randrange(40)
             name = f"p{number}"
@@ -117,7 +110,6 @@ class World:
                 self.stored[name] = replace(each, metadata=metadata)
 
     def store(self, each: EndpointSlice) -> None:
-        """Create a slice with a new name."""
         name = f"s{next(self._names)}"
         metadata = replace(each.metadata, name=name, uid=name)
         self.stored[name] = replace(each, metadata=metadata)
@@ -174,7 +166,6 @@ class World:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_after_random_changes_the_slices_have_exactly_the_pods(seed: int) -> None:
-    """Users edit, delete and copy slices meanwhile; a sync corrects all of that."""
     world = World(seed)
     for _ in range(150):
         world.churn()
@@ -188,7 +179,6 @@ def test_after_random_changes_the_slices_have_exactly_the_pods(seed: int) -> Non
 
 @pytest.mark.parametrize("seed", range(10))
 def test_after_a_sync_without_changes_no_pod_is_checked(seed: int) -> None:
-    """The first sync after a write checks the written slices, the next sync none."""
     world = World(seed)
     for _ in range(50):
         world.churn()
@@ -200,7 +190,6 @@ def test_after_a_sync_without_changes_no_pod_is_checked(seed: int) -> None:
 
 
 def test_after_a_change_of_one_pod_only_its_slice_is_checked() -> None:
-    """The service has a hundred pods in twenty slices."""
     world = World(1)
     for number in range(100):
         world.pods[f"p{number}"] = backend(number)
@@ -215,7 +204,6 @@ def test_after_a_change_of_one_pod_only_its_slice_is_checked() -> None:
 
 
 def test_the_pods_of_a_slice_that_was_written_and_is_gone_are_checked() -> None:
-    """No cache showed the slice between the write and its deletion by a user."""
     world = World(1)
     world.pods["p1"] = backend(1)
     world.changed = {"p1"}

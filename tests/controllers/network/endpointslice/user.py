@@ -14,7 +14,6 @@ PORTS = [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}]
 
 
 def slice_config(**generic: object) -> Config:
-    """Return a config that runs only the endpoint slice controller."""
     return make_config(controllers=("endpointslice",), **generic)
 
 
@@ -72,27 +71,23 @@ class ServiceUser:
         return sorted(page.items, key=lambda each: each.metadata.name)
 
     async def addresses(self) -> list[list[str]]:
-        """Return the addresses in each slice."""
         return sorted(
             sorted(one for e in each.endpoints or () for one in e.addresses or ())
             for each in await self.slices()
         )
 
     async def events(self) -> list[tuple[str, str, str]]:
-        """Return reason, message and source of each event."""
         page = await self.client.list_page(EVENTS, "default")
         return [
             (each.reason, each.message, each.source.component) for each in page.items
         ]
 
     async def event_counts(self) -> list[int]:
-        """Return how often each event has occurred."""
         page = await self.client.list_page(EVENTS, "default")
         return [each.count for each in page.items]
 
 
 def pod_status(ip: str, *, ready: bool = True) -> JSON:
-    """Return the status of a running pod."""
     return {
         "phase": "Running",
         "podIP": ip,

@@ -37,13 +37,11 @@ LOCK: Final = "control-plane.alpha.kubernetes.io/leader"
 
 
 def add_hand_made(cluster: Cluster, *ips: str, name: str = "db") -> None:
-    """Create a service without selector, and Endpoints for it."""
     add_service(cluster, name, selector=None)
     add_endpoints(cluster, name, *ips)
 
 
 def add_slice(cluster: Cluster, name: str, owner: str) -> None:
-    """Create a slice as another manager mirrors the Endpoints with the uid `owner`."""
     reference = {
         "apiVersion": "v1",
         "kind": "Endpoints",
@@ -65,14 +63,12 @@ def add_slice(cluster: Cluster, name: str, owner: str) -> None:
 
 
 async def slices(cluster: Cluster) -> list[EndpointSlice]:
-    """Return all slices, after a second."""
     await asyncio.sleep(1)
     page = await cluster.client.list_page(ENDPOINT_SLICES, "default")
     return page.items
 
 
 async def addresses(cluster: Cluster) -> list[str]:
-    """Return the addresses in all slices, after a second."""
     return [
         ip
         for each in await slices(cluster)
@@ -131,7 +127,6 @@ async def test_slices_follow_endpoints_and_go_with_them() -> None:
 async def test_some_endpoints_are_not_mirrored(
     cluster: Cluster, resource: Resource[Any], change: JSON, back: JSON
 ) -> None:
-    """Their slices are deleted, and created again."""
     async with cluster.manager(CONFIG):
         add_hand_made(cluster, "10.0.0.1")
         seen = [await addresses(cluster)]
@@ -172,7 +167,6 @@ async def test_a_relabelled_slice_is_replaced(cluster: Cluster, labels: JSON) ->
 
 
 async def test_hand_made_slices_are_not_changed(cluster: Cluster) -> None:
-    """Also those of the same service."""
     cluster.add(
         "EndpointSlice",
         "mine",
@@ -192,7 +186,6 @@ async def test_hand_made_slices_are_not_changed(cluster: Cluster) -> None:
 async def test_changes_of_slices_are_collected_for_the_batch_period(
     cluster: Cluster,
 ) -> None:
-    """Changes of Endpoints are not collected."""
     config = replace(
         CONFIG, controllers={MirroringOptions: MirroringOptions(batch_period=5.0)}
     )
@@ -211,7 +204,6 @@ async def test_changes_of_slices_are_collected_for_the_batch_period(
 
 
 async def test_slices_without_endpoints_go_at_the_start(cluster: Cluster) -> None:
-    """Endpoints were deleted while no manager was running."""
     async with cluster.manager(CONFIG):
         add_hand_made(cluster, "10.0.0.1")
         assert await addresses(cluster) == ["10.0.0.1"]
@@ -269,7 +261,6 @@ async def test_a_refused_write_is_tried_again(cluster: Cluster, method: str) -> 
 async def test_nothing_is_created_in_a_namespace_that_is_being_deleted(
     cluster: Cluster,
 ) -> None:
-    """The write is not tried again."""
     cluster.add_namespace("shop")
     hold = {"finalizers": ["example.com/hold"]}
     for kind in ("Service", "Endpoints"):
@@ -290,7 +281,6 @@ async def test_nothing_is_created_in_a_namespace_that_is_being_deleted(
 async def test_slices_stay_while_a_cache_lags_behind_them(
     cluster: Cluster, late: str
 ) -> None:
-    """The former leader has mirrored Endpoints that this leader has not seen yet."""
     watches = SilentWatches(cluster.transport)
     async with cluster.manager(CONFIG, transport=watches) as recording:
         watches.silence(late)

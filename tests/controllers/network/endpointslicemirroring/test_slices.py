@@ -52,20 +52,17 @@ def subset(ready: str, unready: str = "", *ports: JSON) -> JSON:
 
 
 def endpoints(*subsets: JSON, **metadata: Any) -> Endpoints:
-    """Return the Endpoints "db"."""
     metadata = {"name": "db", "namespace": "n", "uid": "u1", **metadata}
     return msgspec.convert({"metadata": metadata, "subsets": subsets}, Endpoints)
 
 
 def endpoint(ip: str, *, ready: bool = True, **more: Any) -> JSON:
-    """Return an endpoint of a slice."""
     return {"addresses": [ip], "conditions": {"ready": ready}, **more}
 
 
 def slice_json(
     name: str, *found: JSON, ports: tuple[JSON, ...] = (SQL,), **more: Any
 ) -> JSON:
-    """Return a slice that mirrors "db"."""
     metadata = {
         "name": name,
         "namespace": "n",
@@ -86,14 +83,11 @@ def slice_json(
 
 
 def mirrored(given: Endpoints, *slices: JSON, limit: int = 1000) -> Plan:
-    """Return the plan of a sync."""
     existing = tuple(msgspec.convert(each, EndpointSlice) for each in slices)
     return plan(given, existing, limit)
 
 
 def written(found: Plan) -> JSON:
-    """Return the writes: name (none for new slices) and content of the slice."""
-
     def content(each: EndpointSlice) -> JSON:
         body: JSON = msgspec.json.decode(msgspec.json.encode(each))
         return {
@@ -112,7 +106,6 @@ def written(found: Plan) -> JSON:
 
 
 def content(name: str, ips: str, ports: str = "sql", family: str = "IPv4") -> JSON:
-    """Return the content of a slice, as `written` shows it."""
     return {"name": name, "type": family, "ips": ips.split(), "ports": ports.split()}
 
 
@@ -159,10 +152,7 @@ STORED = slice_json("db-1", endpoint(A), endpoint(B, ready=False))
         pytest.param(
             endpoints(subset("fd00::1")),
             (STORED,),
-            {
-                "create": [content("", "fd00::1", family="IPv6")],
-                "delete": ["db-1"],
-            },
+            {"create": [content("", "fd00::1", family="IPv6")], "delete": ["db-1"]},
             id="a slice of another family is not used again",
         ),
         pytest.param(
@@ -240,12 +230,10 @@ STORED = slice_json("db-1", endpoint(A), endpoint(B, ready=False))
 def test_slices_follow_endpoints(
     given: Endpoints, slices: tuple[JSON, ...], expected: JSON
 ) -> None:
-    """With as few writes as possible."""
     assert written(mirrored(given, *slices)) == expected
 
 
 def test_a_slice_has_the_metadata_of_its_endpoints() -> None:
-    """Apart from annotations that are about the Endpoints themselves."""
     given = endpoints(
         {
             "addresses": [
@@ -293,18 +281,11 @@ def test_a_slice_has_the_metadata_of_its_endpoints() -> None:
 
 
 @pytest.mark.parametrize(
-    "metadata",
-    [
-        {"labels": MANAGED | {"mine": "1"}},
-        {"annotations": {"mine": "1"}},
-    ],
+    "metadata", [{"labels": MANAGED | {"mine": "1"}}, {"annotations": {"mine": "1"}}]
 )
 def test_metadata_by_hand_is_corrected(metadata: JSON) -> None:
-    """Only metadata of the slice itself stays, such as finalizers."""
     edited = slice_json(
-        "db-1",
-        endpoint(A),
-        metadata={**metadata, "finalizers": ["example.com/kept"]},
+        "db-1", endpoint(A), metadata={**metadata, "finalizers": ["example.com/kept"]}
     )
     (update,) = mirrored(endpoints(subset(A)), edited).changes.update
     stored = edited["metadata"]
@@ -352,8 +333,6 @@ def test_everything_about_an_endpoint_is_compared(changed: JSON) -> None:
 def test_a_subset_has_at_most_so_many_addresses(
     ready: str, unready: str, kept: str, invalid: int, skipped: int
 ) -> None:
-    """Ready ones first; an address that is not valid takes no place."""
-
     def ips(text: str) -> str:
         return " ".join(
             f"10.0.0.{each}" if each.isdecimal() else each for each in text.split()
@@ -372,7 +351,6 @@ def test_a_subset_has_at_most_so_many_addresses(
 
 
 def test_endpoints_are_counted() -> None:
-    """The test compares added, updated and removed endpoints, and the use of slices."""
     found = mirrored(
         endpoints(subset(f"{A} {B} 10.0.0.3 fd00::1"), subset(A, "", WEB)),
         slice_json("db-1", endpoint(A, ready=False), endpoint("10.0.0.9")),
@@ -405,7 +383,6 @@ def offers(slices: Sequence[EndpointSlice]) -> set[Offer]:
 def states(
     before: Sequence[EndpointSlice], given: Endpoints
 ) -> Iterator[list[EndpointSlice]]:
-    """Yield the slices after each write of a sync."""
     stored = {each.metadata.name: each for each in before}
     wire: list[JSON] = [msgspec.json.decode(msgspec.json.encode(e)) for e in before]
     changes = mirrored(given, *wire).changes
@@ -428,7 +405,6 @@ def port(name: str) -> JSON:
 
 
 def test_an_endpoint_that_stays_exists_after_each_write() -> None:
-    """The Endpoints are random."""
     seed = random.randrange(2**32)
     rng = random.Random(seed)
     for _ in range(300):
@@ -455,12 +431,10 @@ P, Q, R, S = map(port, "pqrs")
 
 
 def sync(given: Endpoints, *before: EndpointSlice) -> list[list[EndpointSlice]]:
-    """Return the slices after each write."""
     return list(states(before, given))
 
 
 def test_a_port_gets_its_new_slice_before_it_loses_the_old_one() -> None:
-    """Both slices are used again; the port q moves from the slice of p to that of r."""
     before = sync(endpoints(subset(A, "", P, Q), subset(B, "", R)))[-1]
     after = endpoints(subset(A, "", P), subset(f"{A} {B}", "", Q, R))
     steps = sync(after, *before)
@@ -471,7 +445,6 @@ def test_a_port_gets_its_new_slice_before_it_loses_the_old_one() -> None:
 
 
 def test_a_slice_is_not_used_again_if_an_endpoint_were_missing() -> None:
-    """Two slices exchange ports: new ones are created first."""
     before = sync(endpoints(subset(A, "", P, Q), subset(B, "", R, S)))[-1]
     both = f"{A} {B}"
     after = endpoints(subset(both, "", P, R), subset(f"{both} 10.0.0.3", "", Q, S))
@@ -484,7 +457,6 @@ _PREFIX = "endpoint_slice_mirroring_controller"
 
 
 def test_gauges_show_what_all_endpoints_need_and_have() -> None:
-    """A sync replaces the former numbers; only mirrored Endpoints count."""
     registry = CollectorRegistry()
     metrics = MirroringMetrics(registry)
 
@@ -513,7 +485,6 @@ def test_gauges_show_what_all_endpoints_need_and_have() -> None:
 
 
 def test_histograms_and_the_counter_have_upstreams_names_and_buckets() -> None:
-    """The series of the counter exist from the start."""
     registry = CollectorRegistry()
     metrics = MirroringMetrics(registry)
 

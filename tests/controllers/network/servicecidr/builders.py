@@ -12,13 +12,11 @@ from controller_manager.api.networking.v1 import (
 
 
 def service_cidr(name: str, *ranges: str, deleted: str | None = None) -> ServiceCIDR:
-    """Return ranges, deleted at a time or not at all."""
     metadata = ObjectMeta(name=name, uid=f"uid-{name}", deletion_timestamp=deleted)
     return ServiceCIDR(metadata=metadata, spec=ServiceCIDRSpec(ranges))
 
 
 def address_json(address: str, **labels: str) -> JSON:
-    """Return an IPAddress as the API server makes it for a service."""
     family = "IPv6" if ":" in address else "IPv4"
     managed = {ADDRESS_FAMILY: family, MANAGED_BY: ALLOCATOR}
     parent = {"resource": "services", "namespace": "default", "name": "web"}

@@ -40,17 +40,14 @@ BLOCKED = (
 
 
 def add(cluster: Cluster, name: str, *ranges: str) -> None:
-    """Create ranges."""
     cluster.add("ServiceCIDR", name, API, spec={"cidrs": [*ranges]})
 
 
 def allocate(cluster: Cluster, address: str, **labels: str) -> None:
-    """Create an address as the API server does for a service."""
     cluster.add("IPAddress", address, API, **address_json(address, **labels))
 
 
 async def get(client: Client, name: str) -> JSON | None:
-    """Return ranges as they are stored, `None` if they are gone."""
     try:
         return await client.get_json(SERVICE_CIDRS, "", name)
     except NotFound:
@@ -122,7 +119,6 @@ async def test_ranges_get_the_finalizer_and_are_ready(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 async def test_a_removed_finalizer_or_condition_is_restored(cluster: Cluster) -> None:
-    """Another client has removed it."""
     add(cluster, "new", "10.1.0.0/24")
     async with cluster.manager(CONFIG):
         await asyncio.sleep(1)
@@ -143,7 +139,6 @@ async def test_a_removed_finalizer_or_condition_is_restored(cluster: Cluster) ->
 
 @pytest.mark.looptime
 async def test_an_unused_range_goes_after_ten_seconds(cluster: Cluster) -> None:
-    """By then no API server uses it; addresses of other allocators do not count."""
     add(cluster, "old", "10.1.0.0/24")
     allocate(cluster, "10.1.0.0")
     allocate(cluster, "10.1.0.9", mine="yes")
@@ -160,7 +155,6 @@ async def test_an_unused_range_goes_after_ten_seconds(cluster: Cluster) -> None:
 async def test_a_range_in_use_stays_until_its_last_address_is_free(
     cluster: Cluster,
 ) -> None:
-    """Its condition has the reason; addresses are checked when one is freed."""
     add(cluster, "old", "10.1.0.0/24")
     for number in (1, 2):
         allocate(cluster, f"10.1.0.{number}")
@@ -187,7 +181,6 @@ async def test_a_range_in_use_stays_until_its_last_address_is_free(
 
 @pytest.mark.looptime
 async def test_a_range_goes_if_another_holds_its_addresses(cluster: Cluster) -> None:
-    """Also if the other range is created later."""
     add(cluster, "old", "10.1.0.0/24")
     allocate(cluster, "10.1.0.1")
     async with cluster.manager(CONFIG):
@@ -246,7 +239,6 @@ async def test_a_range_is_kept_for_an_address_that_the_cache_lacks(
 
 @pytest.mark.looptime
 async def test_a_status_that_cannot_be_written_is_an_event(cluster: Cluster) -> None:
-    """And is tried again."""
     add(cluster, "new", "10.1.0.0/24")
 
     async def refuse(request: Request) -> Response | None:
@@ -276,7 +268,6 @@ async def test_a_status_that_cannot_be_written_is_an_event(cluster: Cluster) -> 
 
 @pytest.mark.looptime
 async def test_its_role_is_enough() -> None:
-    """It patches ranges and their status, and lists addresses."""
     cluster = Cluster(rbac=True)
     add(cluster, "old", "10.1.0.0/24")
     config = make_config(
@@ -331,7 +322,6 @@ HELD: dict[str, tuple[list[ServiceCIDR], str, bool]] = {
 
 @pytest.mark.parametrize("name", HELD)
 def test_a_range_holds_the_addresses_that_may_be_allocated_from_it(name: str) -> None:
-    """The last range that holds an address is not released."""
     others, text, held = HELD[name]
     found = uncovered_address(DEFAULT, others, map(address, ("10.0.0.1", text)))
     assert found == (ip_address(text) if held else None)
@@ -345,10 +335,7 @@ COVERED: dict[str, tuple[list[ServiceCIDR], bool]] = {
         True,
     ),
     "one family": ([service_cidr("a", "192.168.0.0/16")], False),
-    "smaller ranges": (
-        [service_cidr("a", "192.168.0.0/25", "2001:db2::/64")],
-        False,
-    ),
+    "smaller ranges": ([service_cidr("a", "192.168.0.0/25", "2001:db2::/64")], False),
     "ranges elsewhere": ([service_cidr("a", "10.0.0.0/8", "2002::/16")], False),
 }
 
@@ -376,7 +363,6 @@ def test_of_ranges_that_are_deleted_the_last_one_keeps_the_addresses() -> None:
 
 
 def address(name: str, managed_by: str = ALLOCATOR) -> PartialObject:
-    """Return the metadata of an address."""
     return PartialObject(
         metadata=PartialMetadata(name=name, labels={MANAGED_BY: managed_by})
     )
@@ -396,12 +382,10 @@ def address(name: str, managed_by: str = ALLOCATOR) -> PartialObject:
     ],
 )
 def test_a_range_holds_its_addresses(text: str, name: str, *, inside: bool) -> None:
-    """Whatever its size."""
     assert allocated_address(address(name)) == ip_address(name)
     assert holds(service_cidr("x", text), ip_address(name)) is inside
 
 
 def test_other_addresses_are_not_found() -> None:
-    """Addresses that the API server has not allocated do not keep a range."""
     assert allocated_address(address("10.0.0.1", "somebody")) is None
     assert allocated_address(address("no-address")) is None

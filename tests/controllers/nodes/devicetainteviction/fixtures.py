@@ -19,7 +19,6 @@ TAINT: JSON = {"key": "broken", "effect": "NoExecute"}
 
 
 def config(*, rules: bool = True, taints: bool = True) -> Config:
-    """Return a config with this controller, and the gates."""
     made = make_config(
         controllers=("device-taint-eviction-controller", "cronjob"),
         use_service_account_credentials=True,
@@ -37,14 +36,12 @@ def tolerating(seconds: int | None = None, **parts: Any) -> JSON:
 
 
 def device(name: str, *taints: JSON) -> JSON:
-    """Return a device of a slice."""
     return {"name": name, "taints": list(taints)} if taints else {"name": name}
 
 
 def add_slice(
     cluster: Cluster, name: str, *devices: JSON, generation: int = 1, pool: str = "a"
 ) -> None:
-    """Publish devices."""
     spec: JSON = {
         "driver": DRIVER,
         "pool": {"name": pool, "generation": generation, "resourceSliceCount": 1},
@@ -55,7 +52,6 @@ def add_slice(
 
 
 async def publish(cluster: Cluster, name: str, *devices: JSON) -> None:
-    """Replace the devices of a slice."""
     patch = {"spec": {"devices": list(devices)}}
     await cluster.client.patch(RESOURCE_SLICES, "", name, patch, PatchType.MERGE)
 
@@ -83,7 +79,6 @@ def add_claim(
     tolerations: tuple[JSON, ...] = (),
     **metadata: Any,
 ) -> None:
-    """Create a claim with devices that is reserved for the pod of its name."""
     results = [
         {
             "request": "gpu",
@@ -111,7 +106,6 @@ def add_claim(
 def add_rule(
     cluster: Cluster, name: str, effect: str = "NoExecute", **selector: str
 ) -> None:
-    """Create a rule that taints devices."""
     taint = {**TAINT, "effect": effect}
     spec = {"deviceSelector": selector, "taint": taint}
     cluster.add("DeviceTaintRule", name, "resource.k8s.io/v1beta2", spec=spec)
@@ -128,13 +122,11 @@ async def condition(cluster: Cluster, rule: str) -> tuple[str, str, str] | None:
 
 
 async def evicted(cluster: Cluster) -> list[str]:
-    """Return the names of the pods that are being deleted."""
     page = await cluster.client.list_page(PODS)
     return sorted(each.metadata.name for each in page.items if is_deleting(each))
 
 
 async def events(cluster: Cluster) -> list[str]:
-    """Return the events of pods."""
     page = await cluster.client.list_page(EVENTS)
     return sorted(
         f"{each.involved_object.name} {each.type} {each.reason} "
@@ -144,7 +136,6 @@ async def events(cluster: Cluster) -> list[str]:
 
 
 def event(pod: str, message: str) -> str:
-    """Return an event in the form of `events`."""
     source = "device-taint-eviction-controller"
     return f"{pod} Normal DeviceTaintManagerEviction [{source}]: {message}"
 

@@ -41,7 +41,6 @@ ORIGIN = Origin("s", "u", is_rule=False, device="x")
 
 
 def tolerates(seconds: int | None = None, **fields: str) -> DeviceToleration:
-    """Return a toleration of the taint."""
     wanted = {"key": "k", "value": "v", "effect": "NoExecute"} | fields
     return DeviceToleration(**wanted, toleration_seconds=seconds)
 
@@ -80,7 +79,6 @@ def test_a_pod_is_evicted_when_its_toleration_is_over(
 
 
 def test_a_taint_without_a_time_counts_from_now() -> None:
-    """An API server sets it; a pod that tolerates nothing is evicted at once."""
     taint = DeviceTaint(key="k", effect="NoExecute")
     device = AllocatedDevice("d", "p", "x")
     reasons = tuple(reasons_of(device, [(ORIGIN, taint)], NOW))
@@ -103,12 +101,10 @@ def test_a_taint_without_a_time_counts_from_now() -> None:
 def test_a_selector_selects_devices_with_all_its_names(
     selector: DeviceTaintSelector | None, *, expected: bool
 ) -> None:
-    """An empty selector selects all devices, and no selector selects none."""
     assert selects(selector, NAME) == expected
 
 
 def rule(name: str, effect: str, **selector: str) -> DeviceTaintRule:
-    """Return a rule."""
     return DeviceTaintRule(
         metadata=DeviceTaintRuleMeta(name=name, uid=f"uid-{name}"),
         spec=DeviceTaintRuleSpec(
@@ -118,7 +114,6 @@ def rule(name: str, effect: str, **selector: str) -> DeviceTaintRule:
 
 
 def test_taints_come_from_drivers_and_from_rules() -> None:
-    """Only NoExecute taints count; rules also taint a device that is not published."""
     device = Device("x", (DeviceTaint(key="n", effect="NoSchedule"), TAINT))
     published = (ResourceSlice(metadata=PartialMetadata(name="s", uid="u")), device)
     rules = [rule("a", "NoExecute", device="x"), rule("b", "None"), rule("c", "")]
@@ -185,7 +180,6 @@ SINCE = "evicted since starting the controller."
 def test_the_condition_has_the_numbers_of_a_rule(
     effect: str, counts: Counts, status: str, reason: str, message: str
 ) -> None:
-    """In the singular and in the plural."""
     rule = DeviceTaintRule(
         metadata=DeviceTaintRuleMeta(name="r", generation=7),
         spec=DeviceTaintRuleSpec(taint=DeviceTaint(effect=effect)),

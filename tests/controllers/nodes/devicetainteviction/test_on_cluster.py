@@ -59,7 +59,6 @@ async def cluster_with_devices() -> Cluster:
 
 
 async def test_a_pod_goes_when_its_driver_taints_its_device(gpus: Cluster) -> None:
-    """The pod is marked and then deleted; pods with other devices stay."""
     await add_user(gpus, "p", "gpu-0")
     await add_user(gpus, "other", "gpu-1")
     async with gpus.confined_manager(config()) as recording:
@@ -84,7 +83,6 @@ async def test_a_pod_goes_when_its_driver_taints_its_device(gpus: Cluster) -> No
 async def test_the_time_counts_from_the_taint_also_over_a_restart(
     gpus: Cluster,
 ) -> None:
-    """The API server stores the time, unlike that of taints of nodes."""
     await add_user(gpus, "p", "gpu-0", tolerations=(tolerating(60),))
     await publish(gpus, "slice", device("gpu-0", TAINT))
     await asyncio.sleep(20)
@@ -116,7 +114,6 @@ async def test_tolerations_of_claims_keep_pods(gpus: Cluster) -> None:
 
 
 async def test_an_eviction_is_cancelled_when_the_taint_goes(gpus: Cluster) -> None:
-    """With an event, and without one for a pod that is gone."""
     await add_user(gpus, "p", "gpu-0", tolerations=(tolerating(60),))
     await add_user(gpus, "gone", "gpu-0", tolerations=(tolerating(60),))
     async with gpus.confined_manager(config()) as recording:
@@ -134,7 +131,6 @@ async def test_an_eviction_is_cancelled_when_the_taint_goes(gpus: Cluster) -> No
 async def test_an_eviction_is_cancelled_when_the_claim_goes(
     gpus: Cluster, how: str
 ) -> None:
-    """The claim is deleted, or no longer reserved for the pod."""
     await add_user(gpus, "p", "gpu-0", tolerations=(tolerating(60),))
     async with gpus.confined_manager(config()) as recording:
         await publish(gpus, "slice", device("gpu-0", TAINT))
@@ -152,7 +148,6 @@ async def test_an_eviction_is_cancelled_when_the_claim_goes(
 
 
 async def test_only_claims_of_the_pod_count(gpus: Cluster) -> None:
-    """The claim is reserved for the pod, and owned by it if a template made it."""
     claims = [{"name": "gpu", "resourceClaimTemplateName": "t"}]
     containers = [{"name": "c", "image": "app:v1"}]
     for name, node in (("bound", "a"), ("unbound", ""), ("strange", "a")):
@@ -179,7 +174,6 @@ async def test_only_claims_of_the_pod_count(gpus: Cluster) -> None:
 
 
 async def test_only_the_last_generation_of_a_pool_counts(gpus: Cluster) -> None:
-    """A slice of a new generation may add and remove taints."""
     await add_user(gpus, "p", "gpu-0", tolerations=(tolerating(60),))
     await add_user(gpus, "q", "gpu-1")
     await publish(gpus, "slice", device("gpu-0", TAINT), device("gpu-1"))
@@ -233,7 +227,6 @@ async def test_a_rule_evicts_and_shows_its_progress(gpus: Cluster) -> None:
 async def test_a_rule_without_effect_shows_the_effect_it_would_have(
     gpus: Cluster,
 ) -> None:
-    """Nothing is evicted before the effect becomes NoExecute."""
     await add_user(gpus, "p", "gpu-0")
     async with gpus.confined_manager(config()):
         add_rule(gpus, "rule", "None", device="gpu-0")
@@ -256,7 +249,6 @@ async def test_a_rule_without_effect_shows_the_effect_it_would_have(
 
 
 async def test_a_rule_that_goes_cancels_its_evictions(gpus: Cluster) -> None:
-    """Also a rule whose effect changes; its condition shows that nothing is evicted."""
     await add_user(gpus, "p", "gpu-0", tolerations=(tolerating(60),))
     await add_user(gpus, "q", "gpu-1", tolerations=(tolerating(60),))
     async with gpus.confined_manager(config()):
@@ -290,7 +282,6 @@ async def test_rules_do_nothing_while_their_gate_is_off(gpus: Cluster) -> None:
 
 
 async def test_an_eviction_that_fails_is_tried_again(cluster: Cluster) -> None:
-    """It is announced once; the status of the rule counts it once."""
     cluster.add("Node", "a")
     add_slice(cluster, "slice", device("gpu-0"))
     await add_user(cluster, "p", "gpu-0")
@@ -341,7 +332,6 @@ async def test_a_pod_stays_if_the_taint_is_gone_at_the_api_server(
 async def test_nothing_is_evicted_while_the_gate_of_taints_is_off(
     cluster: Cluster,
 ) -> None:
-    """The controller does not start."""
     add_slice(cluster, "slice", device("gpu-0", TAINT))
     await add_user(cluster, "p", "gpu-0")
     made = config(rules=False, taints=False)
@@ -354,7 +344,6 @@ async def test_nothing_is_evicted_while_the_gate_of_taints_is_off(
 async def test_a_wrong_clock_of_the_manager_changes_no_time(
     cluster: Cluster, hours: int
 ) -> None:
-    """The clock of the API server counts, which has set the time of the taint."""
     cluster.add("Node", "a")
     add_slice(cluster, "slice", device("gpu-0", TAINT))
     await add_user(cluster, "p", "gpu-0", tolerations=(tolerating(60),))

@@ -18,7 +18,6 @@ from controller_manager.options.controller_options import InvalidConfiguration
 
 
 def made(network: str, mask_size: int, *held: str) -> CIDRSet:
-    """Return the ranges of a network, some of which are held."""
     ranges = CIDRSet(ip_network(network), mask_size)
     for each in held:
         ranges.occupy(ip_network(each))
@@ -26,7 +25,6 @@ def made(network: str, mask_size: int, *held: str) -> CIDRSet:
 
 
 def allocated(ranges: CIDRSet, count: int) -> list[str]:
-    """Return the next ranges."""
     return [str(ranges.allocate()[0]) for _ in range(count)]
 
 
@@ -45,12 +43,10 @@ def allocated(ranges: CIDRSet, count: int) -> list[str]:
 def test_ranges_are_given_away_in_order(
     network: str, mask_size: int, first: list[str]
 ) -> None:
-    """From the first address on, in both families."""
     assert allocated(made(network, mask_size), len(first)) == first
 
 
 def test_a_freed_range_is_used_again_only_after_those_beyond() -> None:
-    """So the addresses of a deleted node stay unused for long."""
     ranges = made("10.0.0.0/22", 24)
     allocated(ranges, 2)
     ranges.release(ip_network("10.0.0.0/24"))
@@ -77,7 +73,6 @@ def test_a_freed_range_is_used_again_only_after_those_beyond() -> None:
 def test_every_range_that_overlaps_is_held(
     held: str, taken: int, left: list[str]
 ) -> None:
-    """Smaller and larger ranges are held; they are freed as they were held."""
     ranges = made("10.0.0.0/22", 24)
     assert ranges.occupy(ip_network(held)) == taken == ranges.taken
     assert allocated(ranges, 4 - taken) == left
@@ -97,14 +92,12 @@ def test_a_range_is_free_when_its_last_holder_has_released_it() -> None:
 
 
 def test_a_range_that_was_not_held_is_not_freed() -> None:
-    """The count stays right."""
     ranges = made("10.0.0.0/23", 24)
     assert ranges.release(ip_network("10.0.0.0/23")) == 0
     assert ranges.taken == 0
 
 
 def test_it_is_counted_how_many_ranges_were_tried() -> None:
-    """The number includes the taken ranges behind the last range that was given."""
     ranges = made("10.0.0.0/22", 24, "10.0.0.0/24", "10.0.2.0/23")
     assert ranges.allocate() == (ip_network("10.0.1.0/24"), 1)
     ranges.release(ip_network("10.0.0.0/24"))
@@ -112,7 +105,6 @@ def test_it_is_counted_how_many_ranges_were_tried() -> None:
 
 
 def read(cluster: str, allocator: str = "RangeAllocator", **options: Any) -> Settings:
-    """Return the settings of flags."""
     pods = PodRangesConfig(allocate=True, allocator=allocator, cluster=cluster)
     return read_settings(pods, NodeIPAMOptions(**options))
 
@@ -139,7 +131,6 @@ def read(cluster: str, allocator: str = "RangeAllocator", **options: Any) -> Set
 def test_each_family_has_its_mask_size(
     cluster: str, options: dict[str, Any], expected: list[tuple[str, int]]
 ) -> None:
-    """In the order of the cluster's ranges."""
     ranges = tuple(ClusterRange(ip_network(text), size) for text, size in expected)
     assert read(cluster, **options) == Settings(ranges)
 
@@ -229,12 +220,10 @@ def test_an_invalid_range_of_services_is_ignored() -> None:
     ],
 )
 def test_ranges_are_read_as_upstream_reads_them(text: str, expected: str) -> None:
-    """Leading zeros and bits beyond the mask do not matter."""
     assert parse_network(text) == ip_network(expected)
 
 
 @pytest.mark.parametrize("text", ["10.0.0.0/255.0.0.0", "10.0.0.0/", "/8", "a/8", ""])
 def test_other_texts_are_no_ranges(text: str) -> None:
-    """Not even texts that Python accepts."""
     with pytest.raises(ValueError, match=r"."):
         parse_network(text)

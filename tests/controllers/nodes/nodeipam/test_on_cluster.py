@@ -31,7 +31,6 @@ NAME: Final = "node-ipam-controller"
 def config(
     cluster: str = "10.0.0.0/22", *, services: str = "", **generic: Any
 ) -> Config:
-    """Return a config that gives nodes ranges of mask size 24 or 64."""
     return replace(
         make_config(controllers=("nodeipam",), **generic),
         pod_ranges=PodRangesConfig(allocate=True, cluster=cluster),
@@ -60,7 +59,6 @@ async def events(cluster: Cluster) -> set[tuple[str, str, str, str]]:
 
 
 def add(cluster: Cluster, name: str, *held: str) -> None:
-    """Create a node that has these ranges already."""
     cluster.add("Node", name, spec={"podCIDRs": list(held)} if held else {})
 
 
@@ -105,10 +103,7 @@ class Failing(InMemoryTransport):
         return found or await super().request(request)
 
 
-async def test_nothing_runs_unless_ranges_are_to_be_allocated(
-    cluster: Cluster,
-) -> None:
-    """Then no other flag of the controller matters."""
+async def test_nothing_runs_unless_ranges_are_to_be_allocated(cluster: Cluster) -> None:
     off = replace(
         make_config(controllers=("nodeipam", "ttl")),
         pod_ranges=PodRangesConfig(cluster="nonsense"),
@@ -121,7 +116,6 @@ async def test_nothing_runs_unless_ranges_are_to_be_allocated(
 
 
 async def test_flags_that_are_refused_end_the_start(cluster: Cluster) -> None:
-    """The error has one line, without names of classes."""
     with pytest.RaisesGroup(
         pytest.RaisesExc(
             StartError, match=r"^--cluster-cidr=10\.0\.0\.0/30: nodes get "
@@ -134,7 +128,6 @@ async def test_flags_that_are_refused_end_the_start(cluster: Cluster) -> None:
 async def test_both_families_are_given_by_one_patch_within_the_role(
     cluster: Cluster,
 ) -> None:
-    """The first family of the flag is the node's first."""
     cluster = Cluster(rbac=True)
     add(cluster, "a")
     dual = config(
@@ -199,7 +192,6 @@ async def test_a_range_of_two_nodes_is_free_once_both_are_gone(
 async def test_nodes_that_wait_get_ranges_in_the_order_in_which_they_came(
     cluster: Cluster,
 ) -> None:
-    """A node gets a range at once when it is free, not after a backoff."""
     async with cluster.manager(config("10.0.0.0/24")):
         for name in ("a", "b", "c", "d"):
             add(cluster, name)
@@ -223,8 +215,6 @@ async def test_nodes_that_wait_get_ranges_in_the_order_in_which_they_came(
 async def test_a_node_that_cannot_be_written_does_not_keep_others_waiting(
     cluster: Cluster,
 ) -> None:
-    """It keeps its range, and the next node gets a range at once."""
-
     def fails(request: Request) -> Response | None:
         is_of_c = (request.method, request.path) == ("PATCH", "/api/v1/nodes/c")
         return _answer(403, "Forbidden") if is_of_c else None
@@ -266,7 +256,6 @@ async def test_a_node_that_is_being_deleted_gets_no_range(cluster: Cluster) -> N
 
 
 async def test_a_patch_is_for_one_node_and_no_namesake(cluster: Cluster) -> None:
-    """The uid is a precondition; a version is not: kubelets write all the time."""
     add(cluster, "a")
     async with cluster.manager(config()) as recording:
         await asyncio.sleep(1)
@@ -334,10 +323,7 @@ async def test_a_node_is_offered_the_same_range_until_it_has_it(
     assert found == ({("CIDRAssignmentFailed", "a")} if told else set())
 
 
-async def test_ranges_that_another_client_has_given_are_kept(
-    cluster: Cluster,
-) -> None:
-    """They were given between read and patch; the reserved range is free again."""
+async def test_ranges_that_another_client_has_given_are_kept(cluster: Cluster) -> None:
     spec = {"podCIDR": "10.0.3.0/24", "podCIDRs": ["10.0.3.0/24"]}
 
     async def give() -> None:
@@ -377,8 +363,6 @@ class _Before(InMemoryTransport):
 async def test_a_namesake_that_was_created_meanwhile_is_left_for_later(
     cluster: Cluster,
 ) -> None:
-    """The patch carries the uid; the new node gets a range by its own event."""
-
     async def replace_node() -> None:
         await cluster.client.delete(NODES, "", "a")
         add(cluster, "a", "10.0.2.0/24")

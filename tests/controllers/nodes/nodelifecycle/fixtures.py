@@ -57,7 +57,6 @@ def conditions(cluster: Cluster, **statuses: str) -> list[JSON]:
 
 
 def add_node(cluster: Cluster, name: str, **metadata: Any) -> None:
-    """Create a node whose kubelet posts that it is ready."""
     cluster.add(
         "Node",
         name,
@@ -78,7 +77,6 @@ def tolerating(key: str) -> JSON:
 
 
 def add_pod(cluster: Cluster, name: str, node: str, **spec: Any) -> None:
-    """Create a pod that runs on a node and is ready."""
     containers = [{"name": "c", "image": "app:v1"}]
     cluster.add(
         "Pod",
@@ -92,7 +90,6 @@ def add_pod(cluster: Cluster, name: str, node: str, **spec: Any) -> None:
 
 
 async def post(cluster: Cluster, name: str, **statuses: str) -> None:
-    """Post the status of a node, as its kubelet does."""
     patch = {"status": {"conditions": conditions(cluster, **statuses)}}
     kind = PatchType.STRATEGIC
     await cluster.client.patch(NODES, "", name, patch, kind, "status")
@@ -138,7 +135,6 @@ async def heartbeats(
 
 
 async def node(cluster: Cluster, name: str) -> Node:
-    """Return a node."""
     return await cluster.client.get(NODES, "", name)
 
 
@@ -149,20 +145,17 @@ async def taints(cluster: Cluster, name: str) -> list[str]:
 
 
 async def all_taints(cluster: Cluster) -> dict[str, list[str]]:
-    """Return the taints of each node."""
     page = await cluster.client.list_page(NODES)
     names = [each.metadata.name for each in page.items]
     return {name: await taints(cluster, name) for name in names}
 
 
 async def statuses(cluster: Cluster, name: str) -> dict[str, str]:
-    """Return the status of each condition of a node."""
     found = (await node(cluster, name)).status.conditions or ()
     return {each.type: each.status for each in found}
 
 
 async def ready_pods(cluster: Cluster) -> dict[str, str]:
-    """Return the status of the condition Ready of each pod."""
     page = await cluster.client.list_page(PODS)
     return {
         pod.metadata.name: each.status
@@ -173,7 +166,6 @@ async def ready_pods(cluster: Cluster) -> dict[str, str]:
 
 
 async def events(cluster: Cluster) -> list[str]:
-    """Return all events, sorted."""
     page = await cluster.client.list_page(EVENTS)
     return sorted(
         f"{each.involved_object.kind}/{each.involved_object.name} {each.type} "

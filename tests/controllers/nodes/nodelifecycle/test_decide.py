@@ -108,7 +108,6 @@ def make_taint(text: str, time: str = NOW) -> Taint:
 def test_no_schedule_taints_follow_the_conditions(
     node: Node, kept: list[str], new: list[str]
 ) -> None:
-    """Taints of other clients, or with other effects, stay; new ones have a time."""
     expected = [make_taint(each, "old") for each in kept] + [
         make_taint(each) for each in new
     ]
@@ -125,7 +124,6 @@ def test_no_schedule_taints_follow_the_conditions(
     ],
 )
 def test_no_schedule_taints_that_are_right_stay(node: Node) -> None:
-    """Nothing is written."""
     assert no_schedule_taints(node, NOW) is None
 
 
@@ -153,13 +151,11 @@ def test_no_execute_taints_follow_the_health(
 
 
 def test_no_execute_taints_of_others_are_not_removed() -> None:
-    """Only the two keys of this controller."""
     node = make_node("a/b:NoExecute", "unreachable:NoExecute", Ready="Unknown")
     assert without_no_execute(node) == (make_taint("a/b:NoExecute", "old"),)
 
 
 def test_taints_are_written_with_all_their_fields() -> None:
-    """The list is replaced; an empty one is removed."""
     taint = Taint(key="a", value="b", effect="NoExecute", time_added=NOW)
     written = {"key": "a", "value": "b", "effect": "NoExecute", "timeAdded": NOW}
     assert taints_json([taint, Taint(key="c", effect="NoSchedule")]) == [
@@ -210,7 +206,6 @@ def _never(kind: str) -> dict[str, Any]:
 def test_the_conditions_of_a_silent_node_become_unknown(
     node: Node, expected: list[dict[str, Any]]
 ) -> None:
-    """All but NetworkUnavailable, which the kubelet does not post."""
     assert unknown_conditions(node, NOW) == expected
 
 
@@ -244,7 +239,6 @@ def test_the_conditions_of_a_silent_node_become_unknown(
 def test_a_new_heartbeat_is_a_sign_of_life(
     known: NodeHealth | None, node: Node, expected: NodeHealth
 ) -> None:
-    """The clock of the node does not matter; the heartbeat was seen at 100 seconds."""
     assert observe(known, node, 100.0, 7.0) == expected
 
 
@@ -263,7 +257,6 @@ def test_a_new_heartbeat_is_a_sign_of_life(
 def test_a_zone_has_a_state_and_a_rate(
     count: Count, state: ZoneState, rate: float
 ) -> None:
-    """If many nodes are down, a large zone is evicted slowly, a small one not."""
     assert RATES.state_of(count) is state
     assert math.isclose(RATES.rate(state, count.size), rate)
 
@@ -284,23 +277,11 @@ STAYED_DOWN: Final = (True, True)
         ({}, {}, Disruption(*STAYED_UP, {}, {})),
         ({}, {"a": UP}, Disruption(*STAYED_UP, {"a": NORMAL}, {"a": 0.1})),
         ({"a": NORMAL}, {"a": UP}, Disruption(*STAYED_UP, {"a": NORMAL}, {})),
-        (
-            {"a": NORMAL},
-            {"a": HALF},
-            Disruption(*STAYED_UP, {"a": PARTIAL}, {"a": 0}),
-        ),
-        (
-            {"a": NORMAL},
-            {"a": DOWN},
-            Disruption(*WENT_DOWN, {"a": FULL}, {"a": 0}),
-        ),
+        ({"a": NORMAL}, {"a": HALF}, Disruption(*STAYED_UP, {"a": PARTIAL}, {"a": 0})),
+        ({"a": NORMAL}, {"a": DOWN}, Disruption(*WENT_DOWN, {"a": FULL}, {"a": 0})),
         ({}, {"a": DOWN}, Disruption(*WENT_DOWN, {"a": FULL}, {"a": 0})),
         ({"a": FULL}, {"a": DOWN}, Disruption(*STAYED_DOWN, {"a": FULL}, {})),
-        (
-            {"a": FULL},
-            {"a": HALF},
-            Disruption(*RECOVERED, {"a": PARTIAL}, {"a": 0}),
-        ),
+        ({"a": FULL}, {"a": HALF}, Disruption(*RECOVERED, {"a": PARTIAL}, {"a": 0})),
         (
             {"a": NORMAL, "b": NORMAL},
             {"a": DOWN, "b": UP},
@@ -326,7 +307,6 @@ STAYED_DOWN: Final = (True, True)
 def test_the_zones_decide_together(
     before: dict[str, ZoneState], counts: dict[str, Count], expected: Disruption
 ) -> None:
-    """While all are down, nothing is evicted."""
     assert disruption(before, counts, RATES) == expected
 
 
@@ -352,7 +332,6 @@ def test_a_zone_is_a_pair_of_labels(labels: dict[str, str], zone: str) -> None:
 
 
 def test_a_label_excludes_a_node_from_the_count() -> None:
-    """The value of the label does not matter."""
     labels = {"node.kubernetes.io/exclude-disruption": ""}
     assert is_excluded(Node(metadata=NodeMeta(labels=labels)))
     assert not is_excluded(Node())
@@ -374,7 +353,6 @@ def test_a_label_excludes_a_node_from_the_count() -> None:
 def test_beta_labels_follow_the_stable_ones(
     labels: dict[str, str], expected: dict[str, str]
 ) -> None:
-    """Without a stable label, nothing is changed."""
     assert labels_to_set(labels) == expected
 
 
@@ -382,7 +360,6 @@ GRACE = GracePeriods(startup=60, monitor=50)
 
 
 def _records(count: int) -> NodeTracker:
-    """Return the records of healthy nodes that were seen at 0 seconds."""
     records = NodeTracker(GRACE)
     ready = NodeStatus(conditions=(NodeCondition(type="Ready", status="True"),))
     for number in range(count):
@@ -394,7 +371,6 @@ def _records(count: int) -> NodeTracker:
 
 
 def test_a_healthy_node_is_checked_once_in_its_grace_period() -> None:
-    """Its renewals add no key to a queue, and no other check includes it."""
     records = _records(1000)
     for second in range(0, 500, 10):
         for number in range(1000):
@@ -407,7 +383,6 @@ def test_a_healthy_node_is_checked_once_in_its_grace_period() -> None:
 
 
 def test_no_state_is_kept_of_nodes_that_are_gone() -> None:
-    """Their deadlines are dropped at the end of their grace periods."""
     records = _records(10)
     for number in range(10):
         records.remove(f"n{number}")

@@ -75,7 +75,6 @@ class Fragile:
 async def test_a_manager_that_reaches_no_api_server_kills_no_node(
     cluster: Cluster,
 ) -> None:
-    """It tries one batch of nodes in each check, and finds all nodes alive again."""
     names = [f"n{number}" for number in range(20)]
     for name in names:
         add_node(cluster, name)
@@ -116,10 +115,7 @@ async def test_a_refused_write_is_tried_again(
     add_pod(cluster, "p", "a")
     where = "/api/v1/namespaces/default" if "pods" in path else "/api/v1"
     fragile = Fragile(cluster.transport)
-    async with (
-        heartbeats(cluster, "ok"),
-        cluster.manager(lifecycle_config(), fragile),
-    ):
+    async with heartbeats(cluster, "ok"), cluster.manager(lifecycle_config(), fragile):
         fragile.refused[f"{where}{path}"] = answer
         await asyncio.sleep(20)
         assert (await statuses(cluster, "a"))["Ready"] == "Unknown"
@@ -133,7 +129,6 @@ async def test_a_refused_write_is_tried_again(
 async def test_a_taint_is_swapped_in_the_same_check_if_the_node_has_changed(
     cluster: Cluster,
 ) -> None:
-    """The NoSchedule taint of the node is written at the same time."""
     add_node(cluster, "ok")
     add_node(cluster, "a")
     await post(cluster, "a", Ready="False")
@@ -150,7 +145,6 @@ async def test_a_taint_is_swapped_in_the_same_check_if_the_node_has_changed(
 
 @pytest.mark.looptime
 async def test_a_lease_whose_times_go_back_is_a_heartbeat(cluster: Cluster) -> None:
-    """The clock of the node was set back by a year."""
     add_node(cluster, "a")
     add_node(cluster, "b")
     async with (
@@ -171,14 +165,10 @@ async def test_a_lease_whose_times_go_back_is_a_heartbeat(cluster: Cluster) -> N
 async def test_the_only_node_of_a_zone_may_be_excluded_from_its_count(
     cluster: Cluster,
 ) -> None:
-    """The zone then has no state, and its nodes are tainted at the normal rate."""
     labels = {"topology.kubernetes.io/zone": "z"}
     add_node(cluster, "ok")
     add_node(cluster, "a", labels=labels)
-    async with (
-        heartbeats(cluster, "ok", "a"),
-        cluster.manager(lifecycle_config()),
-    ):
+    async with heartbeats(cluster, "ok", "a"), cluster.manager(lifecycle_config()):
         await asyncio.sleep(3)
         excluded = {
             "metadata": {"labels": {"node.kubernetes.io/exclude-disruption": ""}}
@@ -194,7 +184,6 @@ async def test_the_only_node_of_a_zone_may_be_excluded_from_its_count(
 
 @pytest.mark.looptime
 async def test_a_node_that_is_created_again_is_a_new_one(cluster: Cluster) -> None:
-    """It has its own grace period, and its own events."""
     add_node(cluster, "ok")
     add_node(cluster, "a")
     async with heartbeats(cluster, "ok"), cluster.manager(lifecycle_config(period=2)):
@@ -218,11 +207,6 @@ async def test_a_node_that_is_created_again_is_a_new_one(cluster: Cluster) -> No
 async def test_a_lease_that_is_renewed_while_it_is_read_is_fresh(
     cluster: Cluster,
 ) -> None:
-    """The watch was faster than the read: the cache has the renewal already.
-
-    With a slow read and a watch that had just lagged, the node was once declared dead
-    eight seconds after it had renewed its lease.
-    """
     add_node(cluster, "ok")
     add_node(cluster, "a")
     fragile = Fragile(cluster.transport)
@@ -280,8 +264,6 @@ class SuspendedClock(LoopClock):
 
 
 class Reads(InMemoryTransport):
-    """Counts the reads of single leases."""
-
     count = 0
 
     async def request(self, request: Request) -> Response:
@@ -377,8 +359,6 @@ async def test_a_kubelet_that_posts_unknown_is_believed(cluster: Cluster) -> Non
 
 
 class HandClock:
-    """A clock that a test sets."""
-
     def __init__(self) -> None:
         self.seconds = 0.0
 
@@ -406,7 +386,6 @@ def _taint(queue: EvictionQueue) -> str | None:
 
 
 def test_the_first_node_waits_for_nothing_and_the_next_for_its_turn() -> None:
-    """At 0.1 nodes per second, the next node waits ten seconds."""
     queue, clock = _queue(0.1, "a", "b", "a")
     assert (_taint(queue), _taint(queue), queue.requeue_after()) == ("a", None, 10.0)
     clock.seconds = 5.0
@@ -416,7 +395,6 @@ def test_the_first_node_waits_for_nothing_and_the_next_for_its_turn() -> None:
 
 
 def test_tokens_are_not_saved_up() -> None:
-    """After an hour without nodes, one is tainted at once, not many."""
     queue, clock = _queue(0.1)
     clock.seconds = 3600.0
     for name in "abc":
@@ -437,7 +415,6 @@ def test_a_rate_of_zero_lets_no_node_through() -> None:
 
 
 def test_the_same_rate_changes_nothing() -> None:
-    """A token that was used is not given back."""
     queue, _ = _queue(0.1, "a", "b")
     assert _taint(queue) == "a"
     queue.set_rate(0.1)
@@ -445,7 +422,6 @@ def test_the_same_rate_changes_nothing() -> None:
 
 
 def test_a_node_that_fails_goes_behind_the_others() -> None:
-    """It does not use the token."""
     queue, _ = _queue(0.1, "a", "b")
     queue.postpone("a")
     queue.postpone("unknown")

@@ -36,7 +36,6 @@ EVICTION = "taint-eviction-controller"
 async def test_a_node_without_heartbeats_is_unreachable_and_comes_back(
     cluster: Cluster,
 ) -> None:
-    """Its conditions are Unknown, it is tainted, and its pods are not ready."""
     add_node(cluster, "ok")
     add_node(cluster, "dead")
     add_pod(cluster, "p", "dead")
@@ -82,14 +81,10 @@ async def test_a_node_without_heartbeats_is_unreachable_and_comes_back(
 async def test_the_pods_of_a_kubelet_that_posts_not_ready_stay_ready(
     cluster: Cluster,
 ) -> None:
-    """The kubelet still updates its pods; the node has both taints."""
     add_node(cluster, "ok")
     add_node(cluster, "a")
     add_pod(cluster, "p", "a")
-    async with (
-        heartbeats(cluster, "ok", "a"),
-        cluster.manager(lifecycle_config()),
-    ):
+    async with heartbeats(cluster, "ok", "a"), cluster.manager(lifecycle_config()):
         await asyncio.sleep(2)
         await post(cluster, "a", Ready="False")
         await asyncio.sleep(3)
@@ -103,10 +98,6 @@ async def test_the_pods_of_a_kubelet_that_posts_not_ready_stay_ready(
 async def test_pods_of_a_node_that_is_not_ready_go_when_their_toleration_is_over(
     cluster: Cluster,
 ) -> None:
-    """A kubelet that is silent cannot say that its pods are not ready; others can.
-
-    A pod that is bound to the node later, or that a new leader finds, is no exception.
-    """
     for each in ("ok", "a", "silent"):
         add_node(cluster, each)
     add_pod(cluster, "p", "a", **tolerating("not-ready"))
@@ -138,12 +129,8 @@ async def test_pods_of_a_node_that_is_not_ready_go_when_their_toleration_is_over
 async def test_a_node_that_never_posts_is_unreachable_unless_it_has_a_lease(
     cluster: Cluster,
 ) -> None:
-    """After the start-up grace period, which begins when it is created."""
     add_node(cluster, "ok")
-    async with (
-        heartbeats(cluster, "ok", "leased"),
-        cluster.manager(lifecycle_config()),
-    ):
+    async with heartbeats(cluster, "ok", "leased"), cluster.manager(lifecycle_config()):
         cluster.add("Node", "mute")
         cluster.add("Node", "leased")
         await asyncio.sleep(4)
@@ -158,7 +145,6 @@ async def test_a_node_that_never_posts_is_unreachable_unless_it_has_a_lease(
 
 
 async def test_a_cluster_that_is_down_evicts_nothing(cluster: Cluster) -> None:
-    """All NoExecute taints are removed, and added again when a node is ready again."""
     for name in "abc":
         add_node(cluster, name)
     async with (
@@ -183,7 +169,6 @@ async def test_a_cluster_that_is_down_evicts_nothing(cluster: Cluster) -> None:
 
 
 async def test_nodes_of_a_zone_are_tainted_at_its_rate(cluster: Cluster) -> None:
-    """One node at once, and then one node every eight seconds."""
     for name in ("a", "b", "ok"):
         add_node(cluster, name)
     async with (
@@ -207,7 +192,6 @@ async def test_nodes_of_a_zone_are_tainted_at_its_rate(cluster: Cluster) -> None
 async def test_a_small_zone_in_which_many_nodes_are_down_evicts_nothing(
     cluster: Cluster,
 ) -> None:
-    """A large zone continues at the secondary rate."""
     for name in "abcde":
         add_node(cluster, name)
     async with (
@@ -225,7 +209,6 @@ async def test_a_small_zone_in_which_many_nodes_are_down_evicts_nothing(
 async def test_a_new_leader_does_not_count_missed_heartbeats_as_dead_nodes(
     cluster: Cluster,
 ) -> None:
-    """Each node has a whole grace period, however old its heartbeats are."""
     add_node(cluster, "a")
     add_node(cluster, "b")
     cluster.add_namespace("kube-node-lease")
@@ -241,7 +224,6 @@ async def test_a_new_leader_does_not_count_missed_heartbeats_as_dead_nodes(
 async def test_a_new_leader_marks_the_pods_that_the_old_one_left(
     cluster: Cluster,
 ) -> None:
-    """The old leader crashed after it had set the condition of the node."""
     add_node(cluster, "ok")
     add_node(cluster, "a")
     await post(cluster, "a", Ready="Unknown")
@@ -252,7 +234,6 @@ async def test_a_new_leader_marks_the_pods_that_the_old_one_left(
 
 
 async def test_labels_and_the_cordon_are_written_at_once(cluster: Cluster) -> None:
-    """One patch has both."""
     labels = {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "windows"}
     add_node(cluster, "a", labels=labels)
     async with (
@@ -270,7 +251,6 @@ async def test_labels_and_the_cordon_are_written_at_once(cluster: Cluster) -> No
 
 
 async def test_a_node_that_is_removed_is_reported(cluster: Cluster) -> None:
-    """The tracker drops it."""
     add_node(cluster, "a")
     async with heartbeats(cluster, "a"), cluster.manager(lifecycle_config()):
         await asyncio.sleep(2)
@@ -289,7 +269,6 @@ async def test_a_node_that_is_removed_is_reported(cluster: Cluster) -> None:
 
 
 async def test_the_two_evicting_taints_are_swapped_at_once(cluster: Cluster) -> None:
-    """The rate of the zone does not matter: the pods are being evicted already."""
     add_node(cluster, "ok")
     add_node(cluster, "a")
     async with (
@@ -309,7 +288,6 @@ async def test_the_two_evicting_taints_are_swapped_at_once(cluster: Cluster) -> 
 async def test_a_silent_node_is_tainted_in_the_check_that_marks_it(
     cluster: Cluster, dead: tuple[str, ...]
 ) -> None:
-    """Its pods are not evicted a whole period later, in the next check."""
     alive = [f"ok-{number}" for number in range(5)]
     for name in (*alive, *dead):
         add_node(cluster, name)
@@ -327,7 +305,6 @@ async def test_a_silent_node_is_tainted_in_the_check_that_marks_it(
 async def test_a_node_that_never_posted_is_tainted_in_the_check_that_marks_it(
     cluster: Cluster,
 ) -> None:
-    """It had no condition Ready before."""
     add_node(cluster, "ok")
     cluster.add("Node", "mute")
     config = lifecycle_config(period=30.0)
@@ -339,7 +316,6 @@ async def test_a_node_that_never_posted_is_tainted_in_the_check_that_marks_it(
 async def test_the_taint_of_a_silent_node_is_swapped_in_the_check_that_marks_it(
     cluster: Cluster,
 ) -> None:
-    """Its kubelet had posted that the node is not ready, and then nothing."""
     add_node(cluster, "ok")
     add_node(cluster, "a")
     await post(cluster, "a", Ready="False")

@@ -7,11 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller_manager.api.core.v1 import (
-    PODS,
-    Node,
-    Pod,
-)
+from controller_manager.api.core.v1 import PODS, Node, Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.nodes.podgc import PodGCOptions
@@ -33,10 +29,7 @@ async def names(cluster: Cluster) -> list[str]:
 
 
 @pytest.mark.looptime
-async def test_pods_stay_when_the_path_of_nodes_is_not_found(
-    cluster: Cluster,
-) -> None:
-    """A 404 of a proxy, or of a starting API server, says nothing about a node."""
+async def test_pods_stay_when_the_path_of_nodes_is_not_found(cluster: Cluster) -> None:
     spec = {**CONTAINERS, "nodeName": "unknown"}
     cluster.add("Pod", "kept", spec=spec, status={"phase": "Running"})
     handle = cluster.server.handle
@@ -56,7 +49,6 @@ async def test_pods_stay_when_the_path_of_nodes_is_not_found(
 async def test_pods_of_a_node_that_is_gone_fail_and_are_deleted(
     cluster: Cluster,
 ) -> None:
-    """After forty seconds, in which the node may come back; with a condition."""
     spec = {**CONTAINERS, "nodeName": "gone"}
     cluster.add("Pod", "orphan", spec=spec, status={"phase": "Running"})
     async with cluster.manager(make_config(controllers=("podgc",))) as recording:
@@ -94,7 +86,6 @@ async def test_pods_of_a_node_that_is_gone_fail_and_are_deleted(
 async def test_a_pod_that_was_disrupted_before_keeps_the_time_of_its_condition(
     cluster: Cluster,
 ) -> None:
-    """The taints of its node have evicted it, and then the node was removed."""
     condition = {
         "type": "DisruptionTarget",
         "status": "True",
@@ -123,7 +114,6 @@ async def test_a_pod_that_was_disrupted_before_keeps_the_time_of_its_condition(
 
 @pytest.mark.looptime
 async def test_pods_of_a_node_that_comes_in_time_stay(cluster: Cluster) -> None:
-    """Even if the cache does not show it yet."""
     cluster.add("Pod", "early", spec={**CONTAINERS, "nodeName": "late"})
     async with cluster.manager(make_config(controllers=("podgc",))) as recording:
         await asyncio.sleep(30)
@@ -134,7 +124,6 @@ async def test_pods_of_a_node_that_comes_in_time_stay(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 async def test_ended_pods_above_the_threshold_are_deleted(cluster: Cluster) -> None:
-    """The pods below the threshold stay."""
     for name in ("a", "b", "c"):
         cluster.add("Pod", name, spec=CONTAINERS, status={"phase": "Succeeded"})
     settings = replace(
@@ -150,7 +139,6 @@ async def test_ended_pods_above_the_threshold_are_deleted(cluster: Cluster) -> N
 async def test_a_pod_that_is_bound_while_the_api_server_is_asked_stays(
     cluster: Cluster,
 ) -> None:
-    """The response that the node is gone may come after its new creation."""
     spec = {**CONTAINERS, "nodeName": "again"}
     cluster.add("Pod", "orphan", spec=spec, status={"phase": "Running"})
     handle = cluster.server.handle
@@ -196,7 +184,6 @@ def node(name: str, *, ready: bool, taint: str = "") -> Node:
 
 
 def test_evicted_pods_go_first_then_the_oldest() -> None:
-    """Only terminated pods above the threshold are deleted."""
     pods = [
         ended("old", "2026-01-01T00:00:00Z", phase="Succeeded"),
         ended("older", "2025-01-01T00:00:00Z"),
@@ -236,7 +223,6 @@ def test_only_pods_of_nodes_that_are_out_of_service_are_deleted_by_force() -> No
 
 
 def test_a_terminating_pod_without_a_node_is_deleted_by_force() -> None:
-    """A pod with a node is left to its kubelet."""
     pods = [
         pod("lost", metadata={"deletionTimestamp": SINCE}),
         pod("held", metadata={"deletionTimestamp": SINCE}, spec={"nodeName": "n"}),
@@ -248,7 +234,6 @@ def test_a_terminating_pod_without_a_node_is_deleted_by_force() -> None:
 
 
 def test_every_pod_that_may_be_chosen_may_be_collected() -> None:
-    """Pods that run on an existing node may not."""
     nodes = {"n": node("n", ready=True)}
     pods = {
         "running": pod(spec={"nodeName": "n"}, status={"phase": "Running"}),

@@ -12,10 +12,8 @@ MAINTENANCE: JSON = {"key": "maintenance", "effect": "NoExecute"}
 
 
 def config() -> Config:
-    """Return a config with this controller only."""
     return make_config(
-        controllers=("taint-eviction-controller",),
-        use_service_account_credentials=True,
+        controllers=("taint-eviction-controller",), use_service_account_credentials=True
     )
 
 
@@ -28,7 +26,6 @@ def tolerating(seconds: int | None = None, key: str = "dedicated") -> JSON:
 
 
 def add_pod(cluster: Cluster, name: str, *tolerations: JSON, node: str = "a") -> None:
-    """Create a pod that runs on a node."""
     spec: JSON = {
         "nodeName": node,
         "terminationGracePeriodSeconds": 30,
@@ -39,25 +36,21 @@ def add_pod(cluster: Cluster, name: str, *tolerations: JSON, node: str = "a") ->
 
 
 async def taint(cluster: Cluster, *taints: JSON, node: str = "a") -> None:
-    """Replace all taints of a node."""
     patch = {"spec": {"taints": list(taints) or None}}
     await cluster.client.patch(NODES, "", node, patch, PatchType.MERGE)
 
 
 async def tolerate(cluster: Cluster, name: str, *tolerations: JSON) -> None:
-    """Replace the tolerations of a pod."""
     patch = {"spec": {"tolerations": list(tolerations)}}
     await cluster.client.patch(PODS, "default", name, patch, PatchType.MERGE)
 
 
 async def pods(cluster: Cluster) -> dict[str, Pod]:
-    """Return all pods by name."""
     page = await cluster.client.list_page(PODS)
     return {each.metadata.name: each for each in page.items}
 
 
 async def evicted(cluster: Cluster) -> list[str]:
-    """Return the names of the pods that are being deleted."""
     found = await pods(cluster)
     return sorted(name for name, pod in found.items() if is_deleting(pod))
 

@@ -4,12 +4,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.scheduling import Taint, Toleration
-from controller_manager.api.core.v1 import (
-    Node,
-    NodeCondition,
-    NodeSpec,
-    NodeStatus,
-)
+from controller_manager.api.core.v1 import Node, NodeCondition, NodeSpec, NodeStatus
 from controller_manager.controllers.nodes.tainteviction.controller import (
     TaintEvictionMetrics,
 )
@@ -28,19 +23,16 @@ EVERYTHING = Toleration(operator="Exists")
 
 
 def tolerates_a(seconds: int | None = None, value: str = "1") -> Toleration:
-    """Return a toleration of the taint a."""
     return Toleration(
         key="a", value=value, effect="NoExecute", toleration_seconds=seconds
     )
 
 
 def tolerates_b(seconds: int | None = None) -> Toleration:
-    """Return a toleration of the taint b."""
     return Toleration(key="b", operator="Exists", toleration_seconds=seconds)
 
 
 def test_only_taints_with_the_effect_no_execute_evict() -> None:
-    """A node without taints has none."""
     other = Taint(key="c", effect="NoSchedule")
     assert no_execute((other, A, B)) == (A, B)
     assert no_execute(None) == ()
@@ -67,7 +59,6 @@ def test_the_first_toleration_of_each_taint_counts(
     tolerations: tuple[Toleration, ...] | None,
     expected: list[Toleration] | None,
 ) -> None:
-    """There is none if one of the taints is not tolerated."""
     assert used_tolerations(taints, tolerations, compares_numbers=False) == expected
 
 
@@ -75,7 +66,6 @@ def test_the_first_toleration_of_each_taint_counts(
 def test_numbers_are_compared_if_the_gate_is_on(
     *, is_on: bool, expected: int | None
 ) -> None:
-    """With the operators Lt and Gt."""
     greater = Toleration(key="a", operator="Gt", value="0", effect="NoExecute")
     used = used_tolerations((A,), (greater,), compares_numbers=is_on)
     assert (None if used is None else len(used)) == expected
@@ -130,12 +120,10 @@ def test_a_pod_stays_or_is_evicted_later_or_now(
     used: list[Toleration] | None,
     expected: Eviction | None,
 ) -> None:
-    """The time is 10."""
     assert plan(planned, "u", taints, used, 10.0) == expected
 
 
 def test_an_eviction_that_failed_is_not_planned_anew() -> None:
-    """The eviction is neither cancelled nor announced again."""
     failed = Eviction("u", 0.0, 5.0, (A,), is_announced=True)
     assert plan(failed, "u", (A,), None, 10.0) == failed
     assert plan(failed, "u", (A,), [tolerates_a(500)], 10.0) == failed
@@ -143,7 +131,6 @@ def test_an_eviction_that_failed_is_not_planned_anew() -> None:
 
 
 def test_a_pod_that_was_to_go_at_once_may_tolerate_the_taints_now() -> None:
-    """No event has announced the eviction yet: the pod has its whole time."""
     silent = Eviction("u", 5.0, 5.0, (A,))
     assert plan(silent, "u", (A,), None, 10.0) == silent
     planned = Eviction("u", 10.0, 30.0, (A,))
@@ -152,7 +139,6 @@ def test_a_pod_that_was_to_go_at_once_may_tolerate_the_taints_now() -> None:
 
 
 def node(ready: str, *keys: str) -> Node:
-    """Return a node with NoExecute taints."""
     taints = tuple(Taint(key=each, effect="NoExecute") for each in keys)
     conditions = (NodeCondition(type="Ready", status=ready),)
     return Node(spec=NodeSpec(taints=taints), status=NodeStatus(conditions=conditions))
@@ -172,7 +158,6 @@ def node(ready: str, *keys: str) -> Node:
 def test_a_ready_node_with_taints_of_unhealthy_nodes_is_back(
     found: Node, *, expected: bool
 ) -> None:
-    """A node with any other NoExecute taint is not."""
     assert is_back(found) == expected
 
 

@@ -44,7 +44,6 @@ CONDITION: JSON = {
 
 @pytest_asyncio.fixture(name="nodes")
 async def cluster_with_nodes() -> Cluster:
-    """Return a cluster with the nodes a and b, and roles."""
     cluster = Cluster(rbac=True)
     cluster.add("Node", "a")
     cluster.add("Node", "b")
@@ -52,7 +51,6 @@ async def cluster_with_nodes() -> Cluster:
 
 
 async def test_a_pod_is_marked_and_then_deleted(nodes: Cluster) -> None:
-    """With the kubelet's grace period; the pods of another node stay."""
     add_pod(nodes, "p")
     add_pod(nodes, "elsewhere", node="b")
     async with nodes.confined_manager(config()) as recording:
@@ -100,7 +98,6 @@ async def test_each_pod_goes_when_its_toleration_is_over(nodes: Cluster) -> None
 
 
 async def test_an_eviction_is_cancelled_when_the_taint_goes(nodes: Cluster) -> None:
-    """With an event; a later taint begins the time anew."""
     add_pod(nodes, "p", tolerating(60))
     add_pod(nodes, "forever", tolerating())
     async with nodes.confined_manager(config()) as recording:
@@ -164,7 +161,6 @@ async def test_a_taint_that_is_not_tolerated_ends_the_wait(nodes: Cluster) -> No
 async def test_a_pod_that_comes_to_a_tainted_node_has_its_whole_time(
     nodes: Cluster,
 ) -> None:
-    """The time begins with the pod; a pod that tolerates nothing is evicted at once."""
     await taint(nodes, DEDICATED)
     async with nodes.confined_manager(config()):
         await asyncio.sleep(100)
@@ -300,7 +296,6 @@ async def test_an_eviction_that_fails_is_tried_again(
 async def test_an_eviction_that_fails_is_cancelled_when_the_taint_goes(
     cluster: Cluster,
 ) -> None:
-    """An event cancels it: the pod was marked for deletion before."""
     cluster.add("Node", "a")
     add_pod(cluster, "p")
 
@@ -346,7 +341,6 @@ async def test_a_pod_stays_if_the_taint_is_gone_at_the_api_server(
 async def test_a_pod_whose_tolerations_have_just_changed_is_not_deleted(
     cluster: Cluster,
 ) -> None:
-    """The response to the patch shows the tolerations that the cache lacks."""
     cluster.add("Node", "a")
     add_pod(cluster, "p", tolerating(10))
 
@@ -362,7 +356,6 @@ async def test_a_pod_whose_tolerations_have_just_changed_is_not_deleted(
 
 
 async def test_other_pods_are_evicted_while_one_cannot_be(cluster: Cluster) -> None:
-    """A finalizer, a webhook or a broken object of one pod stops no other."""
     cluster.add("Node", "a")
     for number in range(20):
         add_pod(cluster, f"p-{number:02}")
@@ -401,7 +394,6 @@ async def test_no_pod_is_evicted_from_a_node_that_is_ready_again(
 async def test_a_taint_that_a_user_gives_to_a_ready_node_evicts_later(
     cluster: Cluster,
 ) -> None:
-    """Without a node lifecycle controller, no client removes the taint."""
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     cluster.add("Node", "a", status=ready)
     add_pod(cluster, "p", tolerating(0, UNREACHABLE["key"]))
@@ -417,7 +409,6 @@ async def test_a_taint_that_a_user_gives_to_a_ready_node_evicts_later(
 async def test_a_wrong_clock_of_the_manager_changes_no_time(
     cluster: Cluster, hours: int
 ) -> None:
-    """Times are measured, not compared with the time of a taint."""
     cluster.add("Node", "a")
     add_pod(cluster, "p", tolerating(60))
     wrong = LoopClock(EPOCH + timedelta(hours=hours))
@@ -432,7 +423,6 @@ async def test_a_wrong_clock_of_the_manager_changes_no_time(
 async def test_a_deletion_whose_answer_is_lost_is_not_cancelled(
     cluster: Cluster,
 ) -> None:
-    """The pod is marked and terminating: it was evicted, and no event cancels that."""
     cluster.add("Node", "a")
     add_pod(cluster, "p")
 

@@ -4,9 +4,7 @@ import asyncio
 
 import pytest
 
-from controller_manager.api.core.v1 import (
-    NODES,
-)
+from controller_manager.api.core.v1 import NODES
 from controller_manager.client.rest.client import PatchType
 from controller_manager.controllers.nodes.ttl.controller import STEPS, step_for
 from tests.clusters import Cluster, make_config
@@ -16,7 +14,6 @@ from tests.clusters import Cluster, make_config
 async def test_all_nodes_are_annotated_when_the_cluster_has_grown(
     cluster: Cluster,
 ) -> None:
-    """Immediately, even nodes that do not change for another reason."""
     for number in range(100):
         cluster.add("Node", f"n{number:03}")
     async with cluster.manager(make_config(controllers=("ttl",))):
@@ -40,10 +37,7 @@ async def _told(cluster: Cluster) -> dict[str | None, int]:
 
 
 @pytest.mark.looptime
-async def test_a_wrong_annotation_of_a_node_is_corrected(
-    cluster: Cluster,
-) -> None:
-    """A right one is not written again."""
+async def test_a_wrong_annotation_of_a_node_is_corrected(cluster: Cluster) -> None:
     note = {"node.alpha.kubernetes.io/ttl": "7"}
     right = {"node.alpha.kubernetes.io/ttl": "0"}
     cluster.add("Node", "wrong")
@@ -78,5 +72,4 @@ def test_the_ranges_of_cluster_sizes_overlap(
 
 
 def test_the_seconds_are_upstreams() -> None:
-    """From nothing to five minutes."""
     assert [each.seconds for each in STEPS] == [0, 15, 30, 60, 300]

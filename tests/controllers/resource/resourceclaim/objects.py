@@ -74,7 +74,6 @@ async def claims(cluster: Cluster) -> dict[str, ResourceClaim]:
 
 
 async def reserved(cluster: Cluster, name: str = "c") -> list[str]:
-    """Return the names of the consumers of a claim."""
     claim = (await claims(cluster))[name]
     return [each.name for each in claim.status.reserved_for or ()]
 
@@ -97,7 +96,6 @@ async def end(cluster: Cluster, name: str, phase: str = "Succeeded") -> None:
 
 
 async def remove(cluster: Cluster, name: str) -> None:
-    """Delete a pod at once."""
     options = DeleteOptions(grace_period_seconds=0)
     await cluster.client.delete(PODS, "default", name, options)
 

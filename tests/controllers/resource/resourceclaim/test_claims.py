@@ -108,7 +108,6 @@ def claim(
 def test_a_claim_loses_consumers_that_are_gone(
     before: ResourceClaim, gone: str, expected: Release
 ) -> None:
-    """With the last consumer, it also loses the allocation and the finalizer."""
     assert release(before, lambda each: each.uid in gone) == expected
 
 
@@ -127,7 +126,6 @@ def test_a_claim_loses_consumers_that_are_gone(
 def test_an_allocated_claim_is_reserved_once(
     before: ResourceClaim, expected: JSON | None
 ) -> None:
-    """It has a largest number of consumers."""
     assert reserve(before, Q) == expected
 
 
@@ -146,7 +144,6 @@ def test_an_allocated_claim_is_reserved_once(
 def test_a_long_name_is_cut_in_proportion(
     consumer: str, entry: str, expected: str
 ) -> None:
-    """The server appends five characters; 63 fit into a label."""
     assert generate_name(consumer, entry) == expected
     assert len(expected) + 5 <= 63
 
@@ -199,7 +196,6 @@ def owner(api_version: str, kind: str, name: str, uid: str) -> JSON:
 
 
 def test_a_claim_has_the_content_of_its_template() -> None:
-    """Also fields of the spec that this manager does not know."""
     made = msgspec.json.decode(claim_body(of_pod(pod(ENTRY)), ENTRY, TEMPLATE))
     assert made == {
         "apiVersion": "resource.k8s.io/v1",
@@ -273,7 +269,6 @@ def test_a_status_names_all_claims_in_the_order_of_the_spec() -> None:
 def test_a_pod_uses_its_claims_until_it_is_done(
     user: Pod, names: list[str], *, is_user: bool, done: bool
 ) -> None:
-    """A pod that is being deleted still uses them if it has a node."""
     assert (uses_claims(user), list(claim_names(user)), is_done(user)) == (
         is_user,
         names,
@@ -282,7 +277,6 @@ def test_a_pod_uses_its_claims_until_it_is_done(
 
 
 def test_a_group_shares_the_entries_that_are_equal() -> None:
-    """The status of the group has the names of its claims."""
     shared = of_group(group("gpu"))
     assert (shared.reference, dict(shared.status_names)) == (GROUP, {"gpu": "x"})
     other = PodResourceClaim(name="gpu", resource_claim_template_name="other")
@@ -307,7 +301,6 @@ def test_a_group_shares_the_entries_that_are_equal() -> None:
 def test_a_claim_has_a_source(
     annotations: ResourceClaimAnnotations | None, source: str
 ) -> None:
-    """It is empty for a claim of a user."""
     metadata = ResourceClaimMeta(annotations=annotations)
     assert source_of(ResourceClaim(metadata=metadata)) == source
 
@@ -322,7 +315,6 @@ def test_a_claim_has_a_source(
     ],
 )
 def test_one_request_is_enough_for_admin_access(requests: bytes, *, has: bool) -> None:
-    """Alternatives cannot ask for it."""
     spec = msgspec.json.decode(
         b'{"devices": {"requests": %s}}' % requests, type=ResourceClaimSpec
     )

@@ -45,7 +45,6 @@ NOT_FOUND: Final = (
 
 
 async def test_claims_are_created_from_templates_and_named_in_order() -> None:
-    """The role of the controller suffices."""
     cluster = Cluster(rbac=True)
     async with cluster.confined_manager(CONFIG) as recording:
         add_template(cluster, labels={"a": "b"}, annotations={"x": "y"})
@@ -59,11 +58,7 @@ async def test_claims_are_created_from_templates_and_named_in_order() -> None:
     }
     assert list(names) == ["nic", "gpu"]
     owner = OwnerReference(
-        api_version="v1",
-        kind="Pod",
-        name="p",
-        uid=uid,
-        controller=True,
+        api_version="v1", kind="Pod", name="p", uid=uid, controller=True
     )
     for claim in made.values():
         assert claim.metadata.owner_references == (owner,)
@@ -98,7 +93,6 @@ async def test_a_deleted_claim_is_created_again_and_the_other_stays_in_the_statu
 
 
 async def test_a_pod_waits_for_its_template_and_an_event_reports_it() -> None:
-    """The template ends the wait at once, without a backoff."""
     cluster = Cluster()
     add_pod(cluster, "p", from_template())
     async with cluster.manager(CONFIG):
@@ -166,7 +160,6 @@ async def test_a_claim_whose_name_could_not_be_written_is_not_created_twice() ->
 
 
 async def test_a_claim_is_reserved_for_bound_pods_and_released_with_the_last() -> None:
-    """A pod without a node waits for the scheduler; other finalizers stay."""
     cluster = Cluster(rbac=True)
     async with cluster.confined_manager(CONFIG) as recording:
         add_claim(cluster)
@@ -220,7 +213,6 @@ async def test_a_pod_that_has_ended_loses_its_claims_once(phase: str) -> None:
 
 
 async def test_consumers_that_were_deleted_while_no_process_led_are_released() -> None:
-    """Also a pod whose name another pod has now; a consumer of another kind stays."""
     cluster = Cluster()
     add_pod(cluster, "p", direct("other"))
     uid = await uid_of(cluster, "p")
@@ -238,7 +230,6 @@ async def test_consumers_that_were_deleted_while_no_process_led_are_released() -
 
 
 async def test_a_claim_without_consumers_stays_allocated_until_it_is_deleted() -> None:
-    """A scheduler may allocate a claim before it reserves it."""
     cluster = Cluster()
     add_claim(cluster)
     async with cluster.manager(CONFIG) as recording:
@@ -256,7 +247,6 @@ async def test_a_claim_without_consumers_stays_allocated_until_it_is_deleted() -
 
 
 async def test_a_deleted_claim_that_a_pod_uses_stays_until_the_pod_is_gone() -> None:
-    """The finalizer keeps it."""
     cluster = Cluster()
     add_claim(cluster)
     add_pod(cluster, "p", direct(), nodeName="n")
@@ -274,7 +264,6 @@ async def test_a_deleted_claim_that_a_pod_uses_stays_until_the_pod_is_gone() -> 
 
 
 async def test_the_claim_of_extended_resources_is_released_with_its_pod() -> None:
-    """A scheduler made it; the pod's spec does not name it."""
     cluster = Cluster()
     status = {
         "extendedResourceClaimStatus": {"resourceClaimName": "c", "requestMappings": []}
@@ -314,7 +303,6 @@ async def test_a_claim_with_the_most_consumers_gets_no_further_request() -> None
 
 
 async def test_a_scheduler_that_was_faster_is_not_overwritten() -> None:
-    """The write carries the version that was read."""
     cluster = Cluster()
     add_claim(cluster)
     add_pod(cluster, "q", direct())
@@ -338,7 +326,6 @@ async def test_a_scheduler_that_was_faster_is_not_overwritten() -> None:
 
 
 async def test_pods_that_share_a_claim_get_it_with_one_write_each() -> None:
-    """Although many workers have the same version of it."""
     cluster = Cluster()
     add_claim(cluster)
     async with cluster.manager(CONFIG) as recording:
@@ -350,7 +337,6 @@ async def test_pods_that_share_a_claim_get_it_with_one_write_each() -> None:
 
 
 async def test_pods_without_claims_cost_nothing() -> None:
-    """Neither a request nor a sync."""
     cluster = Cluster()
     async with cluster.manager(CONFIG) as recording:
         for number in range(10):
@@ -363,7 +349,6 @@ async def test_pods_without_claims_cost_nothing() -> None:
 
 
 def answer_for_pod(uid: str) -> Callable[[Request], Awaitable[Response | None]]:
-    """Return a function that answers a GET of the pod "p" with this uid."""
     body = {"metadata": {"name": "p", "namespace": "default", "uid": uid}}
 
     async def answer(request: Request) -> Response | None:
@@ -375,7 +360,6 @@ def answer_for_pod(uid: str) -> Callable[[Request], Awaitable[Response | None]]:
 
 
 async def test_the_pod_of_a_stale_cache_gets_no_claim() -> None:
-    """A pod that is bound is read again before its claims are created."""
     cluster = Cluster()
     add_template(cluster)
     add_pod(cluster, "p", from_template(), nodeName="n")
@@ -397,7 +381,6 @@ async def test_a_claim_stays_reserved_for_a_pod_that_is_newer_than_the_cache() -
 
 
 async def test_a_404_that_is_not_about_the_pod_releases_no_claim() -> None:
-    """A proxy may not know the path for some time."""
     cluster = Cluster()
     add_claim(cluster, "c", pod_reference("p", "1"))
     ends = False
@@ -417,7 +400,6 @@ async def test_a_404_that_is_not_about_the_pod_releases_no_claim() -> None:
 
 
 async def test_claims_are_counted_by_kind_and_requests_by_result() -> None:
-    """The numbers are read from the cache at each scrape."""
     cluster = Cluster()
     add_template(cluster)
     add_claim(cluster)

@@ -8,10 +8,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from controller_manager.api.dynamicresources.v1 import (
-    RESOURCE_CLAIMS,
-    ResourceClaim,
-)
+from controller_manager.api.dynamicresources.v1 import RESOURCE_CLAIMS, ResourceClaim
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.scheduling.v1alpha2 import POD_GROUPS
 from controller_manager.client.rest.client import PatchType
@@ -55,7 +52,6 @@ def add_group(cluster: Cluster, *entries: JSON) -> None:
 
 
 async def group_names(cluster: Cluster) -> dict[str, str | None]:
-    """Return the claims that the status of the group names."""
     group = await cluster.client.get(POD_GROUPS, "default", "g")
     return dict(of_group(group).status_names)
 
@@ -72,7 +68,6 @@ def consumers(claim: ResourceClaim) -> list[tuple[str, str, str]]:
 
 
 async def test_the_pods_of_a_group_share_a_claim() -> None:
-    """The role suffices; the pods' other claims are their own."""
     cluster = Cluster(rbac=True, features=GROUPS_OF_PODS)
     async with cluster.confined_manager(ENABLED) as recording:
         add_template(cluster)
@@ -96,16 +91,12 @@ async def test_the_pods_of_a_group_share_a_claim() -> None:
         "g",
     )
     assert [each["gpu"] for each in names] == [shared, shared]
-    assert {str(each["own"]).rpartition("-")[0] for each in names} == {
-        "p-own",
-        "q-own",
-    }
+    assert {str(each["own"]).rpartition("-")[0] for each in names} == {"p-own", "q-own"}
     assert {pod_claim_name(each) for each in made.values()} == {"gpu", "own"}
     assert ("PATCH", "podgroups/g/status", 200) in requests(recording.writes)
 
 
 async def test_a_shared_claim_is_reserved_for_the_group_until_it_is_gone() -> None:
-    """It is not reserved for its pods; a claim of a user is shared in the same way."""
     cluster = Cluster(features=GROUPS_OF_PODS)
     add_template(cluster)
     add_claim(cluster)
@@ -187,7 +178,6 @@ async def test_without_the_gate_a_group_does_not_matter() -> None:
 
 
 async def test_a_group_waits_for_its_template_and_an_event_reports_it() -> None:
-    """The template ends the wait at once."""
     cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster, from_template())
     async with cluster.manager(ENABLED):
@@ -205,7 +195,6 @@ async def test_a_group_waits_for_its_template_and_an_event_reports_it() -> None:
 
 
 async def test_a_deleted_claim_of_a_group_is_created_again() -> None:
-    """The status of its pods gets the new name."""
     cluster = Cluster(features=GROUPS_OF_PODS)
     add_template(cluster)
     add_group(cluster, from_template())

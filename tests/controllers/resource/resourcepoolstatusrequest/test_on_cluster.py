@@ -115,7 +115,6 @@ def writes(found: list[Write]) -> list[tuple[str, str, int]]:
 
 @pytest.mark.looptime
 async def test_a_request_is_answered_once_and_deleted_an_hour_later() -> None:
-    """The role of the controller suffices."""
     cluster = Cluster(rbac=True)
     add_slice(cluster, "s", 4)
     add_slice(cluster, "other", 4, "other.example.com", name="q")
@@ -151,7 +150,6 @@ async def test_a_request_is_answered_once_and_deleted_an_hour_later() -> None:
 
 @pytest.mark.looptime
 async def test_a_driver_without_pools_has_none() -> None:
-    """The response shows that."""
     cluster = Cluster()
     ask(cluster)
     async with cluster.manager(ENABLED):
@@ -182,7 +180,6 @@ async def test_a_request_waits_for_all_slices_of_its_pools() -> None:
 
 @pytest.mark.looptime
 async def test_a_request_without_a_response_is_deleted_after_a_day() -> None:
-    """It is not deleted earlier."""
     cluster = Cluster()
     add_slice(cluster, "first", 2, resourceSliceCount=2)
     ask(cluster)
@@ -196,7 +193,6 @@ async def test_a_request_without_a_response_is_deleted_after_a_day() -> None:
 
 @pytest.mark.looptime
 async def test_a_manager_that_starts_late_still_answers() -> None:
-    """An old request is deleted only if its pools are incomplete."""
     cluster = Cluster()
     add_slice(cluster, "s", 2)
     ask(cluster)
@@ -208,7 +204,6 @@ async def test_a_manager_that_starts_late_still_answers() -> None:
 
 @pytest.mark.looptime
 async def test_a_refused_response_is_sent_again() -> None:
-    """It has the numbers at the time of the retry."""
     cluster = Cluster()
     add_slice(cluster, "s", 2)
     failures = 2
@@ -229,7 +224,6 @@ async def test_a_refused_response_is_sent_again() -> None:
 
 @pytest.mark.looptime
 async def test_only_requests_for_a_driver_are_reconciled() -> None:
-    """A slice of that driver has changed."""
     cluster = Cluster()
     for number in range(20):
         driver = f"driver{number}.example.com"
@@ -361,7 +355,6 @@ def test_the_newest_slices_of_a_pool_and_the_claims_count(
     claims: list[ResourceClaim],
     expected: list[tuple[Any, ...]],
 ) -> None:
-    """Pools are sorted by name."""
     found = answer(asked(), slices, claims)
     assert found.incomplete == ()
     assert found.count == len(expected)
@@ -381,14 +374,12 @@ def test_the_newest_slices_of_a_pool_and_the_claims_count(
 def test_a_request_may_be_for_one_pool_or_for_a_few(
     limits: dict[str, Any], names: list[str], count: int
 ) -> None:
-    """All pools are counted."""
     found = answer(asked(**limits), [part(each, 1) for each in "cab"], [])
     assert [each.pool_name for each in found.pools] == names
     assert found.count == count
 
 
 def test_a_response_has_a_hundred_pools_by_default() -> None:
-    """As documented."""
     found = answer(asked(), [part(f"{each:03}", 1) for each in range(101)], [])
     assert (len(found.pools), found.count) == (100, 101)
 
@@ -403,6 +394,5 @@ def test_a_pool_is_incomplete_while_slices_are_missing() -> None:
 
 
 def test_a_claim_is_found_by_each_of_its_drivers() -> None:
-    """Once."""
     assert list(drivers_of(claim("d/p", "e/p", "d/q"))) == ["d", "e"]
     assert list(drivers_of(claim())) == list(drivers_of(ResourceClaim())) == []

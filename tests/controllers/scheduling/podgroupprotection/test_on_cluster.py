@@ -70,7 +70,6 @@ async def delete(cluster: Cluster, name: str = "g") -> None:
 
 
 async def finalizers(cluster: Cluster, name: str = "g") -> tuple[str, ...] | None:
-    """Return the finalizers of a group, `None` if it is gone."""
     try:
         group = await cluster.client.get(POD_GROUPS, "default", name)
     except NotFound:
@@ -88,7 +87,6 @@ def releases(writes: list[Write]) -> list[tuple[str, str, int]]:
 
 @pytest.mark.looptime
 async def test_a_group_that_no_pod_uses_goes_at_once() -> None:
-    """The controller has only its role; other groups are not changed."""
     cluster = Cluster(rbac=True, features=GROUPS_OF_PODS)
     add_group(cluster)
     add_group(cluster, "kept")
@@ -103,7 +101,6 @@ async def test_a_group_that_no_pod_uses_goes_at_once() -> None:
 @pytest.mark.looptime
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 async def test_a_group_goes_when_its_last_pod_has_ended(phase: str) -> None:
-    """Pods of other groups do not count."""
     cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster)
     for name in ("a", "b"):
@@ -121,7 +118,6 @@ async def test_a_group_goes_when_its_last_pod_has_ended(phase: str) -> None:
 
 @pytest.mark.looptime
 async def test_a_group_goes_when_its_last_pod_is_gone() -> None:
-    """The pod is deleted at once."""
     cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster)
     add_pod(cluster, "a")
@@ -135,7 +131,6 @@ async def test_a_group_goes_when_its_last_pod_is_gone() -> None:
 
 @pytest.mark.looptime
 async def test_other_finalizers_stay() -> None:
-    """The group stays with them."""
     cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster, finalizers=["example.com/hold"])
     async with cluster.manager(ENABLED) as recording:
@@ -173,7 +168,6 @@ async def test_a_pod_that_no_cache_shows_yet_holds_its_group() -> None:
 
 @pytest.mark.looptime
 async def test_a_group_that_has_changed_is_synced_again() -> None:
-    """The write conflicts."""
     cluster = Cluster(features=GROUPS_OF_PODS)
     add_group(cluster)
     changed = False
@@ -232,13 +226,11 @@ def pod(group: str | None, phase: str = "Running", uid: str = "1") -> Pod:
 def test_a_pod_uses_its_group_until_it_has_ended(
     found: Pod, group: str, used: list[str]
 ) -> None:
-    """A pod uses its group also without a node."""
     assert group_of(found) == group
     assert list(used_by(found)) == used
 
 
 def test_the_index_sees_that_a_pod_has_ended() -> None:
-    """It sees a new pod of the same name, too."""
     store: Store[Pod] = Store()
     store.add_index(BY_GROUP)
     found = []
