@@ -15,6 +15,7 @@ from controller_manager.options.gates import FeatureGates, Gate
 from controller_manager.registry import registry
 from controller_manager.runtime.descriptor import Descriptor
 from tests.clusters import TOKEN, Cluster
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -160,44 +161,7 @@ async def _ask(cluster: Cluster, method: str, path: str, **headers: str) -> Resp
     return answer
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "message"),
-    [
-        (
-            "GET",
-            "/apis/apps/v1/namespaces/default/deployments/web",
-            (
-                'deployments.apps "web" is forbidden: User "jane" cannot get resource '
-                '"deployments" in API group "apps" in the namespace "default"'
-            ),
-        ),
-        (
-            "GET",
-            "/api/v1/nodes",
-            (
-                'nodes is forbidden: User "jane" cannot list resource "nodes" in API '
-                'group "" at the cluster scope'
-            ),
-        ),
-        (
-            "PUT",
-            "/apis/apps/v1/namespaces/default/deployments/web/status",
-            (
-                'deployments.apps "web" is forbidden: User "jane" cannot update '
-                'resource "deployments/status" in API group "apps" in the namespace '
-                '"default"'
-            ),
-        ),
-        (
-            "DELETE",
-            "/api/v1/namespaces/default/pods",
-            (
-                'pods is forbidden: User "jane" cannot deletecollection resource '
-                '"pods" in API group "" in the namespace "default"'
-            ),
-        ),
-    ],
-)
+@rows("method", "path", "message")
 async def test_a_request_that_no_role_allows_is_refused(
     method: str, path: str, message: str
 ) -> None:

@@ -6,6 +6,7 @@ from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.admission.requests import PODS, container, pod, post
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -86,78 +87,7 @@ async def test_containers_get_missing_requests_and_limits(cluster: Cluster) -> N
     }
 
 
-@pytest.mark.parametrize(
-    ("item", "spec", "problem"),
-    [
-        (
-            {"type": "Container", "min": {"cpu": "200m"}},
-            uses(requests={"cpu": "100m"}),
-            "minimum cpu usage per Container is 200m, but request is 100m",
-        ),
-        (
-            {"type": "Container", "max": {"memory": "1Gi"}},
-            uses(limits={"memory": "1536Mi"}),
-            "maximum memory usage per Container is 1Gi, but limit is 1536Mi",
-        ),
-        (
-            {"type": "Container", "max": {"cpu": "1"}, "min": {"cpu": "500m"}},
-            uses(limits={"cpu": "2"}, requests={"cpu": "100m"}),
-            (
-                "[minimum cpu usage per Container is 500m, but request is 100m, "
-                "maximum cpu usage per Container is 1, but limit is 2]"
-            ),
-        ),
-        (
-            {"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}},
-            uses(limits={"cpu": "1"}, requests={"cpu": "300m"}),
-            (
-                "cpu max limit to request ratio per Container is 2, but provided "
-                "ratio is "
-                "3.333333"
-            ),
-        ),
-        (
-            {"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}},
-            uses(),
-            (
-                "cpu max limit to request ratio per Container is 2, but no request is "
-                "specified or request is 0"
-            ),
-        ),
-        (
-            {"type": "Pod", "min": {"cpu": "500m"}, "max": {"cpu": "1"}},
-            uses(),
-            (
-                "[minimum cpu usage per Pod is 500m.  No request is specified, "
-                "maximum cpu usage per Pod is 1.  No limit is specified]"
-            ),
-        ),
-        (
-            {"type": "Pod", "max": {"memory": "1Gi"}},
-            {
-                "containers": [
-                    container(name, resources={"limits": {"memory": "600Mi"}})
-                    for name in "ab"
-                ]
-            },
-            "maximum memory usage per Pod is 1Gi, but limit is 1200Mi",
-        ),
-        (
-            {"type": "Pod", "max": {"memory": "1Gi"}},
-            {
-                "initContainers": [
-                    container(
-                        "i",
-                        restartPolicy="Always",
-                        resources={"limits": {"memory": "600Mi"}},
-                    )
-                ],
-                "containers": [container(resources={"limits": {"memory": "600Mi"}})],
-            },
-            "maximum memory usage per Pod is 1Gi, but limit is 1200Mi",
-        ),
-    ],
-)
+@rows("item", "spec", "problem")
 async def test_a_pod_that_violates_the_limits_is_refused(
     cluster: Cluster, item: JSON, spec: JSON, problem: str
 ) -> None:
@@ -168,26 +98,7 @@ async def test_a_pod_that_violates_the_limits_is_refused(
     assert (answer["code"], answer["reason"]) == (403, "Forbidden")
 
 
-@pytest.mark.parametrize(
-    ("size", "problem"),
-    [
-        (
-            "500Mi",
-            (
-                "minimum storage usage per PersistentVolumeClaim is 1Gi, but request "
-                "is 500Mi"
-            ),
-        ),
-        (
-            "3Gi",
-            (
-                "maximum storage usage per PersistentVolumeClaim is 2Gi, but request "
-                "is 3Gi"
-            ),
-        ),
-        ("1Gi", ""),
-    ],
-)
+@rows("size", "problem")
 async def test_claims_keep_the_limits(
     cluster: Cluster, size: str, problem: str
 ) -> None:
@@ -216,133 +127,7 @@ async def test_the_defaults_of_the_first_range_count(cluster: Cluster) -> None:
     assert made["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "1"}
 
 
-ITEM = "spec.limits[0]"
-
-
-@pytest.mark.parametrize(
-    ("items", "problems"),
-    [
-        (
-            [{"type": "Pod", "max": {"cpu": "1"}}, {"type": "Pod"}],
-            ['spec.limits[1].type: Duplicate value: "Pod"'],
-        ),
-        (
-            [{"type": "Rack"}],
-            [
-                (
-                    f'{ITEM}.type: Invalid value: "Rack": must be a standard limit '
-                    "type or "
-                    "fully qualified"
-                )
-            ],
-        ),
-        (
-            [{"type": "Pod", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "1"}}],
-            [
-                f"{ITEM}.default: Forbidden: may not be specified when `type` is 'Pod'",
-                (
-                    f"{ITEM}.defaultRequest: Forbidden: may not be specified when "
-                    "`type` is "
-                    "'Pod'"
-                ),
-            ],
-        ),
-        (
-            [{"type": "PersistentVolumeClaim"}],
-            [
-                (
-                    f"{ITEM}.limits: Required value: either minimum or maximum storage "
-                    "value is required, but neither was provided"
-                )
-            ],
-        ),
-        (
-            [{"type": "Container", "min": {"cpu": "2"}, "max": {"cpu": "1"}}],
-            [
-                (
-                    f'{ITEM}.min[cpu]: Invalid value: "2": min value 2 is greater '
-                    "than max "
-                    "value 1"
-                ),
-                (
-                    f'{ITEM}.defaultRequest[cpu]: Invalid value: "1": min value 2 is '
-                    "greater than default request value 1"
-                ),
-                (
-                    f'{ITEM}.default[cpu]: Invalid value: "2": min value 2 is '
-                    "greater than "
-                    "default value 1"
-                ),
-            ],
-        ),
-        (
-            [{"type": "Container", "default": {"cpu": "2"}, "max": {"cpu": "1"}}],
-            [
-                (
-                    f'{ITEM}.defaultRequest[cpu]: Invalid value: "2": default '
-                    "request value "
-                    "2 is greater than max value 1"
-                ),
-                (
-                    f'{ITEM}.default[cpu]: Invalid value: "1": default value 2 is '
-                    "greater "
-                    "than max value 1"
-                ),
-            ],
-        ),
-        (
-            [{"type": "Container", "maxLimitRequestRatio": {"cpu": "500m"}}],
-            [
-                (
-                    f'{ITEM}.maxLimitRequestRatio[cpu]: Invalid value: "500m": '
-                    "ratio 500m "
-                    "is less than 1"
-                )
-            ],
-        ),
-        (
-            [
-                {
-                    "type": "Container",
-                    "min": {"cpu": "1"},
-                    "max": {"cpu": "2"},
-                    "maxLimitRequestRatio": {"cpu": "3"},
-                }
-            ],
-            [
-                (
-                    f'{ITEM}.maxLimitRequestRatio[cpu]: Invalid value: "3": ratio 3 is '
-                    "greater than max/min = 2.000000"
-                )
-            ],
-        ),
-        (
-            [{"type": "Container", "max": {"storage": "1"}}],
-            [
-                f'{ITEM}.{field}[storage]: Invalid value: "storage": must be a '
-                "standard "
-                "resource for containers"
-                for field in ("max", "default", "defaultRequest")
-            ],
-        ),
-        (
-            [
-                {
-                    "type": "Container",
-                    "default": {"example.com/gpu": "2"},
-                    "defaultRequest": {"example.com/gpu": "1"},
-                }
-            ],
-            [
-                (
-                    f'{ITEM}.defaultRequest[example.com/gpu]: Invalid value: "1": '
-                    "default "
-                    "value 2 must equal to defaultRequest value 1 in example.com/gpu"
-                )
-            ],
-        ),
-    ],
-)
+@rows("items", "problems")
 async def test_a_wrong_limit_range_is_refused(
     cluster: Cluster, items: list[JSON], problems: list[str]
 ) -> None:

@@ -9,6 +9,7 @@ from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import EVERYTHING, GROUP, request
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -69,9 +70,6 @@ Object{
 }"""
 
 
-NEVER = {"name": "a", "expression": "false"}
-
-
 async def test_a_configuration_is_merged(cluster: Cluster) -> None:
     """Lists by their keys; defaults are filled in."""
     await bind(cluster, spec_of(applying(SIDECAR)))
@@ -96,61 +94,7 @@ async def test_mutations_see_the_changes_of_earlier_ones(cluster: Cluster) -> No
     assert made["metadata"]["labels"] == expected
 
 
-@pytest.mark.parametrize(
-    ("mutation", "parts", "expected"),
-    [
-        (patching("[JSONPatch{op: 'test', path: '/spec', value: 1}]"), {}, ""),
-        (applying(SIDECAR), {"matchConditions": [NEVER]}, ""),
-        (
-            applying("Object{spec: Object.spec{nodeName: object.spec.x}}"),
-            {"failurePolicy": "Ignore"},
-            "",
-        ),
-        (
-            applying("Object{spec: Object.spec{nodeName: object.spec.x}}"),
-            {},
-            (
-                "expression 'Object{spec: Object.spec{nodeName: object.spec.x}}' "
-                "resulted in error: no such key: x"
-            ),
-        ),
-        (
-            applying("Object{spec: Object.specx{nodeName: 'n'}}"),
-            {},
-            (
-                'type mismatch: unexpected type name "Object.specx", expected '
-                '"Object.spec", which matches field name path from root Object type'
-            ),
-        ),
-        (
-            applying("Object{spec: Object.spec{nodeNames: 'n'}}"),
-            {},
-            (
-                "error applying patch: failed to convert patch object to typed object: "
-                ".spec.nodeNames: field not declared in schema"
-            ),
-        ),
-        (
-            applying(
-                "Object{spec: Object.spec{containers: [Object.spec.containers{"
-                "name: 'c', args: ['a']}]}}"
-            ),
-            {},
-            (
-                "error applying patch: invalid ApplyConfiguration: may not mutate "
-                "atomic arrays, maps or structs: .spec.containers[0].args"
-            ),
-        ),
-        (
-            patching("[JSONPatch{op: 'remove', path: '/spec/x'}]"),
-            {},
-            (
-                "JSONPath: error in remove for path: '/spec/x': Unable to remove "
-                "nonexistent key: x: missing value"
-            ),
-        ),
-    ],
-)
+@rows("mutation", "parts", "expected")
 async def test_a_mutation_that_fails_refuses(
     cluster: Cluster, mutation: JSON, parts: JSON, expected: str
 ) -> None:
@@ -186,49 +130,7 @@ async def test_a_policy_may_be_asked_a_second_time(cluster: Cluster) -> None:
     assert made["metadata"]["annotations"] == {"seen": "2"}
 
 
-@pytest.mark.parametrize(
-    ("mutation", "expected"),
-    [
-        ({}, "spec.mutations[0].patchType: Required value"),
-        (
-            {"patchType": "Merge"},
-            (
-                'spec.mutations[0].patchType: Unsupported value: "Merge": supported '
-                'values: "ApplyConfiguration", "JSONPatch"'
-            ),
-        ),
-        (
-            {"patchType": "JSONPatch"},
-            (
-                "spec.mutations[0].jsonPatch: Required value: must be specified when "
-                "patchType is JSONPatch"
-            ),
-        ),
-        (
-            applying("object.spec"),
-            (
-                "spec.mutations[0].applyConfiguration.expression: Invalid value: "
-                '"object.spec": must evaluate to Object but got dyn'
-            ),
-        ),
-        (
-            patching("JSONPatch{op: 'remove', path: '/spec'}"),
-            (
-                'spec.mutations[0].jsonPatch.expression: Invalid value: "JSONPatch{op: '
-                "'remove', path: '/spec'}\": must evaluate to list(JSONPatch) but got "
-                "JSONPatch"
-            ),
-        ),
-        (
-            applying("Other{}"),
-            (
-                "spec.mutations[0].applyConfiguration.expression: Invalid value: "
-                '"Other{}": compilation failed: ERROR: <input>:1:6: undeclared '
-                "reference to 'Other' (in container '')\n | Other{}\n | .....^"
-            ),
-        ),
-    ],
-)
+@rows("mutation", "expected")
 async def test_a_wrong_mutation_is_refused(
     cluster: Cluster, mutation: JSON, expected: str
 ) -> None:

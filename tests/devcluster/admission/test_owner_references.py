@@ -10,16 +10,12 @@ from controller_manager.devcluster.apiserver.security import User
 from tests.clusters import Cluster
 from tests.devcluster.admission.requests import decoded
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 OWNER: JSON = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d", "uid": "1"}
-BLOCKING = OWNER | {"blockOwnerDeletion": True}
-NO_FINALIZERS = (
-    "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't "
-    "set finalizers on: , <nil>"
-)
 NO_DELETION = "cannot set an ownerRef on a resource you can't delete: , <nil>"
 
 
@@ -53,33 +49,7 @@ async def send(cluster: Cluster, method: str, path: str, owners: list[JSON]) -> 
     return decoded(answer)
 
 
-@pytest.mark.parametrize(
-    ("more", "owner", "problem"),
-    [
-        ([], OWNER, ""),
-        ([], BLOCKING, NO_FINALIZERS),
-        (
-            [
-                {
-                    "apiGroups": ["apps"],
-                    "resources": ["deployments/finalizers"],
-                    "verbs": ["update"],
-                }
-            ],
-            BLOCKING,
-            "",
-        ),
-        (
-            [],
-            BLOCKING | {"kind": "Nothing"},
-            (
-                "cannot set blockOwnerDeletion in this case because cannot find "
-                "RESTMapping for APIVersion apps/v1 Kind Nothing: no matches for kind "
-                '"Nothing" in version "apps/v1"'
-            ),
-        ),
-    ],
-)
+@rows("more", "owner", "problem")
 async def test_an_owner_that_waits_needs_the_right_to_its_finalizers(
     guarded: Cluster, more: list[JSON], owner: JSON, problem: str
 ) -> None:

@@ -17,6 +17,7 @@ from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.devcluster.admission.requests import PODS, patch, pod, post
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -32,30 +33,7 @@ def test_plugins_are_added_to_the_default_and_taken_from_it() -> None:
     assert chosen == (ON_BY_DEFAULT | added) - {"PodSecurity", "Priority"}
 
 
-@pytest.mark.parametrize(
-    ("enabled", "disabled", "problem"),
-    [
-        ("Nonsense", "", 'enable-admission-plugins plugin "Nonsense" is unknown'),
-        ("", "a b", 'disable-admission-plugins plugin "a", "b" is unknown'),
-        (
-            "PodSecurity",
-            "PodSecurity",
-            (
-                "[PodSecurity] in enable-admission-plugins and "
-                "disable-admission-plugins "
-                "overlapped"
-            ),
-        ),
-        (
-            "NodeRestriction,AlwaysPullImages",
-            "",
-            (
-                "enable-admission-plugins: the development cluster does not have "
-                "AlwaysPullImages, NodeRestriction"
-            ),
-        ),
-    ],
-)
+@rows("enabled", "disabled", "problem")
 def test_a_wrong_choice_is_one_line(enabled: str, disabled: str, problem: str) -> None:
     """It names the culprit."""
     with pytest.raises(PluginError) as raised:
@@ -84,34 +62,7 @@ async def test_plugins_see_a_write_in_the_order_of_upstream(cluster: Cluster) ->
 pytestmark = pytest.mark.looptime
 
 
-@pytest.mark.parametrize(
-    ("spec", "problem"),
-    [
-        (
-            {"priorityClassName": "no"},
-            "no PriorityClass with name no was found",
-        ),
-        (
-            {"priorityClassName": "high", "priority": 7},
-            (
-                "the integer value of priority (7) must not be provided in pod spec; "
-                "priority admission controller computed 1000 from the given "
-                "PriorityClass "
-                "name"
-            ),
-        ),
-        (
-            {"preemptionPolicy": "Never"},
-            (
-                "the string value of PreemptionPolicy (Never) must not be provided "
-                "in pod "
-                "spec; priority admission controller computed PreemptLowerPriority "
-                "from the "
-                "given PriorityClass name"
-            ),
-        ),
-    ],
-)
+@rows("spec", "problem")
 async def test_a_pod_does_not_choose_its_priority(
     cluster: Cluster, spec: JSON, problem: str
 ) -> None:
@@ -206,35 +157,7 @@ RUNTIME: JSON = {
 }
 
 
-@pytest.mark.parametrize(
-    ("spec", "problem"),
-    [
-        ({"runtimeClassName": "no"}, 'pod rejected: RuntimeClass "no" not found'),
-        (
-            {"overhead": {"cpu": "1"}},
-            (
-                "pod rejected: Pod Overhead set without corresponding RuntimeClass "
-                "defined "
-                "Overhead"
-            ),
-        ),
-        (
-            {"runtimeClassName": "kata", "overhead": {"cpu": "1"}},
-            (
-                "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined "
-                "Overhead"
-            ),
-        ),
-        (
-            {"runtimeClassName": "kata", "nodeSelector": {"runtime": "runc"}},
-            (
-                "conflict: runtimeClass.scheduling.nodeSelector[runtime] = kata; "
-                "pod.spec.nodeSelector[runtime] = runc"
-            ),
-        ),
-        ({"runtimeClassName": "kata"}, ""),
-    ],
-)
+@rows("spec", "problem")
 async def test_a_runtime_class_sets_the_overhead_of_its_pods(
     cluster: Cluster, spec: JSON, problem: str
 ) -> None:
@@ -252,24 +175,7 @@ async def test_a_runtime_class_sets_the_overhead_of_its_pods(
     assert {"key": "kata", "operator": "Exists"} in made["tolerations"]
 
 
-@pytest.mark.parametrize(
-    ("defaults", "annotations", "named", "said"),
-    [
-        (["a"], {}, "a", ""),
-        ([], {}, None, ""),
-        (["a"], {"kubernetes.io/ingress.class": "b"}, None, ""),
-        (
-            ["a", "b"],
-            {},
-            None,
-            (
-                'ingresses.networking.k8s.io "i" is forbidden: Internal error '
-                "occurred: 2 "
-                "default IngressClasses were found, only 1 allowed"
-            ),
-        ),
-    ],
-)
+@rows("defaults", "annotations", "named", "said")
 async def test_an_ingress_gets_the_default_class(
     cluster: Cluster,
     defaults: list[str],

@@ -22,6 +22,7 @@ from tests.devcluster.admission.requests import (
     warnings,
 )
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 NAMESPACE = "/api/v1/namespaces/default"
 PREFIX = "pod-security.kubernetes.io/"
@@ -164,97 +165,14 @@ def test_a_pod_may_not_take_what_baseline_forbids(spec: JSON, problem: str) -> N
     assert [*map(str, found)] == [problem]
 
 
-RESTRICTED: list[tuple[JSON, str]] = [
-    ({"containers": [container()]}, UNRESTRICTED),
-    (
-        secured(container("d", securityContext=GOOD), runAsNonRoot=False),
-        (
-            'runAsNonRoot != true (container "c" must not set '
-            "securityContext.runAsNonRoot=false)"
-        ),
-    ),
-    (
-        {"securityContext": {"runAsUser": 0}, **secured(runAsUser=0)},
-        'runAsUser=0 (pod and container "c" must not set runAsUser=0)',
-    ),
-    (
-        secured(capabilities={"drop": ["ALL"], "add": ["CHOWN"]}),
-        (
-            'unrestricted capabilities (container "c" must not include "CHOWN" in '
-            "securityContext.capabilities.add)"
-        ),
-    ),
-    (
-        {
-            **secured(),
-            "volumes": [{"name": "a", "nfs": {}}, {"name": "b", "image": {}}],
-        },
-        'restricted volume types (volume "a" uses restricted volume type "nfs")',
-    ),
-    (
-        {**secured(), "volumes": [{"name": "a", "hostPath": {}}]},
-        'restricted volume types (volume "a" uses restricted volume type "hostPath")',
-    ),
-    (
-        {**secured(procMount="Unmasked"), "hostUsers": False},
-        (
-            'procMount (container "c" must not set securityContext.procMount to '
-            '"Unmasked")'
-        ),
-    ),
-    (secured(), ""),
-    ({**secured(runAsUser=0, runAsNonRoot=False), "hostUsers": False}, ""),
-    (
-        {
-            "os": {"name": "windows"},
-            "securityContext": {"runAsNonRoot": True},
-            "containers": [container()],
-        },
-        "",
-    ),
-]
-
-
-@pytest.mark.parametrize(("spec", "problem"), RESTRICTED)
+@rows("spec", "problem")
 def test_a_pod_must_say_what_restricted_asks_for(spec: JSON, problem: str) -> None:
     """With upstream's words."""
     found = violations("restricted", LATEST, {}, spec)
     assert ", ".join(map(str, found)) == problem
 
 
-@pytest.mark.parametrize(
-    ("level", "minor", "spec", "reasons"),
-    [
-        ("baseline", 33, BASELINE[3][0], []),
-        ("baseline", 31, BASELINE[10][0], ["forbidden sysctls"]),
-        ("baseline", 18, BASELINE[8][0], []),
-        (
-            "baseline",
-            30,
-            {"securityContext": {"seLinuxOptions": {"type": "container_engine_t"}}},
-            ["seLinuxOptions"],
-        ),
-        (
-            "baseline",
-            31,
-            {"securityContext": {"seLinuxOptions": {"type": "container_engine_t"}}},
-            [],
-        ),
-        ("restricted", 7, {"containers": [container()]}, ["runAsNonRoot != true"]),
-        (
-            "restricted",
-            21,
-            BASELINE[5][0],
-            [
-                "non-default capabilities",
-                "allowPrivilegeEscalation != false",
-                "runAsNonRoot != true",
-                "seccompProfile",
-            ],
-        ),
-        ("privileged", 36, BASELINE[0][0], []),
-    ],
-)
+@rows("level", "minor", "spec", "reasons")
 def test_a_level_is_as_it_was_in_its_version(
     level: str, minor: int, spec: JSON, reasons: list[str]
 ) -> None:

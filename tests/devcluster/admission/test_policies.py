@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from controller_manager.api.json_objects import JSON
-from tests.cel.test_parser import OPERANDS
 from tests.clusters import Cluster
 from tests.devcluster.admission.webhook_server import EVERYTHING, GROUP, request
 from tests.devcluster.registry.apiextensions.test_definitions import define
 from tests.devcluster.registry.apiextensions.test_objects import widgets
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -75,73 +75,7 @@ def _told(expression: str, **parts: Any) -> JSON:
     return spec_of(validations=[{"expression": expression, **parts}])
 
 
-def nested(depth: int) -> str:
-    """Return an expression that takes ten times as many steps with each level."""
-    expression = "v0 >= 0"
-    for number in range(depth):
-        expression = f"[1, 2, 3, 4, 5, 6, 7, 8, 9, 0].all(v{number}, {expression})"
-    return expression
-
-
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        (spec_of("request.operation == 'CREATE'", "oldObject == null"), ""),
-        (spec_of("namespaceObject.metadata.name == 'default'"), ""),
-        (spec_of("has(object.data) && object.data.all(k, k == 'x')"), ""),
-        (spec_of("authorizer.group('').resource('pods').check('get').allowed()"), ""),
-        (_told("false", message=" no "), "no"),
-        (_told("false", messageExpression="'x is ' + object.data.x"), "x is z"),
-        (_told("false", message="m", messageExpression="string(object.data.y)"), "m"),
-        (
-            spec_of("object.data.y == 'z'"),
-            "expression 'object.data.y == 'z'' resulted in error: no such key: y",
-        ),
-        (spec_of("object.data.y == 'z'", failurePolicy="Ignore"), ""),
-        (
-            spec_of(
-                "variables.two == 'zz'",
-                "variables.two == 'z'",
-                variables=[
-                    {"name": "one", "expression": "object.data.x"},
-                    {"name": "two", "expression": "variables.one + variables.one"},
-                ],
-            ),
-            "failed expression: variables.two == 'z'",
-        ),
-        (
-            spec_of(
-                "variables.v == 1",
-                variables=[{"name": "v", "expression": "object.data.y"}],
-            ),
-            (
-                "expression 'variables.v == 1' resulted in error: composited variable "
-                '"v" fails to evaluate: no such key: y'
-            ),
-        ),
-        (
-            spec_of(
-                "false",
-                matchConditions=[{"name": "c", "expression": "object.data.x == 'y'"}],
-            ),
-            "",
-        ),
-        (
-            spec_of(
-                "true",
-                matchConditions=[{"name": "c", "expression": "object.data.y == 'y'"}],
-            ),
-            "expression 'object.data.y == 'y'' resulted in error: no such key: y",
-        ),
-        (
-            spec_of(nested(6)),
-            (
-                "validation failed due to running out of cost budget, no further "
-                "validation rules will be run"
-            ),
-        ),
-    ],
-)
+@rows("spec", "expected")
 async def test_a_policy_is_evaluated(
     cluster: Cluster, spec: JSON, expected: str
 ) -> None:
@@ -256,36 +190,7 @@ async def test_parameters_may_be_custom_resources(cluster: Cluster) -> None:
     assert (await write(cluster, data={"x": "one"}))[0] == 201
 
 
-def _undeclared(expression: str, name: str) -> str:
-    return (
-        "compilation failed: ERROR: <input>:1:1: undeclared reference to "
-        f"'{name}' (in container '')\n | {expression}\n | ^"
-    )
-
-
-@pytest.mark.parametrize(
-    ("expression", "detail"),
-    [
-        (
-            "object.x +",
-            (
-                "compilation failed: ERROR: <input>:1:11: Syntax error: mismatched "
-                f"input '<EOF>' {OPERANDS}\n | object.x +\n | ..........^"
-            ),
-        ),
-        ("params.x == 1", _undeclared("params.x == 1", "params")),
-        ("variables.x == 1", _undeclared("variables.x == 1", "variables")),
-        (
-            "request.user == ''",
-            (
-                "compilation failed: ERROR: <input>:1:8: undefined field 'user'\n | "
-                "request.user == ''\n | .......^"
-            ),
-        ),
-        ("'a'", "must evaluate to bool but got string"),
-        ("object.spec.paused", "must evaluate to bool but got dyn"),
-    ],
-)
+@rows("expression", "detail")
 @pytest.mark.parametrize("field", ["validations", "matchConditions"])
 async def test_an_expression_that_does_not_compile_is_refused(
     cluster: Cluster, field: str, expression: str, detail: str

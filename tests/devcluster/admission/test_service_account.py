@@ -7,6 +7,7 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.admission.requests import PODS, container, pod, post
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -138,48 +139,7 @@ ENFORCING = {
 }
 
 
-@pytest.mark.parametrize(
-    ("spec", "problem"),
-    [
-        (
-            {"volumes": [{"name": "v", "secret": {"secretName": "s"}}]},
-            (
-                'volume with secret.secretName="s" is not allowed because service '
-                "account "
-                "robot does not reference that secret"
-            ),
-        ),
-        (
-            {
-                "containers": [
-                    container(
-                        env=[
-                            {
-                                "name": "E",
-                                "valueFrom": {
-                                    "secretKeyRef": {"name": "s", "key": "k"}
-                                },
-                            }
-                        ]
-                    )
-                ]
-            },
-            (
-                'container c with envVar E referencing secret.secretName="s" is not '
-                "allowed because service account robot does not reference that secret"
-            ),
-        ),
-        (
-            {"imagePullSecrets": [{"name": "s"}]},
-            (
-                'imagePullSecrets[0].name="s" is not allowed because service '
-                "account robot "
-                "does not reference that imagePullSecret"
-            ),
-        ),
-        ({"volumes": [{"name": "v", "secret": {"secretName": "mine"}}]}, ""),
-    ],
-)
+@rows("spec", "problem")
 async def test_an_account_may_limit_the_secrets_of_its_pods(
     cluster: Cluster, spec: JSON, problem: str
 ) -> None:
@@ -190,32 +150,7 @@ async def test_an_account_may_limit_the_secrets_of_its_pods(
     assert answer.get("message", "") == (forbidden if problem else "")
 
 
-@pytest.mark.parametrize(
-    ("spec", "problem"),
-    [
-        (
-            {"serviceAccountName": "default"},
-            "a mirror pod may not reference service accounts",
-        ),
-        (
-            {"volumes": [{"name": "v", "secret": {"secretName": "s"}}]},
-            "a mirror pod may not reference secrets",
-        ),
-        (
-            {
-                "volumes": [
-                    {
-                        "name": "v",
-                        "projected": {
-                            "sources": [{"serviceAccountToken": {"path": "t"}}]
-                        },
-                    }
-                ]
-            },
-            "a mirror pod may not use ServiceAccountToken volume projections",
-        ),
-    ],
-)
+@rows("spec", "problem")
 async def test_the_pod_of_a_manifest_on_a_node_has_no_account(
     cluster: Cluster, spec: JSON, problem: str
 ) -> None:

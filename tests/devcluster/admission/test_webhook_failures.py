@@ -24,73 +24,14 @@ from tests.devcluster.admission.webhook_server import (
     request,
     webhook_server,
 )
+from tests.devcluster.rows import rows
 
 
 def _failed(why: str) -> str:
     return f'Internal error occurred: failed calling webhook "hook.example.com": {why}'
 
 
-INVALID = "received invalid webhook response: "
-
-
-WANTED = "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got "
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        ({"kind": "AdmissionReview"}, f"{INVALID}webhook response was absent"),
-        (
-            {"kind": "A", "apiVersion": "b/v2", "response": {"uid": "?"}},
-            f'{INVALID}expected response.uid="UID", got "?"',
-        ),
-        (
-            {"kind": "A", "apiVersion": "b/v2", "response": {"uid": "UID"}},
-            f"{INVALID}{WANTED}b/v2, Kind=A",
-        ),
-        (
-            {"allowed": True, "patch": "W10="},
-            (f"{INVALID}webhook returned response.patch but not response.patchType"),
-        ),
-        (
-            {"allowed": True, "patchType": "JSONPatch"},
-            (f"{INVALID}webhook returned response.patchType but not response.patch"),
-        ),
-        (
-            {"allowed": True, "patchType": "Merge", "patch": "W10="},
-            'unsupported patch type "Merge"',
-        ),
-        (
-            {"allowed": True, "patchType": "JSONPatch", "patch": "e30="},
-            (
-                "received undecodable patch in webhook response: json: cannot "
-                "unmarshal object into Go value of type jsonpatch.Patch"
-            ),
-        ),
-        (
-            "<html>",
-            (
-                "failed to call webhook: couldn't get version/kind; json parse error: "
-                "invalid character '<' looking for beginning of value"
-            ),
-        ),
-        (
-            500,
-            (
-                'failed to call webhook: an error on the server ("oops") has '
-                "prevented the request from succeeding"
-            ),
-        ),
-        (
-            404,
-            (
-                "failed to call webhook: the server could not find the requested "
-                "resource"
-            ),
-        ),
-        (302, 'failed to call webhook: Post "URL": stopped after 10 redirects'),
-    ],
-)
+@rows("answer", "expected")
 async def test_an_answer_of_no_use_is_a_failure(
     cluster: Cluster, hook: WebhookServer, answer: Any, expected: str
 ) -> None:
@@ -200,36 +141,7 @@ async def test_a_service_leads_to_its_endpoints(
     assert [each["name"] for each in hook.requests] == ["a"]
 
 
-@pytest.mark.parametrize(
-    ("operation", "expected"),
-    [
-        (
-            {"op": "remove", "path": "/data/b"},
-            (
-                "Internal error occurred: error in remove for path: '/data/b': Unable "
-                "to remove nonexistent key: b: missing value"
-            ),
-        ),
-        (
-            {"op": "replace", "path": "/data/b", "value": 1},
-            (
-                "Internal error occurred: replace operation does not apply: doc is "
-                "missing key: /data/b: missing value"
-            ),
-        ),
-        (
-            {"op": "add", "path": "/spec/b", "value": 1},
-            (
-                "Internal error occurred: add operation does not apply: doc is "
-                'missing path: "/spec/b": missing value'
-            ),
-        ),
-        (
-            {"op": "test", "path": "/data/a", "value": "c"},
-            "Internal error occurred: testing value /data/a failed: test failed",
-        ),
-    ],
-)
+@rows("operation", "expected")
 async def test_a_patch_that_does_not_apply_is_a_failure(
     cluster: Cluster, hook: WebhookServer, operation: JSON, expected: str
 ) -> None:

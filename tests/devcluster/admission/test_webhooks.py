@@ -25,6 +25,7 @@ from tests.devcluster.admission.webhook_server import (
 )
 from tests.devcluster.registry.minimal import minimal
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 
 def when(expression: str) -> JSON:
@@ -101,37 +102,7 @@ async def test_each_operation_is_reviewed_once(
     ]
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        (
-            None,
-            {
-                "message": 'admission webhook "hook.example.com" denied the request '
-                "without explanation",
-                "code": 400,
-            },
-        ),
-        (
-            {"message": "no", "code": 403, "reason": "Forbidden"},
-            {
-                "message": 'admission webhook "hook.example.com" denied the request: '
-                "no",
-                "reason": "Forbidden",
-                "code": 403,
-            },
-        ),
-        (
-            {"reason": "Gone", "code": 200},
-            {
-                "message": 'admission webhook "hook.example.com" denied the request: '
-                "Gone",
-                "reason": "Gone",
-                "code": 400,
-            },
-        ),
-    ],
-)
+@rows("status", "expected")
 @pytest.mark.parametrize("plural", ["mutating", "validating"])
 async def test_a_webhook_refuses(
     cluster: Cluster, hook: WebhookServer, plural: str, status: JSON, expected: JSON

@@ -12,6 +12,7 @@ from controller_manager.devcluster.scheme.models import built_in
 from controller_manager.version import KUBERNETES_VERSION
 from tests.clusters import Cluster
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -33,41 +34,7 @@ def config_map(name: str = "a") -> bytes:
     return json.dumps({"metadata": {"name": name}}).encode()
 
 
-@pytest.mark.parametrize(
-    ("accept", "media_type", "kind"),
-    [
-        ("", JSON_TYPE, "ConfigMap"),
-        ("*/*", JSON_TYPE, "ConfigMap"),
-        ("application/*", JSON_TYPE, "ConfigMap"),
-        ("text/html, */*;q=0.1", JSON_TYPE, "ConfigMap"),
-        (f"{PROTOBUF},application/json", PROTOBUF, "ConfigMap"),
-        (f"application/json,{PROTOBUF}", JSON_TYPE, "ConfigMap"),
-        (
-            f"{PROTOBUF};as=PartialObjectMetadata;{META},{JSON_TYPE}",
-            PROTOBUF,
-            "PartialObjectMetadata",
-        ),
-        (f"{PROTOBUF};as=Table;{META},{JSON_TYPE}", JSON_TYPE, "ConfigMap"),
-        (f"{JSON_TYPE};charset=utf-8", JSON_TYPE, "ConfigMap"),
-        (YAML_TYPE, YAML_TYPE, "ConfigMap"),
-        (f"{JSON_TYPE};q=0.5, {YAML_TYPE}", YAML_TYPE, "ConfigMap"),
-        (f"{YAML_TYPE};q=0.5, {JSON_TYPE}", JSON_TYPE, "ConfigMap"),
-        (f"{JSON_TYPE};as=Table;{META}", JSON_TYPE, "Table"),
-        (f"{JSON_TYPE};as=Table;v=v1beta1;g=meta.k8s.io", JSON_TYPE, "Table"),
-        (
-            f"{JSON_TYPE};as=Table;v=v2;g=meta.k8s.io,{JSON_TYPE}",
-            JSON_TYPE,
-            "ConfigMap",
-        ),
-        (f"{JSON_TYPE};as=Nonsense;{META},*/*;q=0.1", JSON_TYPE, "ConfigMap"),
-        (f"{YAML_TYPE};as=Table;{META}", YAML_TYPE, "Table"),
-        (
-            f"{JSON_TYPE};as=PartialObjectMetadata;{META},{JSON_TYPE}",
-            JSON_TYPE,
-            "PartialObjectMetadata",
-        ),
-    ],
-)
+@rows("accept", "media_type", "kind")
 async def test_the_first_acceptable_clause_decides(
     cluster: Cluster, accept: str, media_type: str, kind: str
 ) -> None:

@@ -9,6 +9,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.registry import find_kinds
 from tests.clusters import Cluster
 from tests.devcluster.apiserver.test_apply import WEB, apply, managers, send
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -179,27 +180,7 @@ async def test_the_oldest_of_many_managers_become_one(cluster: Cluster) -> None:
     assert found["ancient-changes", "Update"] == {"f:data": fields}
 
 
-@pytest.mark.parametrize(
-    ("given", "names"),
-    [
-        ([], []),
-        ([{}], []),
-        (None, ["kubectl", "me"]),
-        ([{"manager": "x"}], ["kubectl", "me"]),
-        (
-            [
-                {
-                    "manager": "x",
-                    "operation": "Apply",
-                    "apiVersion": "v1",
-                    "fieldsType": "FieldsV1",
-                    "fieldsV1": {"f:data": {"f:b": {}}},
-                }
-            ],
-            ["x", "me"],
-        ),
-    ],
-)
+@rows("given", "names")
 async def test_a_request_may_change_the_managers(
     cluster: Cluster, given: Any, names: list[str]
 ) -> None:
@@ -322,20 +303,7 @@ async def test_a_name_that_no_manager_can_have_is_refused(
             await create(cluster)
 
 
-@pytest.mark.parametrize(
-    ("method", "kind", "body"),
-    [
-        ("PATCH", "merge-patch+json", {"metadata": {"managedFields": [{}]}}),
-        ("PATCH", "strategic-merge-patch+json", {"metadata": {"managedFields": [{}]}}),
-        (
-            "PATCH",
-            "json-patch+json",
-            [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}],
-        ),
-        ("PUT", "json", {"metadata": {"name": "m", "managedFields": [{}]}}),
-        ("PUT", "json", {"metadata": {"name": "m", "managedFields": []}}),
-    ],
-)
+@rows("method", "kind", "body")
 async def test_managers_that_are_removed_stay_away(
     cluster: Cluster, method: str, kind: str, body: Any
 ) -> None:

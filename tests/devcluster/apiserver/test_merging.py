@@ -6,21 +6,10 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.field_set import compare, fields_of
 from controller_manager.devcluster.apiserver.field_type import faults_of, type_of_model
 from controller_manager.devcluster.apiserver.merging import merged, without
+from tests.devcluster.rows import rows
 
 SPEC = type_of_model("io.k8s.api.core.v1.PodSpec")
 SERVICE = type_of_model("io.k8s.api.core.v1.ServiceSpec")
-
-NO_KEY = (
-    ".containers: element 0: associative list with keys has an element that "
-    'omits all key fields ["name"] (and doesn\'t have default values for any '
-    "key fields)"
-)
-TWO_FAULTS = """errors:
-  .containers[name="c"].env: duplicate entries for key [name="A"]
-  .x: field not declared in schema"""
-WRONG_TEXT = (
-    ".tolerations[0].key: expected string, got &value.valueUnstructured{Value:1}"
-)
 
 
 def named(*names: str) -> list[JSON]:
@@ -136,42 +125,7 @@ def test_fields_are_taken_out() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({}, ""),
-        ({"nodeName": None}, ""),
-        ({"hostNetwork": True, "priority": 1, "nodeSelector": {"a": "b"}}, ""),
-        ({"nodeNames": "a"}, ".nodeNames: field not declared in schema"),
-        (
-            {"nodeName": 1},
-            ".nodeName: expected string, got &value.valueUnstructured{Value:1}",
-        ),
-        (
-            {"priority": "a"},
-            ".priority: expected numeric (int or float), got string",
-        ),
-        ({"hostNetwork": "no"}, ".hostNetwork: expected boolean, got &{no}"),
-        ({"containers": {}}, ".containers: expected list, got &{map[]}"),
-        ({"securityContext": []}, ".securityContext: expected map, got &{[]}"),
-        (
-            {"containers": [{"name": "c"}, {"name": "c"}]},
-            '.containers: duplicate entries for key [name="c"]',
-        ),
-        (
-            {"containers": [{"image": "i"}]},
-            NO_KEY,
-        ),
-        (
-            {"containers": [{"name": "c", "env": [{"name": "A"}] * 2}], "x": 1},
-            TWO_FAULTS,
-        ),
-        (
-            {"tolerations": [{"key": 1}]},
-            WRONG_TEXT,
-        ),
-    ],
-)
+@rows("config", "message")
 def test_a_configuration_is_checked(config: JSON, message: str) -> None:
     """The messages are those of structured-merge-diff."""
     assert faults_of(config, SPEC) == message

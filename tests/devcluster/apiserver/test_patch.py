@@ -14,6 +14,7 @@ from controller_manager.devcluster.scheme.patches import (
     merge_patch,
     strategic_merge_patch,
 )
+from tests.devcluster.rows import rows
 
 CORE = "io.k8s.api.core.v1"
 SPEC = f"{CORE}.PodSpec"
@@ -46,33 +47,7 @@ def test_a_merge_patch_applied_twice_is_applied_once(target: JSON, patch: Any) -
     assert merge_patch(once, patch) == once
 
 
-@pytest.mark.parametrize(
-    ("operations", "result"),
-    [
-        (
-            [{"op": "add", "path": "/l/0", "value": 0}],
-            {"l": [0, 1, 2], "m": {"x/y": 1}},
-        ),
-        (
-            [{"op": "add", "path": "/l/-", "value": 3}],
-            {"l": [1, 2, 3], "m": {"x/y": 1}},
-        ),
-        ([{"op": "remove", "path": "/l/1"}], {"l": [1], "m": {"x/y": 1}}),
-        (
-            [{"op": "replace", "path": "/m/x~1y", "value": 9}],
-            {"l": [1, 2], "m": {"x/y": 9}},
-        ),
-        (
-            [{"op": "move", "from": "/m/x~1y", "path": "/n"}],
-            {"l": [1, 2], "m": {}, "n": 1},
-        ),
-        (
-            [{"op": "copy", "from": "/l", "path": "/n"}],
-            {"l": [1, 2], "m": {"x/y": 1}, "n": [1, 2]},
-        ),
-        ([{"op": "test", "path": "/l/0", "value": 1}], {"l": [1, 2], "m": {"x/y": 1}}),
-    ],
-)
+@rows("operations", "result")
 def test_a_json_patch_does_what_its_operations_say(
     operations: list[JSON], result: JSON
 ) -> None:
@@ -144,35 +119,7 @@ def test_a_strategic_patch_merges_a_list_without_a_key_as_a_set() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("model", "target", "patch", "result"),
-    [
-        (
-            f"{CORE}.NodeSpec",
-            {"taints": [{"key": "a"}], "podCIDRs": ["10.0.0.0/24"]},
-            {"taints": [{"key": "b"}], "podCIDRs": ["fd00::/64"]},
-            {"taints": [{"key": "b"}], "podCIDRs": ["fd00::/64", "10.0.0.0/24"]},
-        ),
-        (
-            f"{CORE}.ServiceSpec",
-            {"ports": [{"port": 80, "name": "http"}], "selector": {"a": "1"}},
-            {"ports": [{"port": 80, "name": "web"}], "selector": {"b": "2"}},
-            {"ports": [{"port": 80, "name": "web"}], "selector": {"a": "1", "b": "2"}},
-        ),
-        (
-            f"{CORE}.EndpointSubset",
-            {"ports": [{"port": 80}]},
-            {"ports": [{"port": 81}]},
-            {"ports": [{"port": 81}]},
-        ),
-        (
-            "io.k8s.api.policy.v1.PodDisruptionBudgetSpec",
-            {"minAvailable": 1, "selector": {"matchLabels": {"a": "1"}}},
-            {"selector": {"matchLabels": {"b": "2"}}},
-            {"minAvailable": 1, "selector": {"matchLabels": {"b": "2"}}},
-        ),
-    ],
-)
+@rows("model", "target", "patch", "result")
 def test_the_schema_says_how_a_strategic_patch_merges_a_field(
     model: str, target: JSON, patch: JSON, result: JSON
 ) -> None:

@@ -12,12 +12,12 @@ from tests.clusters import TOKEN, Cluster
 from tests.controllers.custom_resources import definition
 from tests.devcluster.apiserver.test_protobuf_answers import split
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
-WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 PODS = "/api/v1/namespaces/default/pods"
 
 FIELDS: JSON = {
@@ -126,27 +126,7 @@ async def test_it_is_the_same_in_json_and_in_protobuf(
     assert (event, seen) == ("MODIFIED", decoded(changed))
 
 
-@pytest.mark.parametrize(
-    ("query", "code", "message"),
-    [
-        (
-            "resourceVersion=abc",
-            400,
-            (
-                'invalid resource version: resourceVersion: Invalid value: "abc": '
-                'strconv.ParseUint: parsing "abc": invalid syntax'
-            ),
-        ),
-        ("fieldSelector=spec.x", 400, "invalid selector: 'spec.x'; can't understand"),
-        ("labelSelector=(", 400, "unable to parse requirement: found '(', expected"),
-        ("timeoutSeconds=x", 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
-        (
-            "sendInitialEvents=true",
-            422,
-            'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden:',
-        ),
-    ],
-)
+@rows("query", "code", "message")
 async def test_a_watch_that_is_refused_gets_a_status_in_protobuf(
     cluster: Cluster, query: str, code: int, message: str
 ) -> None:

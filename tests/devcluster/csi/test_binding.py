@@ -25,6 +25,7 @@ from tests.devcluster.kubelet.objects import (
     send,
     status_of,
 )
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -166,35 +167,7 @@ async def test_a_claim_without_provisioner_needs_a_volume(cluster: Cluster) -> N
         assert "claimRef" in (await volume_of(cluster))["spec"]
 
 
-@pytest.mark.parametrize(
-    ("volumes", "given", "expected"),
-    [
-        (MOUNTED, None, 'persistentvolumeclaim "data" not found'),
-        (
-            MOUNTED,
-            {"storageClassName": "immediate"},
-            "pod has unbound immediate PersistentVolumeClaims",
-        ),
-        (
-            MOUNTED,
-            {"volumeName": "mine"},
-            "pod has unbound immediate PersistentVolumeClaims",
-        ),
-        (
-            EPHEMERAL,
-            None,
-            (
-                "waiting for ephemeral volume controller to create the "
-                'persistentvolumeclaim "p-v"'
-            ),
-        ),
-        (
-            EPHEMERAL,
-            {},
-            "PVC default/p-v was not created for pod default/p (pod is not owner)",
-        ),
-    ],
-)
+@rows("volumes", "given", "expected")
 async def test_a_claim_keeps_its_pod_from_all_nodes(
     cluster: Cluster, volumes: list[JSON], given: JSON | None, expected: str
 ) -> None:

@@ -16,6 +16,7 @@ from tests.devcluster.kubelet.objects import (
     status_of,
 )
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -133,27 +134,7 @@ async def test_resources_change_in_place(cluster: Cluster) -> None:
     assert seen == [(2, 0), (3, 1)]
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        (
-            {"resources": {"requests": {"memory": None}}},
-            "spec.containers[0].resources.requests: Forbidden: resource requests can",
-        ),
-        (
-            {"resources": {"requests": {"ephemeral-storage": "1Gi"}}},
-            "spec: Forbidden: only cpu and memory resources are mutable",
-        ),
-        (
-            {"resources": {"limits": {"cpu": "100m", "memory": "10Mi"}}},
-            'spec: Invalid value: "Burstable": Pod QOS Class may not change as a res',
-        ),
-        (
-            {"name": "d", "image": "i"},
-            "spec.containers: Forbidden: containers may not be added or removed on r",
-        ),
-    ],
-)
+@rows("change", "why")
 async def test_only_amounts_of_cpu_and_memory_change(
     cluster: Cluster, change: JSON, why: str
 ) -> None:

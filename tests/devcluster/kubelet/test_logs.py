@@ -15,6 +15,7 @@ from tests.devcluster.kubelet.objects import (
     create_pod,
     send,
 )
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -66,49 +67,7 @@ async def test_a_log_is_shown_as_it_is_asked_for(
         assert await log(cluster, "p", **query) == (200, expected)
 
 
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        (
-            {"tailLines": -1},
-            (
-                'PodLogOptions "p" is invalid: tailLines: Invalid value: -1: must be '
-                "greater than or equal to 0"
-            ),
-        ),
-        (
-            {"limitBytes": 0},
-            (
-                'PodLogOptions "p" is invalid: limitBytes: Invalid value: 0: must be '
-                "greater than 0"
-            ),
-        ),
-        ({"sinceTime": "noon"}, "sinceTime: 'noon' is no time"),
-        (
-            {"sinceTime": "2026-01-01T00:00:04Z", "sinceSeconds": 4},
-            (
-                'PodLogOptions "p" is invalid: : Forbidden: at most one of '
-                "`sinceTime` or `sinceSeconds` may be specified"
-            ),
-        ),
-        ({"container": "x"}, "container x is not valid for pod p"),
-        (
-            {"container": "a"},
-            'container "a" in pod "p" is waiting to start: PodInitializing',
-        ),
-        (
-            {"container": "a", "previous": "true"},
-            'previous terminated container "a" in pod "p" not found',
-        ),
-        (
-            {},
-            (
-                "a container name must be specified for pod p, choose one of: [a b] or "
-                "one of the init containers: [i]"
-            ),
-        ),
-    ],
-)
+@rows("query", "message")
 async def test_the_errors_of_a_request_are_reported(
     cluster: Cluster, query: JSON, message: str
 ) -> None:

@@ -12,6 +12,7 @@ from controller_manager.devcluster.inmemory import InMemoryTransport
 from tests.clusters import Cluster
 from tests.devcluster.kubelet.objects import CORE, PODS, create_pod, send
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -72,31 +73,7 @@ async def test_a_kubelet_answers(
             assert answer.headers["location"] == f"{PROXY}/"
 
 
-@pytest.mark.parametrize(
-    ("node", "status", "reason", "message"),
-    [
-        ("missing", 404, "NotFound", 'nodes "missing" not found'),
-        ("ftp:a:1", 400, "BadRequest", 'invalid node request "ftp:a:1"'),
-        (
-            "node-0:10255",
-            503,
-            "ServiceUnavailable",
-            (
-                "error trying to reach service: dial tcp 172.18.0.2:10255: connect: "
-                "connection refused"
-            ),
-        ),
-        (
-            "node-1",
-            503,
-            "ServiceUnavailable",
-            (
-                "error trying to reach service: dial tcp 172.18.0.3:10250: connect: "
-                "connection refused"
-            ),
-        ),
-    ],
-)
+@rows("node", "status", "reason", "message")
 async def test_a_kubelet_that_cannot_be_reached_is_named(
     cluster: Cluster, node: str, status: int, reason: str, message: str
 ) -> None:

@@ -1,7 +1,7 @@
 """Annotations, images and missing objects decide what a pod does."""
 
 import asyncio
-from typing import Final
+from typing import Any
 
 import pytest
 
@@ -19,6 +19,7 @@ from tests.devcluster.kubelet.objects import (
     status_of,
     times,
 )
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -120,39 +121,7 @@ async def test_an_image_that_cannot_be_pulled_is_tried_again_and_again(
         ]
 
 
-@pytest.mark.parametrize(
-    ("image", "policy", "reason", "message"),
-    [
-        (
-            "UPPER",
-            "Always",
-            "InvalidImageName",
-            (
-                'Failed to apply default image tag "UPPER": couldn\'t parse image name '
-                '"UPPER": invalid reference format: repository name (library/UPPER) '
-                "must be lowercase"
-            ),
-        ),
-        (
-            "x:y:z",
-            "Always",
-            "InvalidImageName",
-            (
-                'Failed to apply default image tag "x:y:z": couldn\'t parse image name '
-                '"x:y:z": invalid reference format'
-            ),
-        ),
-        (
-            "example.com/a/broken:v1",
-            "Never",
-            "ErrImageNeverPull",
-            (
-                'Container image "example.com/a/broken:v1" is not present with pull '
-                "policy of Never"
-            ),
-        ),
-    ],
-)
+@rows("image", "policy", "reason", "message")
 async def test_a_container_waits_whose_image_is_wrong(
     cluster: Cluster, image: str, policy: str, reason: str, message: str
 ) -> None:
@@ -167,47 +136,9 @@ async def test_a_container_waits_whose_image_is_wrong(
         )
 
 
-@pytest.mark.parametrize(
-    ("variables", "message", "objects"),
-    [
-        (
-            {"envFrom": [{"configMapRef": {"name": "m"}}]},
-            'configmap "m" not found',
-            [("configmaps", {})],
-        ),
-        (
-            {"envFrom": [{"secretRef": {"name": "m"}}]},
-            'secret "m" not found',
-            [("secrets", {})],
-        ),
-        (
-            {
-                "env": [
-                    {
-                        "name": "A",
-                        "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k"}},
-                    }
-                ]
-            },
-            "couldn't find key k in ConfigMap default/m",
-            [("configmaps", {"j": "1"}), ("configmaps", {"k": "1"})],
-        ),
-        (
-            {
-                "env": [
-                    {
-                        "name": "A",
-                        "valueFrom": {"secretKeyRef": {"name": "m", "key": "k"}},
-                    }
-                ]
-            },
-            "couldn't find key k in Secret default/m",
-            [("secrets", {"j": "MQ=="}), ("secrets", {"k": "MQ=="})],
-        ),
-    ],
-)
+@rows("variables", "message", "objects")
 async def test_a_container_waits_for_objects_of_its_variables(
-    cluster: Cluster, variables: JSON, message: str, objects: list[tuple[str, JSON]]
+    cluster: Cluster, variables: JSON, message: str, objects: list[list[Any]]
 ) -> None:
     """It starts as soon as the object, with its key, is there."""
     async with cluster.nodes(count=1, details=True):
@@ -236,21 +167,7 @@ async def _store(cluster: Cluster, plural: str, data: JSON) -> None:
         await send(cluster, "POST", path, body)
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ({"configMap": {"name": "m"}}, 'configmap "m" not found'),
-        ({"secret": {"secretName": "m"}}, 'secret "m" not found'),
-        (
-            {"configMap": {"name": "n", "items": [{"key": "k", "path": "k"}]}},
-            "configmap references non-existent config key: k",
-        ),
-        (
-            {"projected": {"sources": [{"secret": {"name": "m"}}]}},
-            'secret "m" not found',
-        ),
-    ],
-)
+@rows("source", "message")
 async def test_a_pod_waits_for_objects_of_its_volumes(
     cluster: Cluster, source: JSON, message: str
 ) -> None:
@@ -400,20 +317,7 @@ async def test_a_startup_probe_holds_the_others_back(cluster: Cluster) -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("annotations", "lifecycle", "seconds", "code"),
-    [
-        ({}, {}, 20, 137),
-        ({"devcluster/termination-seconds": "3"}, {}, 3, 0),
-        (
-            {"devcluster/termination-seconds": "3"},
-            {"preStop": {"sleep": {"seconds": 4}}},
-            7,
-            0,
-        ),
-        ({"devcluster/termination-seconds": "60"}, {}, 20, 137),
-    ],
-)
+@rows("annotations", "lifecycle", "seconds", "code")
 async def test_a_pod_terminates_as_long_as_its_containers_need(
     cluster: Cluster,
     annotations: JSON,
@@ -648,27 +552,7 @@ async def test_old_events_make_room_for_new_ones(
         assert {each["involvedObject"]["name"] for each in items} >= {"p3", "p4"}
 
 
-@pytest.mark.parametrize(
-    ("expression", "value", "message"),
-    [
-        (
-            "$(HERE)/x",
-            {"value": "/a"},
-            "error SubPath `/a/x` must not be an absolute path",
-        ),
-        (
-            "a/$(HERE)",
-            {"value": ".."},
-            "unable to provision SubPath `a/..`: must not contain '..'",
-        ),
-        ("$(GONE)/$(AWAY)", {"value": "a"}, "missing value for AWAY, GONE"),
-        (
-            "$(HERE)/x",
-            {"valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['place']"}}},
-            "missing value for HERE",
-        ),
-    ],
-)
+@rows("expression", "value", "message")
 async def test_a_wrong_sub_path_keeps_a_container_from_starting(
     cluster: Cluster, expression: str, value: JSON, message: str
 ) -> None:
@@ -693,24 +577,7 @@ async def test_a_wrong_sub_path_keeps_a_container_from_starting(
         assert phase == ("Running" if "valueFrom" in value else "Pending")
 
 
-ROOT: Final = "container has runAsNonRoot and image will run as root"
-
-
-@pytest.mark.parametrize(
-    ("image", "of_pod", "of_container", "why"),
-    [
-        ("busybox", {"runAsNonRoot": True}, {}, ROOT),
-        ("busybox", {"runAsNonRoot": True}, {"runAsUser": 1000}, ""),
-        ("busybox", {"runAsNonRoot": True}, {"runAsNonRoot": False}, ""),
-        ("app", {"runAsNonRoot": True}, {}, ""),
-        (
-            "app",
-            {"runAsUser": 0},
-            {"runAsNonRoot": True},
-            "container's runAsUser breaks non-root policy",
-        ),
-    ],
-)
+@rows("image", "of_pod", "of_container", "why")
 async def test_a_container_that_must_not_run_as_root_waits(
     cluster: Cluster, image: str, of_pod: JSON, of_container: JSON, why: str
 ) -> None:

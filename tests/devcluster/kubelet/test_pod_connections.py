@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from controller_manager.devcluster.registry import find_kinds, find_storages
 from tests.clusters import Cluster
 from tests.devcluster.kubelet.objects import CORE, PODS, create_pod, send
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 NOTHING_RUNS = "the development cluster runs no containers"
 GUIDE = "/devcluster/guide"
@@ -34,7 +36,7 @@ ALL = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
 async def refusals(
-    cluster: Cluster, methods: tuple[str, ...], path: str
+    cluster: Cluster, methods: Sequence[str], path: str
 ) -> list[tuple[int, str]]:
     """Return the status and the message of each answer."""
     path, _, query = path.partition("?")
@@ -78,42 +80,16 @@ async def test_nothing_connects_to_a_container(
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize(
-    ("path", "methods", "refusal"),
-    [
-        (
-            f"{PODS}/p/exec?container=x",
-            READS,
-            (400, "container x is not valid for pod p"),
-        ),
-        (f"{PODS}/q/proxy/", ALL, (404, 'pods "q" not found')),
-        (f"{SERVICES}/q/proxy/", ALL, (404, 'services "q" not found')),
-        (
-            f"{SERVICES}/ftp:q:1/proxy/",
-            ALL,
-            (400, 'invalid service request "ftp:q:1"'),
-        ),
-        (
-            f"{PODS}/p/eviction",
-            ("GET", "PUT"),
-            (405, "the server does not allow this method on the requested resource"),
-        ),
-        (
-            f"{PODS}/p/resize",
-            ("POST",),
-            (405, "the server does not allow this method on the requested resource"),
-        ),
-    ],
-)
+@rows("path", "methods", "refusal")
 async def test_a_wrong_request_gets_the_answer_of_a_real_server(
-    cluster: Cluster, path: str, methods: tuple[str, ...], refusal: tuple[int, str]
+    cluster: Cluster, path: str, methods: list[str], refusal: list[Any]
 ) -> None:
     """A user looks for the mistake, not for a container that runs."""
     async with cluster.nodes(count=1):
         await create_pod(cluster, "p")
         await asyncio.sleep(0.1)
         found = await refusals(cluster, methods, path)
-    assert found == [refusal] * len(methods)
+    assert found == [tuple(refusal)] * len(methods)
 
 
 @pytest.mark.looptime

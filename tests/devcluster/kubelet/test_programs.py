@@ -13,16 +13,11 @@ from controller_manager.devcluster.kubelet.programs import (
     Role,
     program_of,
 )
+from tests.devcluster.rows import rows
 
 JOB: JSON = {"ownerReferences": [{"kind": "Job", "name": "j", "controller": True}]}
 PLAIN: JSON = {"name": "c", "image": "i"}
 SLEEP: JSON = {**PLAIN, "command": ["sleep", "5"]}
-
-
-WRONG_CODES = (
-    "must be numbers from 0 to 255 or OOMKilled, with commas between, as "
-    "\"1,1,0\", it is '1,256'"
-)
 
 
 def pod(annotations: JSON | None = None, **metadata: Any) -> JSON:
@@ -100,28 +95,7 @@ def test_single_indexes_of_a_job_fail(
     assert program_of(pod(annotations), PLAIN, Role.MAIN) == Program(1, codes)
 
 
-@pytest.mark.parametrize(
-    ("annotation", "text", "message"),
-    [
-        (
-            "run-seconds",
-            "soon",
-            """must be a number of seconds, or "forever", it is 'soon'""",
-        ),
-        (
-            "run-seconds",
-            "-1",
-            """must be a number of seconds, or "forever", it is '-1'""",
-        ),
-        (
-            "exit-code",
-            "1,256",
-            WRONG_CODES,
-        ),
-        ("failing-indexes", "1-", """must be indexes as "1,3-5", it is '1-'"""),
-        ("failing-indexes", "a", """must be indexes as "1,3-5", it is 'a'"""),
-    ],
-)
+@rows("annotation", "text", "message")
 def test_a_wrong_annotation_is_named(annotation: str, text: str, message: str) -> None:
     """With the expected form."""
     expected = f"annotation devcluster/{annotation}: {message}"

@@ -12,6 +12,7 @@ from controller_manager.devcluster.metrics.answers import (
     parse_settings,
 )
 from tests.devcluster.metrics.pods import running
+from tests.devcluster.rows import rows
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TIME = "2026-01-01T12:00:00Z"
@@ -19,10 +20,6 @@ RESOURCE = "/apis/metrics.k8s.io/v1beta1/namespaces/default"
 CUSTOM = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/default"
 EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1/namespaces/default"
 
-WRONG_VALUE = (
-    "a value of the namespace default: quantities must match the regular expression "
-    "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-)
 
 PODS = [
     running("b", labels={"app": "web"}),
@@ -122,42 +119,7 @@ def test_external_metrics_are_selected_by_their_labels() -> None:
     assert values(settings, f"{EXTERNAL}/queue", labelSelector="q in (b)") == []
 
 
-@pytest.mark.parametrize(
-    ("settings", "path", "code", "message"),
-    [
-        (
-            "{}",
-            f"{CUSTOM}/pods/*/x",
-            404,
-            "the server could not find the metric x for pods",
-        ),
-        (
-            "{}",
-            f"{CUSTOM}/services/web/x",
-            404,
-            "the server could not find the metric x for services/web",
-        ),
-        ("{}", f"{EXTERNAL}/x", 404, "the server could not find the metric x"),
-        (
-            "{}",
-            f"{RESOURCE}/services",
-            404,
-            "the server could not find the requested resource",
-        ),
-        (
-            '{"fail": 503}',
-            f"{RESOURCE}/pods",
-            503,
-            "the metrics server is told to fail",
-        ),
-        (
-            '{"pods": {"x": {"*": "total:much"}}}',
-            f"{CUSTOM}/pods/*/x",
-            500,
-            WRONG_VALUE,
-        ),
-    ],
-)
+@rows("settings", "path", "code", "message")
 def test_a_request_without_an_answer_gets_a_status(
     settings: str, path: str, code: int, message: str
 ) -> None:

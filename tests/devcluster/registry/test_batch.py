@@ -17,6 +17,7 @@ from tests.clusters import Cluster
 from tests.controllers.builders import completed_job_status
 from tests.devcluster.registry.requests import create, update
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -77,32 +78,7 @@ async def test_a_manual_selector_is_left_alone(cluster: Cluster) -> None:
     assert job["spec"]["podReplacementPolicy"] == "Failed"
 
 
-INDEXED = {"completionMode": "Indexed", "completions": 4}
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ({}, {"parallelism": 3}),
-        ({}, {"suspend": True, "ttlSecondsAfterFinished": 3, "backoffLimit": 1}),
-        ({**INDEXED, "parallelism": 4}, {"completions": 5, "parallelism": 5}),
-        (
-            {"suspend": True},
-            {
-                "suspend": False,
-                "template": {
-                    "metadata": {"labels": {"x": "y"}, "annotations": {"x": "y"}},
-                    "spec": {
-                        "nodeSelector": {"x": "y"},
-                        "schedulingGates": [{"name": "x.example.com/y"}],
-                        "tolerations": [{"key": "x", "operator": "Exists"}],
-                        "affinity": {"nodeAffinity": {}},
-                    },
-                },
-            },
-        ),
-    ],
-)
+@rows("before", "after")
 async def test_the_rest_of_the_spec_can_be_changed(
     cluster: Cluster, before: JSON, after: JSON
 ) -> None:

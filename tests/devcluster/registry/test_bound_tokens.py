@@ -11,6 +11,7 @@ from controller_manager.api.json_objects import JSON
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.kubelet.objects import DEFAULT, send
 from tests.devcluster.registry.rbac.requests import ask
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -172,51 +173,7 @@ async def test_tokens_outlive_the_server_that_signed_them(cluster: Cluster) -> N
     assert status["error"] == '[invalid bearer token, serviceaccounts "bot" not found]'
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        (
-            {"expirationSeconds": 599},
-            (
-                'TokenRequest.authentication.k8s.io "bot" is invalid: '
-                "spec.expirationSeconds: Invalid value: 599: may not specify a "
-                "duration less than 10 minutes"
-            ),
-        ),
-        (
-            {"expirationSeconds": 2**33},
-            (
-                'TokenRequest.authentication.k8s.io "bot" is invalid: '
-                "spec.expirationSeconds: Invalid value: 8589934592: may not specify a "
-                "duration larger than 2^32 seconds"
-            ),
-        ),
-        (
-            {"expirationSeconds": "600"},
-            (
-                'TokenRequest in version "v1" cannot be handled as a TokenRequest: '
-                "json: cannot unmarshal string into Go struct field "
-                "TokenRequestSpec.spec.expirationSeconds of type int64"
-            ),
-        ),
-        (
-            {"boundObjectRef": {"kind": "Pod", "name": "x"}},
-            'pods "x" not found',
-        ),
-        (
-            {"boundObjectRef": {"kind": "ConfigMap", "apiVersion": "v1", "name": "x"}},
-            "cannot bind token to object of type /v1, Kind=ConfigMap",
-        ),
-        (
-            {"boundObjectRef": {"kind": "Pod", "name": "p", "uid": "1"}},
-            (
-                'Operation cannot be fulfilled on Pod "p": the UID in the bound object '
-                "reference (1) does not match the UID in record. The object might have "
-                "been deleted and then recreated"
-            ),
-        ),
-    ],
-)
+@rows("spec", "message")
 async def test_a_wrong_request_for_a_token_is_refused(
     cluster: Cluster, spec: JSON, message: str
 ) -> None:
@@ -257,33 +214,7 @@ async def test_others_verify_tokens_by_published_keys() -> None:
     assert claims["sub"] == "system:serviceaccount:default:bot"
 
 
-@pytest.mark.parametrize(
-    ("metadata", "message"),
-    [
-        (
-            {"name": "x"},
-            (
-                'TokenRequest.authentication.k8s.io "bot" is invalid: metadata.name: '
-                'Invalid value: "x": must match the service account name if specified'
-            ),
-        ),
-        (
-            {"namespace": "x"},
-            (
-                "the namespace of the provided object does not match the namespace "
-                "sent on the request"
-            ),
-        ),
-        (
-            {"uid": "x"},
-            (
-                "Operation cannot be fulfilled on TokenRequest.authentication.k8s.io "
-                '"bot": the UID in the token request (x) does not match the UID of the '
-                "service account (UID)"
-            ),
-        ),
-    ],
-)
+@rows("metadata", "message")
 async def test_a_request_for_another_account_is_refused(
     cluster: Cluster, metadata: JSON, message: str
 ) -> None:

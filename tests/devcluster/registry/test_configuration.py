@@ -9,6 +9,7 @@ from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster
 from tests.devcluster.registry.requests import causes, create, update
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -65,32 +66,7 @@ async def test_data_is_base64(cluster: Cluster) -> None:
     assert (answer.status, json.loads(answer.body)["message"]) == (400, message)
 
 
-@pytest.mark.parametrize(
-    ("path", "kind", "body", "problem"),
-    [
-        (
-            "pods/p/eviction",
-            "Eviction",
-            {"metadata": []},
-            "array into Go struct field Eviction.metadata of type v1.ObjectMeta",
-        ),
-        (
-            "pods/p/binding",
-            "Binding",
-            {"target": "n"},
-            "string into Go struct field Binding.target of type v1.ObjectReference",
-        ),
-        (
-            "serviceaccounts/a/token",
-            "TokenRequest",
-            {"spec": {"audiences": "a"}},
-            (
-                "string into Go struct field TokenRequestSpec.spec.audiences of type "
-                "[]string"
-            ),
-        ),
-    ],
-)
+@rows("path", "kind", "body", "problem")
 async def test_the_body_of_a_subresource_has_a_type(
     cluster: Cluster, path: str, kind: str, body: JSON, problem: str
 ) -> None:

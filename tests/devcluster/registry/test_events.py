@@ -9,6 +9,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -89,27 +90,7 @@ async def test_an_event_is_changed_in_either_group(cluster: Cluster) -> None:
     assert (await answer(cluster, "GET", f"{CORE}/e"))["code"] == 404
 
 
-@pytest.mark.parametrize(
-    ("path", "change", "message"),
-    [
-        (
-            NEW,
-            {"eventTime": None, "type": "Odd", "deprecatedCount": 3},
-            (
-                '[eventTime: Required value, type: Invalid value: "": has invalid '
-                'value: Odd, count: Invalid value: "": needs to be unset]'
-            ),
-        ),
-        (
-            CORE,
-            {"involvedObject": {"namespace": "kube-system"}, "eventTime": None},
-            (
-                'involvedObject.namespace: Invalid value: "kube-system": does not '
-                "match event.namespace"
-            ),
-        ),
-    ],
-)
+@rows("path", "change", "message")
 async def test_a_wrong_event_is_refused(
     cluster: Cluster, path: str, change: JSON, message: str
 ) -> None:
@@ -155,30 +136,9 @@ REGARDING = {
     "resourceVersion": "7",
     "fieldPath": "spec.containers{c}",
 }
-BOTH = {"reason": "Tried", "type": "Normal", "metadata.name": "e"}
 
 
-@pytest.mark.parametrize(
-    ("path", "fields"),
-    [
-        (
-            CORE,
-            {
-                **{f"involvedObject.{name}": each for name, each in REGARDING.items()},
-                **BOTH,
-                "reportingComponent": "example.com/me",
-            },
-        ),
-        (
-            NEW,
-            {
-                **{f"regarding.{name}": each for name, each in REGARDING.items()},
-                **BOTH,
-                "reportingController": "example.com/me",
-            },
-        ),
-    ],
-)
+@rows("path", "fields")
 async def test_events_are_selected_by_fields_in_both_groups(
     cluster: Cluster, path: str, fields: dict[str, str]
 ) -> None:

@@ -15,6 +15,7 @@ from tests.clusters import TOKEN, Cluster
 from tests.devcluster.registry.encodings import ENCODINGS, Encoding
 from tests.devcluster.registry.minimal import minimal
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -217,30 +218,7 @@ async def test_a_kind_that_is_only_created_answers_the_same(kind: Kind) -> None:
     assert statuses[1] == 201
 
 
-APPROVAL: JSON = {
-    "status": {"conditions": [{"type": "Approved", "status": "True", "reason": "Test"}]}
-}
-SUBRESOURCES: list[tuple[str, str, str, JSON]] = [
-    ("pods-v1", "POST binding", "v1 Binding", CONTENTS["Binding"]),
-    ("pods-v1", "POST eviction", "policy/v1 Eviction", {}),
-    (
-        "namespaces-v1",
-        "PUT finalize",
-        "",
-        {"spec": {"finalizers": ["a.example.com/b"]}},
-    ),
-    (
-        "certificatesigningrequests.certificates.k8s.io-v1",
-        "PUT approval",
-        "",
-        APPROVAL,
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("name", "request_", "type_", "more"), SUBRESOURCES, ids=lambda each: str(each)[:30]
-)
+@rows("name", "request_", "type_", "more", ids=lambda each: str(each)[:30])
 async def test_a_subresource_answers_the_same(
     name: str, request_: str, type_: str, more: JSON
 ) -> None:

@@ -10,6 +10,7 @@ from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster
 from tests.conformance.access import MERGE, Access
 from tests.devcluster.registry.requests import causes, create, update
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -22,24 +23,13 @@ def node(**spec: Any) -> JSON:
     return {"metadata": {"name": "a"}, "spec": spec}
 
 
-@pytest.mark.parametrize(
-    ("given", "stored"),
-    [
-        ({"podCIDR": "10.0.0.0/24"}, ("10.0.0.0/24", ["10.0.0.0/24"])),
-        ({"podCIDRs": ["10.0.0.0/24"]}, ("10.0.0.0/24", ["10.0.0.0/24"])),
-        (
-            {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.1.0/24", "fd00::/64"]},
-            ("10.0.0.0/24", ["10.0.0.0/24"]),
-        ),
-        ({}, (None, None)),
-    ],
-)
+@rows("given", "stored")
 async def test_the_older_field_is_the_first_range(
-    cluster: Cluster, given: JSON, stored: tuple[str | None, list[str] | None]
+    cluster: Cluster, given: JSON, stored: list[Any]
 ) -> None:
     """As the conversions of the API server keep them equal."""
     spec = create(cluster, "Node", node(**given))["spec"]
-    assert (spec.get("podCIDR"), spec.get("podCIDRs")) == stored
+    assert [spec.get("podCIDR"), spec.get("podCIDRs")] == stored
 
 
 async def test_ranges_that_a_node_has_stay(cluster: Cluster) -> None:

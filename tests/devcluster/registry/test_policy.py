@@ -11,6 +11,7 @@ from controller_manager.client.rest.client import Client, PatchType
 from tests.clusters import Cluster
 from tests.devcluster.registry.requests import create, update
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -110,27 +111,7 @@ async def test_a_refusal_says_which_budget_it_is(cluster: Cluster) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("status", "why"),
-    [
-        (
-            {"reason": "SyncFailed", "message": "no scale"},
-            "does not allow evicting pods currently because it failed sync: no scale",
-        ),
-        (
-            {"currentHealthy": 1, "reason": "InsufficientPods", "message": "wait"},
-            "needs 2 healthy pods and has 1 currently",
-        ),
-        (
-            {"reason": "InsufficientPods", "message": "wait"},
-            "does not allow evicting pods currently (InsufficientPods): wait",
-        ),
-        (
-            {"reason": "InsufficientPods", "message": ""},
-            "does not allow evicting pods currently",
-        ),
-    ],
-)
+@rows("status", "why")
 async def test_a_refusal_says_why_the_budget_allows_nothing(
     cluster: Cluster, status: JSON, why: str
 ) -> None:

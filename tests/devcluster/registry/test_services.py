@@ -10,6 +10,7 @@ from controller_manager.devcluster.registry.networking.addresses import RangeErr
 from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster
 from tests.devcluster.registry.requests import causes, create, update
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -95,22 +96,7 @@ async def test_an_address_in_use_comes_back_when_it_is_deleted(
     assert after["spec"] == before["spec"]
 
 
-@pytest.mark.parametrize(
-    ("address", "why"),
-    [
-        (
-            "10.96.1.1",
-            "failed to allocate IP 10.96.1.1: provided IP is already allocated",
-        ),
-        (
-            "1.2.3.4",
-            (
-                "failed to allocate IP 1.2.3.4: provided IP is not in the valid range. "
-                "The range of valid IPs is 10.96.0.0/12"
-            ),
-        ),
-    ],
-)
+@rows("address", "why")
 async def test_an_address_that_is_not_free_is_refused(
     cluster: Cluster, address: str, why: str
 ) -> None:
@@ -145,70 +131,16 @@ def families(obj: JSON) -> tuple[str, list[str], int]:
     return spec["ipFamilyPolicy"], spec["ipFamilies"], len(spec.get("clusterIPs", ()))
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ({}, ("SingleStack", ["IPv4"], 1)),
-        ({"ipFamilies": ["IPv6"]}, ("SingleStack", ["IPv6"], 1)),
-        (
-            {"ipFamilyPolicy": "PreferDualStack"},
-            ("PreferDualStack", ["IPv4", "IPv6"], 2),
-        ),
-        (
-            {"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv6"]},
-            ("RequireDualStack", ["IPv6", "IPv4"], 2),
-        ),
-        (
-            {"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv6", "IPv4"]},
-            ("RequireDualStack", ["IPv6", "IPv4"], 2),
-        ),
-        ({"clusterIP": "fd00:10::5"}, ("SingleStack", ["IPv6"], 1)),
-        (
-            {
-                "clusterIPs": ["10.0.0.5", "fd00:10::5"],
-                "clusterIP": "10.0.0.5",
-                "ipFamilyPolicy": "PreferDualStack",
-            },
-            ("PreferDualStack", ["IPv4", "IPv6"], 2),
-        ),
-        ({"clusterIP": "None"}, ("RequireDualStack", ["IPv4", "IPv6"], 1)),
-        (
-            {"clusterIP": "None", "selector": {"a": "b"}},
-            ("SingleStack", ["IPv4"], 1),
-        ),
-        (
-            {"clusterIP": "None", "ipFamilyPolicy": "SingleStack"},
-            ("SingleStack", ["IPv4"], 1),
-        ),
-    ],
-)
+@rows("spec", "expected")
 async def test_families_follow_from_the_given_fields(
-    spec: JSON, expected: tuple[str, list[str], int]
+    spec: JSON, expected: list[Any]
 ) -> None:
     """On a cluster with both."""
     cluster = Cluster(service_cluster_ip_range=DUAL)
-    assert families(service(cluster, **spec)) == expected
+    assert [*families(service(cluster, **spec))] == expected
 
 
-@pytest.mark.parametrize(
-    ("spec", "why"),
-    [
-        (
-            {"ipFamilies": ["IPv4", "IPv6"]},
-            (
-                "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP "
-                "families are specified"
-            ),
-        ),
-        (
-            {"clusterIPs": ["10.0.0.5", "fd00:10::5"], "clusterIP": "10.0.0.5"},
-            (
-                "must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster "
-                "IPs are specified"
-            ),
-        ),
-    ],
-)
+@rows("spec", "why")
 async def test_two_families_need_a_policy(spec: JSON, why: str) -> None:
     """One is the default."""
     cluster = Cluster(service_cluster_ip_range=DUAL)

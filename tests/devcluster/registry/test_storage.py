@@ -8,6 +8,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster
 from tests.devcluster.registry.requests import causes, create, update
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -17,7 +18,6 @@ NOT_RESIZABLE = (
     "provisions the pvc must support resize"
 )
 DRIVER = {"name": "csi.example.com", "nodeID": "n"}
-SOURCE = {"kind": "PersistentVolumeClaim", "name": "a"}
 
 
 def expansion(size: str) -> JSON:
@@ -110,37 +110,7 @@ async def test_a_claim_without_a_class_gets_the_newest_default_class(
     assert classes == {"none": "b", "empty": "", "own": "a"}
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (
-            {"dataSource": SOURCE},
-            {
-                "dataSource": {**SOURCE, "apiGroup": None},
-                "dataSourceRef": {**SOURCE, "apiGroup": None},
-            },
-        ),
-        ({"dataSource": {"apiGroup": "x.io", "kind": "X", "name": "a"}}, {}),
-        (
-            {"dataSourceRef": {"apiGroup": "x.io", "kind": "X", "name": "a"}},
-            {
-                "dataSource": {"apiGroup": "x.io", "kind": "X", "name": "a"},
-                "dataSourceRef": {"apiGroup": "x.io", "kind": "X", "name": "a"},
-            },
-        ),
-        (
-            {"dataSourceRef": {"kind": "X", "name": "a", "namespace": "b"}},
-            {
-                "dataSourceRef": {
-                    "apiGroup": None,
-                    "kind": "X",
-                    "name": "a",
-                    "namespace": "b",
-                }
-            },
-        ),
-    ],
-)
+@rows("given", "expected")
 async def test_both_fields_name_the_source_of_a_claim(
     cluster: Cluster, given: JSON, expected: JSON
 ) -> None:

@@ -9,6 +9,7 @@ from controller_manager.devcluster.scheme.statuses import Refusal
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.devcluster.registry.requests import causes, create, update
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -26,38 +27,7 @@ def strategy(kind: str, **rolling: Any) -> JSON:
     return {"updateStrategy": {"type": kind, **more}}
 
 
-@pytest.mark.parametrize(
-    ("kind", "before", "after"),
-    [
-        (
-            "StatefulSet",
-            {},
-            {"replicas": 2, "minReadySeconds": 1, "revisionHistoryLimit": 1},
-        ),
-        (
-            "StatefulSet",
-            {},
-            {"ordinals": {"start": 3}, **strategy("RollingUpdate", partition=2)},
-        ),
-        (
-            "StatefulSet",
-            {},
-            {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"}},
-        ),
-        (
-            "DaemonSet",
-            {},
-            {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}},
-        ),
-        (
-            "CronJob",
-            {},
-            {"schedule": "@every 36h", "timeZone": "Asia/Kolkata", "suspend": True},
-        ),
-        ("PersistentVolumeClaim", {}, {"volumeName": "a", "storageClassName": "b"}),
-        ("PersistentVolume", {}, {"persistentVolumeReclaimPolicy": "Delete"}),
-    ],
-)
+@rows("kind", "before", "after")
 async def test_the_rest_can_be_changed(
     cluster: Cluster, kind: str, before: JSON, after: JSON
 ) -> None:

@@ -18,6 +18,7 @@ from tests.devcluster.kubelet.objects import (
     send,
     status_of,
 )
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -415,35 +416,7 @@ LISTENING: list[JSON] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("spec", "reason", "said"),
-    [
-        (
-            {"containers": requesting(cpu="3500m")},
-            "OutOfcpu",
-            (
-                "Node didn't have enough resource: cpu, requested: 3500, used: 5000, "
-                "capacity: 8000"
-            ),
-        ),
-        (
-            {"nodeSelector": {"disk": "ssd"}},
-            "NodeAffinity",
-            (
-                "Predicate NodeAffinity failed: node(s) didn't match Pod's node "
-                "affinity/selector"
-            ),
-        ),
-        (
-            {"containers": LISTENING},
-            "NodePorts",
-            (
-                "Predicate NodePorts failed: node(s) didn't have free ports for the "
-                "requested pod ports"
-            ),
-        ),
-    ],
-)
+@rows("spec", "reason", "said")
 async def test_a_kubelet_rejects_pods_that_do_not_fit(
     cluster: Cluster, spec: JSON, reason: str, said: str
 ) -> None:

@@ -8,6 +8,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.decoding import MOST_PROBLEMS, Decoder
 from controller_manager.devcluster.scheme.readers import TypeMismatch, with_repeated
 from tests.controllers.builders import deployment_json
+from tests.devcluster.rows import rows
 
 DEPLOYMENT = "io.k8s.api.apps.v1.Deployment"
 DEFINITION = (
@@ -65,21 +66,7 @@ def test_a_zero_value_stays_where_it_differs_from_none() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("given", "found"),
-    [
-        ({"args": ["a", None]}, {"args": ["a", ""]}),
-        ({"env": [None]}, {"env": [{}]}),
-        (
-            {"resources": {"limits": {"cpu": "1000m", "memory": 0.5}}},
-            {"resources": {"limits": {"cpu": "1", "memory": "500m"}}},
-        ),
-        (
-            {"resources": {"limits": {"cpu": None}}},
-            {"resources": {"limits": {"cpu": "0"}}},
-        ),
-    ],
-)
+@rows("given", "found")
 def test_a_value_is_written_again_as_go_does(given: JSON, found: JSON) -> None:
     """A null in a list or map is the zero value of its type."""
     assert Decoder().decode(given, f"{CORE}Container") == found
@@ -97,57 +84,7 @@ def test_times_are_written_again_in_utc() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("spec", "given", "field", "wanted"),
-    [
-        ({"replicas": "3"}, "string", "DeploymentSpec.spec.replicas", "int32"),
-        (
-            {"replicas": 2**31},
-            "number 2147483648",
-            "DeploymentSpec.spec.replicas",
-            "int32",
-        ),
-        ({"replicas": 1.5}, "number 1.5", "DeploymentSpec.spec.replicas", "int32"),
-        ({"paused": "yes"}, "string", "DeploymentSpec.spec.paused", "bool"),
-        ({"selector": []}, "array", "DeploymentSpec.spec.selector", "v1.LabelSelector"),
-        (
-            {"selector": {"matchLabels": {"a": 1}}},
-            "number",
-            "LabelSelector.spec.selector.matchLabels",
-            "string",
-        ),
-        (
-            {"template": {"spec": {"containers": {}}}},
-            "object",
-            "PodSpec.spec.template.spec.containers",
-            "[]v1.Container",
-        ),
-        (
-            {"template": {"spec": {"containers": [1]}}},
-            "number",
-            "PodSpec.spec.template.spec.containers",
-            "v1.Container",
-        ),
-        (
-            {"template": {"spec": {"overhead": []}}},
-            "array",
-            "PodSpec.spec.template.spec.overhead",
-            "v1.ResourceList",
-        ),
-        (
-            {"strategy": {"rollingUpdate": {"maxSurge": True}}},
-            "bool",
-            "RollingUpdateDeployment.spec.strategy.rollingUpdate.maxSurge",
-            "int32",
-        ),
-        (
-            {"replicas": "3", "paused": 1},
-            "string",
-            "DeploymentSpec.spec.replicas",
-            "int32",
-        ),
-    ],
-)
+@rows("spec", "given", "field", "wanted")
 def test_a_value_of_a_wrong_type_is_named_as_go_does(
     spec: JSON, given: str, field: str, wanted: str
 ) -> None:

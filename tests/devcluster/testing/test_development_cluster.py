@@ -26,6 +26,7 @@ from controller_manager.devcluster.testing import (
 from controller_manager.devcluster.testing.faults import run_cluster
 from controller_manager.manager import caches
 from tests.devcluster.manifests import DEFINITION, NAMESPACE, POD, WIDGET
+from tests.devcluster.rows import rows
 from tests.devcluster.testing.calls import Caller
 from tests.devcluster.testing.test_faults import wait_until
 from tests.manager.test_waiting_controllers import build_with_widgets
@@ -335,22 +336,7 @@ def test_a_name_that_cannot_be_a_namespace_is_refused(
         fast.namespace("Shop").__enter__()
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (
-            {"controllers": "job-controller"},
-            "controllers: must be a tuple of names, not the text 'job-controller'",
-        ),
-        ({"nodes": -1}, "nodes: must be from 0 to 5000, not -1"),
-        ({"time_factor": 0.5}, "time_factor: must be from 1 to 1000, not 0.5"),
-        (
-            {"manifests": "a.yaml"},
-            "manifests: must be a tuple of names, not the text 'a.yaml'",
-        ),
-        ({"port": 70000}, "port: must be from 0 to 65535, not 70000"),
-    ],
-)
+@rows("settings", "message")
 def test_a_setting_that_cannot_be_used_is_named(
     settings: dict[str, Any], message: str
 ) -> None:

@@ -17,6 +17,7 @@ from controller_manager.devcluster.testing import (
     Faults,
 )
 from controller_manager.devcluster.testing.requests import make_filter
+from tests.devcluster.rows import rows
 from tests.devcluster.testing.calls import Caller, Events
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -143,35 +144,7 @@ def test_clear_removes_all_faults(faults: Faults, caller: Caller) -> None:
     assert not fault.is_active
 
 
-@pytest.mark.parametrize(
-    ("which", "method", "path", "selected"),
-    [
-        ({}, "GET", "/version", True),
-        ({"verbs": "get"}, "GET", "/version", False),
-        ({"verbs": ("get", "watch")}, "GET", f"{MAPS}?watch=1", True),
-        ({"verbs": "list"}, "GET", f"{MAPS}?watch=1", False),
-        ({"verbs": "delete"}, "DELETE", MAPS, False),
-        ({"verbs": "deletecollection"}, "DELETE", MAPS, True),
-        ({"resource": "pods"}, "PUT", "/api/v1/namespaces/a/pods/b/status", True),
-        ({"resource": "pods/status"}, "PUT", "/api/v1/namespaces/a/pods/b", False),
-        (
-            {"resource": "pods/status"},
-            "PUT",
-            "/api/v1/namespaces/a/pods/b/status",
-            True,
-        ),
-        ({"resource": "deployments.apps"}, "GET", "/apis/apps/v1/deployments", True),
-        ({"resource": "deployments.x"}, "GET", "/apis/apps/v1/deployments", False),
-        ({"namespace": "a"}, "GET", "/api/v1/namespaces/a/pods/b", True),
-        ({"namespace": "b"}, "GET", "/api/v1/namespaces/a/pods/b", False),
-        ({"resource": "namespaces", "name": "a"}, "PUT", "/api/v1/namespaces/a", True),
-        ({"resource": "namespaces"}, "PUT", "/api/v1/namespaces/a/finalize", True),
-        ({"resource": "namespaces"}, "GET", "/api/v1/namespaces/a/pods", False),
-        ({"name": "b"}, "GET", "/api/v1/namespaces/a/pods/b", True),
-        ({"user_agent": "kopf"}, "GET", "/version", False),
-        ({"user_agent": "tests"}, "GET", "/version", True),
-    ],
-)
+@rows("which", "method", "path", "selected")
 def test_keywords_select_requests(
     which: Any, method: str, path: str, selected: bool
 ) -> None:

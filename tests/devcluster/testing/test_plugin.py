@@ -8,6 +8,7 @@ from pkgutil import walk_packages
 import pytest
 
 import controller_manager
+from tests.devcluster.rows import rows
 from tests.distributions import PLUGIN, ROOT, plugin_arguments
 
 pytest_plugins = ("pytester",)
@@ -84,41 +85,9 @@ def test_the_fixtures_are_a_cluster_a_namespace_and_faults(
     assert os.environ["KUBECONFIG"] == "mine"
 
 
-@pytest.mark.parametrize(
-    ("ini", "arguments", "changed"),
-    [
-        ("", (), ""),
-        ("devcluster-nodes = 2", (), "nodes=2"),
-        ("devcluster-nodes = 2", ("--devcluster-nodes=5",), "nodes=5"),
-        (
-            "devcluster-controllers = none\ndevcluster-rbac = yes",
-            (),
-            "controllers=(), rbac=True",
-        ),
-        (
-            "devcluster-controllers = *, -job-controller",
-            ("--devcluster-time-factor=60",),
-            "controllers=('*', '-job-controller'), time_factor=60.0",
-        ),
-        (
-            "devcluster-feature-gates = A=true B=false",
-            ("--devcluster-pod-start-delay=2", "--devcluster-grace-scale=0.5"),
-            "pod_start_delay=2.0, grace_scale=0.5, feature_gates=('A=true', 'B=false')",
-        ),
-        (
-            "devcluster-manifests =\n  a b.yaml\n  c",
-            (),
-            "manifests=('a b.yaml', 'c')",
-        ),
-        (
-            "devcluster-port = 7000",
-            ("--devcluster-verbosity=4",),
-            "port=7000, verbosity=4",
-        ),
-    ],
-)
+@rows("ini", "arguments", "changed")
 def test_options_stand_in_the_ini_file_and_on_the_command_line(
-    pytester: pytest.Pytester, ini: str, arguments: tuple[str, ...], changed: str
+    pytester: pytest.Pytester, ini: str, arguments: list[str], changed: str
 ) -> None:
     """The command line goes first."""
     pytester.makepyfile(
@@ -134,25 +103,7 @@ def test_options_stand_in_the_ini_file_and_on_the_command_line(
     result.assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize(
-    ("argument", "line"),
-    [
-        (
-            "--devcluster-nodes=many",
-            "devcluster-nodes: must be a whole number, not 'many'",
-        ),
-        ("--devcluster-nodes=-1", "nodes: must be from 0 to 5000, not -1"),
-        (
-            "--devcluster-rbac=maybe",
-            "devcluster-rbac: must be true or false, not 'maybe'",
-        ),
-        (
-            "--devcluster-time-factor=x",
-            "devcluster-time-factor: must be a number, not 'x'",
-        ),
-        ("--devcluster-controllers=jobs", '*"jobs"*'),
-    ],
-)
+@rows("argument", "line")
 def test_an_error_of_a_user_gives_one_line(
     pytester: pytest.Pytester, argument: str, line: str
 ) -> None:

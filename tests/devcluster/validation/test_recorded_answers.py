@@ -20,7 +20,6 @@ from controller_manager.devcluster.scheme.statuses import Cause
 from tests.client.leadership.elections import COORDINATED
 from tests.devcluster.registry.minimal import minimal
 
-_MERGE: Final = "application/merge-patch+json"
 FILES: Final = Path(__file__).parents[2] / "data" / "devcluster" / "validation"
 CASES: Final[list[JSON]] = [
     case

@@ -9,6 +9,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.statuses import Cause, required
 from controller_manager.devcluster.validation.text import RuleError, table
 from controller_manager.devcluster.validation.values import NOT_A_PORT
+from tests.devcluster.rows import rows
 
 
 def _several(_: JSON, outer: JSON) -> bool:
@@ -31,101 +32,7 @@ OUTER = table(
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "obj", "says"),
-    [
-        ("a: required", {}, ["a: Required value"]),
-        ("a: required", {"a": ""}, ["a: Required value"]),
-        ("a: required pointer", {"a": 0}, []),
-        ('a: required at b "why"', {}, ["b: Required value: why"]),
-        ('a, b: forbidden "no"', {"b": 1}, ["b: Forbidden: no"]),
-        ('a: forbidden filled "no"', {"a": ""}, []),
-        ('a: refused "no"', {"a": 1}, ["a: Invalid value: 1: no"]),
-        ('a: invalid if b is 1 "no"', {"a": 1, "b": 1}, ["a: Invalid value: 1: no"]),
-        ('a: invalid if b is 1 "no"', {"a": 1}, []),
-        ('self: error "no"', {"a": 1}, [": Invalid value: no"]),
-        (
-            "a: enum X Y",
-            {"a": "Z"},
-            ['a: Unsupported value: "Z": supported values: "X", "Y"'],
-        ),
-        ("a: enum X Y", {}, []),
-        (
-            "a: enum X default null",
-            {},
-            ['a: Unsupported value: null: supported values: "X"'],
-        ),
-        ("a: one-of X Y", {}, ['a: Required value: valid values: ["X" "Y"]']),
-        (
-            "a: range 1 5",
-            {"a": 6},
-            ["a: Invalid value: 6: must be between 1 and 5, inclusive"],
-        ),
-        (
-            "a: at-least 1 default 0",
-            {},
-            ["a: Invalid value: 0: must be greater than or equal to 1"],
-        ),
-        ("a: longest 1", {"a": "ab"}, ["a: Too long: may not be more than 1 byte"]),
-        (
-            "a: most 1",
-            {"a": [1, 2]},
-            ["a: Too many: 2: must have at most 1 item"],
-        ),
-        (
-            "a[]: port",
-            {"a": [0]},
-            ["a[0]: Invalid value: 0: must be between 1 and 65535, inclusive"],
-        ),
-        ("a[]: unique", {"a": [1, 1]}, ["a[1]: Duplicate value: 1"]),
-        (
-            "a[]: enum X Y unique",
-            {"a": ["Z", "X", "X"]},
-            [
-                'a[0]: Unsupported value: "Z": supported values: "X", "Y"',
-                'a[2]: Duplicate value: "X"',
-            ],
-        ),
-        ("a:\n  b: required", {"a": {}}, ["a.b: Required value"]),
-        ("a:\n  b: required", {}, []),
-        ("a always:\n  b: required", {}, ["a.b: Required value"]),
-        (
-            "a[]:\n  b: required if outer has c and lacks d",
-            {"a": [{}, {"d": 1}], "c": 1},
-            ["a[0].b: Required value"],
-        ),
-        (
-            "a:\n  b outer:\n    x: required if outer has y",
-            {"a": {"b": {}}, "y": 1},
-            ["a.b.x: Required value"],
-        ),
-        (
-            "when a is 1 2:\n  b: required\nelse:\n  c: required",
-            {"a": 3},
-            ["c: Required value"],
-        ),
-        (
-            "a[]:\n  b, c: unique",
-            {"a": [{"b": 1}, {"b": 1}, {"b": 1, "c": 2}]},
-            ['a[1]: Duplicate value: [1,""]'],
-        ),
-        (
-            "a[]:\n  b: unique pointer",
-            {"a": [{"b": ""}, {}]},
-            ['a[1].b: Duplicate value: ""'],
-        ),
-        (
-            'union: "none" "many"\n  a:\n    x: required\n  b: any',
-            {"b": 1, "a": {}},
-            ["b: Forbidden: many", "a.x: Required value"],
-        ),
-        (
-            'union besides n: "none" "many"\n  a: any',
-            {"n": 1},
-            [": Required value: none"],
-        ),
-    ],
-)
+@rows("text", "obj", "says")
 def test_a_rule_says_what_is_wrong(text: str, obj: JSON, says: list[str]) -> None:
     """The causes have the words of a real API server."""
     assert [str(each) for each in table(text).errors(obj)] == says

@@ -13,6 +13,7 @@ from tests.devcluster.registry.apiextensions.test_definitions import (
     version,
 )
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -210,22 +211,7 @@ async def test_metadata_that_a_manager_gives_up_in_another_version(
     assert found["metadata"]["name"] == "a"
 
 
-@pytest.mark.parametrize(
-    ("fields", "refusal"),
-    [
-        ({"free": {"a": {"b": [1]}}}, ""),
-        ({"ports": [{"port": 1}]}, ""),
-        ({"name": "a"}, ".spec.name: field not declared in schema"),
-        (
-            {"tags": ["a", "a"]},
-            '.spec.tags: duplicate entries for key [="a"]',
-        ),
-        (
-            {"labels": {"a": 1}},
-            ".spec.labels.a: expected string, got &value.valueUnstructured{Value:1}",
-        ),
-    ],
-)
+@rows("fields", "refusal")
 async def test_a_configuration_fits_the_schema(
     cluster: Cluster, fields: JSON, refusal: str
 ) -> None:

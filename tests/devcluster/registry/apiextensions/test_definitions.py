@@ -14,6 +14,7 @@ from controller_manager.devcluster.registry.apiextensions.definition_validation 
 )
 from tests.clusters import Cluster
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 TEXT: JSON = {"type": "string"}
@@ -238,27 +239,7 @@ def test_validation_changes_nothing() -> None:
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize(
-    ("field", "problem"),
-    [
-        (
-            {"type": "array", "items": "text"},
-            "cannot unmarshal string into Go struct field JSONSchemaProps.",
-        ),
-        (
-            {"type": "array", "items": {"properties": [1]}},
-            "cannot unmarshal array into Go struct field JSONSchemaProps.",
-        ),
-        (
-            {"type": "object", "additionalProperties": 5},
-            "cannot unmarshal number into Go struct field JSONSchemaProps.",
-        ),
-        (
-            {"type": "object", "additionalProperties": {"required": {}}},
-            "cannot unmarshal object into Go struct field JSONSchemaProps.",
-        ),
-    ],
-)
+@rows("field", "problem")
 async def test_a_schema_of_a_wrong_form_is_refused(
     cluster: Cluster, field: JSON, problem: str
 ) -> None:

@@ -21,12 +21,12 @@ from tests.devcluster.registry.apiextensions.test_definitions import (
     with_field,
 )
 from tests.devcluster.registry.apiextensions.test_rules import RULES, an_object, ruled
+from tests.devcluster.rows import rows
 
 ADVICE = (
     "(try simplifying the rule, or adding maxItems, maxProperties, and maxLength where "
     "arrays, maps, and strings are declared)"
 )
-ALL = "self.all(x, true)"
 
 
 def limited(name: str, limit: int | None) -> JSON:
@@ -94,87 +94,7 @@ def cost(schema: JSON, rule: str) -> int:
     return estimated_cost(Program(rule), {"self": own, "oldSelf": own}, bounds)
 
 
-@pytest.mark.parametrize(
-    ("shape", "kind", "rule", "unlimited", "limit", "wanted"),
-    [
-        ("list", "number", ALL, 4718591, 10, 32),
-        ("list", "string", ALL, 3145727, 20, 62),
-        ("list", "boolean", ALL, 1887437, 5, 17),
-        ("lists", "number", ALL, 3145727, 100, 302),
-        ("list", "pair", ALL, 555128, 50, 152),
-        ("map", "number", ALL, 1348169, 10, 32),
-        ("map", "string", ALL, 1179647, 3, 11),
-        ("map", "boolean", ALL, 943718, 100, 302),
-        ("scalar", "string", "self.contains('test')", 314574, 10, 5),
-        ("scalar", "string", "self.startsWith('test')", 2, 15, 2),
-        ("scalar", "string", "self.endsWith('test')", 2, 30, 2),
-        ("scalar", "string", 'size(self + "hello") > size("hello")', 314578, 4, 7),
-        ("list", "number", "self[1] == 0.0", 2, 5000, 2),
-        ("list", "string", "self[1] == self[1]", 314577, 8, 314577),
-        ("list", "number", "self.all(x, self.all(y, true))", None, 10, 352),
-        (
-            "list",
-            "number",
-            "self.all(x, self.all(y, self.all(z, true)))",
-            None,
-            10,
-            3552,
-        ),
-        ("scalar", "string", 'self.matches("x")', 314574, 50, 22),
-        ("scalar", "string", '"".matches("(((((((((())))))))))[0-9]")', 7, 10, 7),
-        ("scalar", "string", 'self.matches("")', 1, 100, 1),
-        (
-            "limited map",
-            "string",
-            "self.all(x, x.contains(self[x]))",
-            2752507,
-            10,
-            72,
-        ),
-        ("list", "number", "self[3] == 0.0", 2, 0, 2),
-        ("map", "number", 'self["x"] == 0.0', 2, 0, 2),
-        ("scalar", "string", 'self == "x"', 2, 0, 1),
-        ("scalar", "byte", 'self == b"x"', 2, 0, 1),
-        ("list", "number", "self.all(x, x == 0.0)", 6291454, 3 << 21, 25165826),
-        ("deep", "", 'self.all(x, x["y"].required == "z")', 7340027, 10, 72),
-        ("list", "int-or-string", ALL, 4718591, 10, 32),
-        ("list", "int-or-string", "self[0] == 5", 3, 10, 3),
-        ("list", "boolean", "self[0] == false", 2, 25, 2),
-        ("list", "pair", "self[0] == null", 2, 422, 2),
-        ("lists", "number", "self[0][0] == -1.0", 3, 51, 3),
-        ("maps", "number", "self.all(x, x.y == 25.2)", 6291452, 12, 74),
-        ("maps", "number", "self[0].x > 2.0", 4, 3000, 4),
-        ("list", "duration", ALL, 2359295, 5, 17),
-        ("list", "duration", "self[0].getHours() == 2", 4, 525, 4),
-        ("list", "date", ALL, 725936, 15, 47),
-        ("list", "date", "self[2].getDayOfMonth() == 13", 4, 42, 4),
-        ("list", "date-time", ALL, 428963, 25, 77),
-        ("list", "date-time", "self[2].getMinutes() == 45", 4, 99, 4),
-        ("map", "int-or-string", ALL, 1348169, 15, 47),
-        ("map", "pair", ALL, 428963, 20, 62),
-        ("map of lists", "number", ALL, 1179647, 25, 77),
-        ("map", "duration", ALL, 1048577, 5, 17),
-        ("map", "date", ALL, 524288, 10, 32),
-        ("map", "date-time", ALL, 349526, 25, 77),
-        ("scalar", "string", "self.find('[0-9]+') == ''", 629147, 10, 11),
-        ("limited list", "string", "self.join(' ') == 'aa bb'", 329853068905, 10, 43),
-        ("limited list", "string", "self.isSorted() == true", 329854432052, 10, 52),
-        (
-            "replace",
-            "",
-            "self.str.replace(self.before, self.after) == 'does not matter'",
-            629154,
-            4,
-            12,
-        ),
-        ("split", "", "self.str.split(self.separator) == []", 629160, 10, 22),
-        ("scalar", "string", "self.lowerAscii() == 'lower!'", 314575, 10, 6),
-        ("map", "integer", "oldSelf.size() == self.size()", 5, 10, 5),
-        ("map", "date-time", 'self["a"] == self["b"]', 8, 7, 8),
-        ("map", "duration", 'self["c"] == self["d"]', 8, 42, 8),
-        ("enum", "", "self.contains('A')", 2, 1000, 401),
-    ],
-)
+@rows("shape", "kind", "rule", "unlimited", "limit", "wanted")
 def test_expressions_cost_what_upstream_estimates(
     shape: str, kind: str, rule: str, unlimited: int | None, limit: int, wanted: int
 ) -> None:
@@ -249,19 +169,7 @@ def test_a_message_that_costs_too_much_is_refused() -> None:
     assert problems(with_field(ruled(scalar("integer"), short))) == []
 
 
-@pytest.mark.parametrize(
-    ("schema", "rule", "wanted"),
-    [
-        # A text out of two that the rule itself has is short.
-        (scalar("string", 10), "['a', 'bc'].all(x, self.contains(x))", 29),
-        (scalar("int-or-string"), "string(self).startsWith('a')", 314575),
-        (
-            {"type": "object", "properties": {"a-b": scalar("string", 5)}},
-            "self.`a-b`.matches('a')",
-            5,
-        ),
-    ],
-)
+@rows("schema", "rule", "wanted")
 def test_sizes_are_known_through_expressions(
     schema: JSON, rule: str, wanted: int
 ) -> None:

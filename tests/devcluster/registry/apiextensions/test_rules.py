@@ -16,6 +16,7 @@ from tests.devcluster.registry.apiextensions.test_definitions import (
     version,
 )
 from tests.devcluster.requests import call
+from tests.devcluster.rows import rows
 
 TEXT: JSON = {"type": "string"}
 INTEGER: JSON = {"type": "integer"}
@@ -56,23 +57,7 @@ def test_a_rule_that_does_not_hold_is_the_cause() -> None:
     assert found(schema, {}) == []
 
 
-@pytest.mark.parametrize(
-    ("rule", "text"),
-    [
-        ({"message": "too small"}, 'Invalid value: "integer": too small'),
-        (
-            {"messageExpression": "'%d is odd'.format([self])"},
-            'Invalid value: "integer": 3 is odd',
-        ),
-        (
-            {"messageExpression": "string(1 / 0)", "message": "odd"},
-            'Invalid value: "integer": odd',
-        ),
-        ({"reason": "FieldValueRequired", "message": "a"}, "Required value: a"),
-        ({"reason": "FieldValueForbidden", "message": "a"}, "Forbidden: a"),
-        ({"reason": "FieldValueDuplicate"}, 'Duplicate value: "integer"'),
-    ],
-)
+@rows("rule", "text")
 def test_a_rule_has_a_message(rule: JSON, text: str) -> None:
     """By a message, or an expression that makes one; and a reason."""
     schema = an_object(x=ruled(INTEGER, {"rule": "self % 2 == 0", **rule}))

@@ -14,6 +14,7 @@ from tests.devcluster.registry.rbac.requests import (
     rule,
     user,
 )
+from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime
 
@@ -59,52 +60,7 @@ def binding(name: str, kind: str, role_name: str) -> JSON:
 SELECTING = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "expected"),
-    [
-        (f"{LOCAL}/roles", role("r", rule("get", "pods")), 201),
-        (
-            f"{LOCAL}/roles",
-            role("r", rule("get delete watch", "pods"), rule("*", "secrets")),
-            (
-                f'roles.{GROUP} "r" is forbidden: {GRANTS}\n'
-                '{APIGroups:[""], Resources:["pods"], Verbs:["delete" "watch"]}\n'
-                '{APIGroups:[""], Resources:["secrets"], Verbs:["*"]}'
-            ),
-        ),
-        (
-            f"{ROLES}/clusterroles",
-            role("r", {"verbs": ["get"], "nonResourceURLs": ["/metrics"]}),
-            (
-                f'clusterroles.{GROUP} "r" is forbidden: {GRANTS}\n'
-                '{NonResourceURLs:["/metrics"], Verbs:["get"]}'
-            ),
-        ),
-        (
-            f"{ROLES}/clusterroles",
-            role("r", rule("get", "pods"), aggregationRule=SELECTING),
-            (
-                f'clusterroles.{GROUP} "r" is forbidden: must have cluster-admin '
-                "privileges to use the aggregationRule"
-            ),
-        ),
-        (
-            f"{ROLES}/clusterrolebindings",
-            binding("b", "ClusterRole", "cluster-admin"),
-            (
-                f'clusterrolebindings.{GROUP} "b" is forbidden: {GRANTS}\n'
-                '{APIGroups:["*"], Resources:["*"], Verbs:["*"]}\n'
-                '{NonResourceURLs:["*"], Verbs:["*"]}'
-            ),
-        ),
-        (f"{LOCAL}/rolebindings", binding("b", "ClusterRole", "jane"), 201),
-        (
-            f"{LOCAL}/rolebindings",
-            binding("b", "Role", "absent"),
-            f'roles.{GROUP} "absent" not found',
-        ),
-    ],
-)
+@rows("path", "body", "expected")
 async def test_a_user_grants_only_its_own_rights(
     path: str, body: JSON, expected: int | str
 ) -> None:

@@ -11,6 +11,7 @@ from controller_manager.devcluster.registry.rbac.authorizer import (
     permits,
 )
 from tests.devcluster.registry.rbac.requests import rule
+from tests.devcluster.rows import rows
 
 
 def paths(verbs: str, urls: str) -> JSON:
@@ -66,45 +67,7 @@ def test_a_rule_with_too_many_parts_is_covered_as_a_whole_or_not_at_all() -> Non
     assert missing([{**huge, "resourceNames": ["a"]}], [huge]) == [huge]
 
 
-@pytest.mark.parametrize(
-    ("held", "wanted", "expected"),
-    [
-        ([rule("*", "*", "*")], [rule("get list", "pods secrets")], []),
-        ([rule("get", "pods")], [rule("get", "pods", resourceNames=["x"])], []),
-        (
-            [rule("get", "pods", resourceNames=["x"])],
-            [rule("get", "pods")],
-            ['{APIGroups:[""], Resources:["pods"], Verbs:["get"]}'],
-        ),
-        (
-            [rule("get", "pods", resourceNames=["x"])],
-            [rule("get", "pods", resourceNames=["x", "y"])],
-            [
-                (
-                    '{APIGroups:[""], Resources:["pods"], ResourceNames:["y"], '
-                    'Verbs:["get"]}'
-                )
-            ],
-        ),
-        ([rule("get", "*/scale", "*")], [rule("get", "x/scale", "apps")], []),
-        (
-            [rule("get", "*/scale", "*")],
-            [rule("get", "x/status", "apps")],
-            ['{APIGroups:["apps"], Resources:["x/status"], Verbs:["get"]}'],
-        ),
-        (
-            [rule("get list", "pods")],
-            [rule("*", "pods"), rule("get delete watch", "pods")],
-            ['{APIGroups:[""], Resources:["pods"], Verbs:["*" "delete" "watch"]}'],
-        ),
-        ([paths("get", "/a*")], [paths("get", "/ab /a/*")], []),
-        (
-            [paths("get", "/a")],
-            [paths("get", "/b")],
-            ['{NonResourceURLs:["/b"], Verbs:["get"]}'],
-        ),
-    ],
-)
+@rows("held", "wanted", "expected")
 def test_parts_that_others_do_not_cover_are_missing(
     held: list[JSON], wanted: list[JSON], expected: list[str]
 ) -> None:
