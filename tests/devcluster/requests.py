@@ -32,6 +32,5 @@ async def call(
 
 
 async def create_pod(cluster: Cluster, name: str, image: str = "app:v1") -> None:
-    """Create a pod with one container."""
     pod = {"metadata": {"name": name}, "spec": template(image)["spec"]}
     await cluster.client.create_json(PODS, "default", msgspec.json.encode(pod))

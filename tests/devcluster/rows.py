@@ -30,6 +30,11 @@ def rows(*names: str, **options: Any) -> Callable[[Test], Test]:
         tables = _tables("-".join(directories) or "devcluster")
         table = tables[test.__name__.removeprefix("test_").replace("_", " ")]
         names_or_name = names if len(names) > 1 else names[0]
-        return pytest.mark.parametrize(names_or_name, table, **options)(test)
+        marked: Test = pytest.mark.parametrize(names_or_name, table, **options)(test)
+        return marked
 
     return with_rows
+
+
+def parsed(text: str) -> Any:
+    return yaml.load(text, yaml.CSafeLoader)

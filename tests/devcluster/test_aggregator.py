@@ -11,34 +11,29 @@ from aiohttp import web
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.testing import ClusterSettings, DevelopmentCluster
 from tests.devcluster.admission.webhook_server import bundle, certificate
+from tests.devcluster.rows import parsed
 from tests.devcluster.testing.calls import Answer, Caller
 from tests.devcluster.testing.test_faults import wait_until
 
 SERVICES = "/api/v1/namespaces/default/services"
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 GROUP = "/apis/wardle.example.com/v1alpha1"
-RESOURCES: JSON = {
-    "kind": "APIResourceList",
-    "apiVersion": "v1",
-    "groupVersion": "wardle.example.com/v1alpha1",
-    "resources": [
-        {
-            "name": "flunders",
-            "singularName": "flunder",
-            "namespaced": True,
-            "kind": "Flunder",
-            "verbs": ["create", "get", "list", "watch"],
-            "shortNames": ["fl"],
-        },
-        {
-            "name": "flunders/status",
-            "singularName": "",
-            "namespaced": True,
-            "kind": "Flunder",
-            "verbs": ["get"],
-        },
-    ],
-}
+RESOURCES: JSON = parsed("""
+    kind: APIResourceList
+    apiVersion: v1
+    groupVersion: wardle.example.com/v1alpha1
+    resources:
+      - name: flunders
+        singularName: flunder
+        namespaced: true
+        kind: Flunder
+        verbs: [create, get, list, watch]
+        shortNames: [fl]
+      - name: flunders/status
+        singularName: ''
+        namespaced: true
+        kind: Flunder
+        verbs: [get]""")
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +126,6 @@ async def registered(
 async def test_its_kinds_are_discovered_and_served(
     registered: DevelopmentCluster, extension: Extension
 ) -> None:
-    """Requests carry the name of their user, and no credentials."""
     found = await condition(registered, "True")
     assert (found["reason"], found["message"]) == ("Passed", "all checks passed")
     listed = await send(registered, "GET", GROUP)
@@ -173,7 +167,6 @@ async def test_a_server_that_fails_is_not_available(
 async def test_the_group_is_gone_with_its_api_service(
     registered: DevelopmentCluster,
 ) -> None:
-    """As on a real cluster."""
     await condition(registered, "True")
     await send(registered, "DELETE", f"{API_SERVICES}/v1alpha1.wardle.example.com")
     caller = Caller(registered.kubeconfig)

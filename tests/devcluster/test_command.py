@@ -71,7 +71,6 @@ def run(*arguments: str) -> tuple[int, list[str]]:
 
 
 def test_the_command_finds_the_cluster_and_nothing_else_is_printed() -> None:
-    """KUBECONFIG names a temporary file, which is removed afterwards."""
     code, (line,) = run("--", *python(LIST_NODES))
     path, *nodes = line.split()
     assert (code, nodes) == (0, ["node-0", "node-1"])
@@ -99,7 +98,6 @@ def test_the_named_kubeconfig_is_the_commands() -> None:
     ],
 )
 def test_the_exit_code_is_the_commands(command: tuple[str, ...], code: int) -> None:
-    """A signal gives the exit code that a shell gives it."""
     assert run("--without-controllers", "--", *command) == (code, [])
 
 
@@ -115,7 +113,6 @@ def test_the_exit_code_is_the_commands(command: tuple[str, ...], code: int) -> N
 def test_a_command_that_cannot_be_run_is_one_line(
     tmp_path: Path, program: str, why: str
 ) -> None:
-    """With the exit code of shells, 127."""
     path = tmp_path / "program"
     path.write_text("#!/no/such/interpreter\n")
     path.chmod(0o700)
@@ -128,7 +125,6 @@ def test_a_command_that_cannot_be_run_is_one_line(
     "number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
 )
 def test_a_signal_is_passed_on(number: signal.Signals) -> None:
-    """The command decides how to react."""
     command = python(SAY_WHICH_SIGNAL, str(int(number)))
     process = start("devcluster", "--port=0", "--without-controllers", "--", *command)
     assert process.stdout is not None
@@ -195,7 +191,6 @@ def test_a_stale_kubeconfig_is_removed_at_the_start(tmp_path: Path) -> None:
 def test_a_cluster_that_cannot_listen_leaves_the_file_to_the_one_that_can(
     tmp_path: Path,
 ) -> None:
-    """The cluster that has the port may have written the file."""
     file = tmp_path / "kubeconfig"
     file.write_text(OURS)
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -207,7 +202,6 @@ def test_a_cluster_that_cannot_listen_leaves_the_file_to_the_one_that_can(
 
 
 def test_a_file_that_is_not_a_clusters_is_never_removed(tmp_path: Path) -> None:
-    """Whenever it was written."""
     file = tmp_path / "kubeconfig"
     file.write_text("apiVersion: v1\nkind: Config\n")
     with pytest.raises(KubeconfigError, match="the file exists and is not"):

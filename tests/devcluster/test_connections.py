@@ -113,7 +113,6 @@ async def executed(cluster: DevelopmentCluster, pod: str, *command: str) -> Any:
 async def test_a_client_gets_the_answer_of_the_annotation(
     streams: DevelopmentCluster,
 ) -> None:
-    """The output of the command that it names."""
     assert await executed(streams, "web", "cat", "/etc/hostname") == "web\n"
     assert await executed(streams, "web", "sh", "-c", "exit 3") == "no"
 
@@ -185,7 +184,6 @@ async def test_a_log_comes_over_a_websocket(streams: DevelopmentCluster) -> None
 
 
 def refused(cluster: DevelopmentCluster, path: str) -> tuple[int, str]:
-    """Return the code and the message of a refusal."""
     found = Caller(cluster.kubeconfig).get(CORE + path)
     return found.status, found.body["message"]
 
@@ -216,7 +214,6 @@ def test_a_client_must_ask_for_an_upgrade(streams: DevelopmentCluster) -> None:
 
 
 def test_a_port_without_an_annotation_is_refused(streams: DevelopmentCluster) -> None:
-    """The refusal says what to do."""
     words = {
         "/pods/plain/portforward": 'no port of pod "plain" can be forwarded',
         "/pods/plain/proxy/": 'nothing listens in pod "plain"',
@@ -282,7 +279,6 @@ async def test_a_redirect_stays_in_the_proxy(
 async def test_a_program_that_does_not_run_is_named(
     streams: DevelopmentCluster,
 ) -> None:
-    """As a real API server names the pod."""
     annotate(streams, "services", "web", "8080=127.0.0.1:1")
     code, message = await asyncio.to_thread(
         refused, streams, "/services/web:8080/proxy/"
@@ -312,7 +308,6 @@ async def test_a_port_is_forwarded_by_channels(
 async def test_a_port_is_forwarded_by_streams(
     streams: DevelopmentCluster, program: int, spdy: bool
 ) -> None:
-    """Over a connection that is upgraded, or in the messages of a websocket."""
     annotate(streams, "pods", "web", f"127.0.0.1:{program}")
     frames = _streams_of("80") + _data(3, b"GET /y HTTP/1.0\r\n\r\n")
     path = f"{CORE}/pods/web/portforward"

@@ -65,7 +65,6 @@ def test_it_has_the_written_state_and_the_same_keys(tmp_path: Path) -> None:
 
 
 def test_a_data_file_is_a_snapshot_with_keys(tmp_path: Path) -> None:
-    """Its other lines are those of a snapshot, and a restore takes it as one."""
     path, plain = tmp_path / "data", tmp_path / "snapshot"
     state = state_with(7, stored("a", 6))
     with DataFile.open(path) as file:
@@ -87,7 +86,6 @@ def test_a_data_file_is_a_snapshot_with_keys(tmp_path: Path) -> None:
 
 
 def test_after_a_crash_no_version_is_used_twice(tmp_path: Path) -> None:
-    """Clients may have seen versions that are not in the file."""
     with DataFile.open(tmp_path / "data") as file:
         file.write(state_with(5, stored("a", 5)))
     for _ in range(2):
@@ -96,7 +94,6 @@ def test_after_a_crash_no_version_is_used_twice(tmp_path: Path) -> None:
 
 
 def test_the_draft_of_a_killed_cluster_does_not_stay(tmp_path: Path) -> None:
-    """It has the keys."""
     with DataFile.open(tmp_path / "data") as file:
         file.write(state_with(5, stored("a", 5)))
     (tmp_path / ".data.new").write_bytes(b"a part")
@@ -180,7 +177,6 @@ def a_directory(path: Path) -> None:
 def test_a_file_that_cannot_be_used_is_one_line_and_stays(
     tmp_path: Path, make: Callable[[Path], None], message: str
 ) -> None:
-    """Nothing of it is overwritten."""
     path = tmp_path / "its" / "data"
     path.parent.mkdir()
     make(path)
@@ -194,7 +190,6 @@ def test_a_file_that_cannot_be_used_is_one_line_and_stays(
 
 
 def test_a_state_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    """The earlier state is not lost, and the file stays locked."""
     path = tmp_path / "its" / "data"
     path.parent.mkdir()
     with DataFile.open(path) as file:

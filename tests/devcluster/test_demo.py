@@ -33,7 +33,6 @@ async def play(cluster: Cluster) -> tuple[Summary, str]:
 
 
 def step(output: str, title: str) -> str:
-    """Return what the step with this title printed."""
     return output.partition(f"\n{title}\n")[2].partition("\n\n")[0]
 
 
@@ -51,7 +50,6 @@ def seen(lines: str, pattern: str) -> list[str]:
 async def test_the_broken_image_is_seen_before_it_is_rolled_back(
     cluster: Cluster,
 ) -> None:
-    """Each new pod shows why it does not start, for two seconds."""
     summary, output = await play(cluster)
     title = "Update web again, to an image that cannot be pulled"
     broken = step(output, title)
@@ -66,7 +64,6 @@ async def test_the_broken_image_is_seen_before_it_is_rolled_back(
 @pytest.mark.looptime
 @pytest.mark.slow
 async def test_the_demo_explains_the_broken_rollout(cluster: Cluster) -> None:
-    """After the reasons of its pods, with the answer of the command."""
     _, output = await play(cluster)
     _, _, rest = output.partition("$ controller-manager explain deploy/web -n shop\n")
     explained = rest.partition("\nRoll web back")[0]
@@ -82,7 +79,6 @@ async def test_the_demo_explains_the_broken_rollout(cluster: Cluster) -> None:
 @pytest.mark.looptime
 @pytest.mark.slow
 async def test_all_workloads_are_shown_within_half_a_minute(cluster: Cluster) -> None:
-    """In the order in which their pods start, run, and are replaced."""
     summary, output = await play(cluster)
     assert sum(seconds for _, seconds in summary.steps) < 30
     applied = step(output, "Apply 11 objects from devcluster/samples")

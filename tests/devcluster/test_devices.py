@@ -17,7 +17,6 @@ USES = [{"name": "g", "resourceClaimTemplateName": "t"}]
 
 
 async def add_template(cluster: Cluster) -> None:
-    """Create a class, and a template of claims to it."""
     metadata = {"metadata": {"name": "gpu"}}
     await send(cluster, "POST", f"{GROUP}/deviceclasses", {**metadata, "spec": {}})
     spec = {"spec": {"devices": {"requests": [REQUEST]}}}

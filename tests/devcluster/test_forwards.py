@@ -23,7 +23,6 @@ EXPECTED = (
 
 
 def noted(text: str | None, **fields: Any) -> JSON:
-    """Return an object with the annotation."""
     notes = {} if text is None else {"annotations": {"devcluster/forward": text}}
     return {"metadata": {"name": "a", "namespace": "n", **notes}, **fields}
 
@@ -46,7 +45,6 @@ def service(text: str | None = None) -> JSON:
 
 
 def storage(*, pods: tuple[JSON, ...] = (), services: tuple[JSON, ...] = ()) -> Storage:
-    """Return a storage with these objects."""
     found = Storage()
     for plural, objects in (("pods", pods), ("services", services)):
         for number, each in enumerate(objects):
@@ -69,7 +67,6 @@ def storage(*, pods: tuple[JSON, ...] = (), services: tuple[JSON, ...] = ()) -> 
 def test_the_annotation_has_an_address_for_a_port(
     text: str | None, ports: tuple[str, ...], address: Address | None
 ) -> None:
-    """By its number or its name, or for all ports."""
     assert forward_of(noted(text), ports) == address
 
 
@@ -88,7 +85,6 @@ def test_the_annotation_has_an_address_for_a_port(
     ],
 )
 def test_a_wrong_annotation_is_named(text: str, more: str) -> None:
-    """With what it should be."""
     with pytest.raises(ForwardError) as caught:
         forward_of(noted(text), ("80",))
     assert str(caught.value) == f"{EXPECTED}{more}, it is {text!r}"

@@ -21,7 +21,6 @@ Link = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 def get(path: str, *headers: str) -> bytes:
-    """Return the bytes of a request."""
     return "\r\n".join((f"GET {path} HTTP/1.1", "Host: x", *headers, "", "")).encode()
 
 
@@ -55,7 +54,6 @@ async def connected(answered: Answering) -> AsyncIterator[Link]:
 
 @asynccontextmanager
 async def linked(server: HTTPServer) -> AsyncIterator[Link]:
-    """Yield a connection to a server."""
     reader, writer = await asyncio.open_connection(server.host, server.port)
     try:
         async with asyncio.timeout(10):
@@ -66,7 +64,6 @@ async def linked(server: HTTPServer) -> AsyncIterator[Link]:
 
 
 async def head_from(reader: asyncio.StreamReader) -> list[str]:
-    """Return the lines of the head of the next answer."""
     head = await reader.readuntil(b"\r\n\r\n")
     return head.decode().split("\r\n")[:-2]
 
@@ -122,7 +119,6 @@ async def test_requests_that_come_together_are_answered_one_after_the_other() ->
 
 
 async def test_a_request_has_its_query_and_its_headers_as_they_were_meant() -> None:
-    """Names of headers in lower case, those of one name joined by lines."""
     found = []
 
     async def keep(request: Request) -> Answer:
@@ -168,7 +164,6 @@ async def test_each_chunk_of_a_stream_is_sent_at_once() -> None:
 
 
 async def test_a_stream_waits_for_a_client_that_does_not_read() -> None:
-    """It takes no more events meanwhile."""
     stream = Chunks()
     for _ in range(1000):
         stream.queue.put_nowait(b"x" * 100_000)
@@ -195,7 +190,6 @@ async def test_the_answer_ends_with_its_connection() -> None:
 
 @pytest.mark.parametrize("ends", ["before", "within"])
 async def test_a_connection_can_be_cut(ends: str) -> None:
-    """Instead of an answer, and within a stream."""
     stream = Chunks()
 
     async def cut(request: Request) -> Answer:

@@ -14,7 +14,6 @@ from controller_manager.devcluster.cluster import (
 
 
 def test_a_kubeconfig_of_a_user_is_not_changed(tmp_path: Path) -> None:
-    """Only an empty file, or one of an earlier cluster, is replaced."""
     path = tmp_path / "config"
     check_kubeconfig(path)
     path.touch()

@@ -23,7 +23,6 @@ def stored(cluster: Cluster, resource: str, name: str = "kubernetes") -> JSON:
 async def test_it_has_the_first_address_of_the_first_range(
     ranges: str, address: str
 ) -> None:
-    """One family is enough for it."""
     cluster = Cluster(service_cluster_ip_range=ranges)
     add_kubernetes_service(cluster.server.objects, "127.0.0.1", 6443)
     service = stored(cluster, "services")

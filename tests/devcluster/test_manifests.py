@@ -69,7 +69,6 @@ BOMB = "\n".join(
 def test_a_manifest_that_cannot_be_applied_is_named(
     tmp_path: Path, text: str, message: str
 ) -> None:
-    """The message has the file, and the document or the line."""
     file = tmp_path / "m.yaml"
     file.write_text(text)
     with pytest.raises(ManifestError) as caught:
@@ -97,7 +96,6 @@ def test_definitions_come_before_their_objects_and_pods_after_the_controllers(
     "spec", ["5", "{names: 5}", "{versions: [5]}", "{versions: 5}"]
 )
 def test_the_api_server_judges_a_wrong_definition(tmp_path: Path, spec: str) -> None:
-    """Its message is better."""
     file = tmp_path / "m.yaml"
     file.write_text(DEFINITION.partition("spec:")[0] + f"spec: {spec}")
     (manifest,) = read_manifests([file])
@@ -105,7 +103,6 @@ def test_the_api_server_judges_a_wrong_definition(tmp_path: Path, spec: str) -> 
 
 
 def test_the_samples_are_real_manifests() -> None:
-    """Of every workload one, and several deployments."""
     kinds = [manifest.kind.kind for manifest in sample_manifests()]
     assert kinds == [
         *("Namespace", "Service", "Deployment", "ConfigMap", "Deployment"),

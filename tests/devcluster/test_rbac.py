@@ -127,7 +127,6 @@ async def test_a_role_has_some_rights_only_with_a_gate_of_the_server(
 
 
 async def test_the_managers_role_is_upstreams() -> None:
-    """The role of its user, with access to one lease by name."""
     cluster = Cluster(rbac=True)
     user = User(MANAGER)
     allows = cluster.server.authorizer.allows
@@ -165,7 +164,6 @@ async def _ask(cluster: Cluster, method: str, path: str, **headers: str) -> Resp
 async def test_a_request_that_no_role_allows_is_refused(
     method: str, path: str, message: str
 ) -> None:
-    """With the message of a real API server."""
     cluster = Cluster(rbac=True)
     cluster.server.tokens.add("jane", User("jane"))
     answer = await _ask(cluster, method, path, authorization="Bearer jane")
@@ -174,7 +172,6 @@ async def test_a_request_that_no_role_allows_is_refused(
 
 
 async def test_a_role_counts_in_its_namespace() -> None:
-    """A ClusterRole that a RoleBinding grants is limited to the namespace, too."""
     cluster = Cluster(rbac=True)
     cluster.server.tokens.add("jane", User("jane", groups=("devs",)))
     group = "rbac.authorization.k8s.io"
@@ -248,7 +245,6 @@ async def test_impersonation_needs_a_right_of_its_own() -> None:
 
 
 async def test_a_service_accounts_token_ends(cluster: Cluster) -> None:
-    """It expires, and it ends with its account."""
     tokens = cluster.server.tokens
     kind = cluster.server.catalogue.find("", "v1", "serviceaccounts")
     assert kind is not None

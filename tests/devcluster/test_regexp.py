@@ -41,7 +41,6 @@ from controller_manager.devcluster.scheme.names import Pattern, PatternProblem
 def test_a_pattern_matches_as_in_go(
     pattern: str, matched: list[str], missed: list[str]
 ) -> None:
-    """The same texts, and no others."""
     compiled = Pattern(pattern)
     assert [each for each in matched + missed if compiled.matches(each)] == matched
 
@@ -72,7 +71,6 @@ def test_a_pattern_matches_as_in_go(
     ],
 )
 def test_what_go_refuses_is_refused_with_its_text(pattern: str, problem: str) -> None:
-    """The part of the pattern that is wrong is in it."""
     with pytest.raises(PatternProblem) as refusal:
         Pattern(pattern)
     assert str(refusal.value) == f"error parsing regexp: {problem}"

@@ -16,29 +16,20 @@ from controller_manager.devcluster.testing import (
     DevelopmentCluster,
     Snapshot,
 )
+from tests.devcluster.rows import parsed
 from tests.devcluster.testing.calls import Caller
 from tests.devcluster.testing.test_faults import wait_until
 
-DEFINITION = {
-    "spec": {
-        "group": "example.com",
-        "names": {
-            "kind": "Widget",
-            "listKind": "WidgetList",
-            "plural": "widgets",
-            "singular": "widget",
-        },
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": {"type": "object"}},
-            }
-        ],
-    }
-}
+DEFINITION = parsed("""
+    spec:
+      group: example.com
+      names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
+      scope: Namespaced
+      versions:
+        - name: v1
+          served: true
+          storage: true
+          schema: {openAPIV3Schema: {type: object}}""")
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -85,10 +76,6 @@ def add_definition(caller: Caller) -> None:
 
 
 def test_a_cluster_that_is_started_again_is_the_same(tmp_path: Path) -> None:
-    """Uids, versions, addresses, definitions, and all credentials.
-
-    An earlier version gets 410, and a present one the events that come.
-    """
     data, old = tmp_path / "data", tmp_path / "kubeconfig"
     with DevelopmentCluster(settings(data)) as cluster:
         caller = Caller(cluster.kubeconfig)
@@ -154,7 +141,6 @@ def test_a_restored_cluster_is_as_it_was(cluster: DevelopmentCluster) -> None:
 def test_a_snapshot_can_be_written_and_read(
     cluster: DevelopmentCluster, tmp_path: Path
 ) -> None:
-    """Also that of another cluster, and by the endpoint of the API server."""
     caller, path = Caller(cluster.kubeconfig), tmp_path / "snapshot"
     before = cluster.snapshot()
     made = caller.add("ConfigMap", MAPS, "a").body
@@ -207,7 +193,6 @@ def test_a_snapshot_that_cannot_be_restored_changes_nothing(
 def test_only_the_administrator_may_take_and_restore(
     cluster: DevelopmentCluster,
 ) -> None:
-    """Roles that allow everything are not enough."""
     caller, before = Caller(cluster.kubeconfig), cluster.snapshot()
     caller.add("ServiceAccount", "/api/v1/namespaces/default/serviceaccounts", "robot")
     account = Caller(cluster.account_kubeconfig("default", "robot"))
@@ -232,7 +217,6 @@ def test_only_the_administrator_may_take_and_restore(
 
 
 def test_the_time_of_a_cluster_continues(tmp_path: Path) -> None:
-    """Also if it has passed faster than ours, and is ahead."""
     data = tmp_path / "data"
     with DataFile.open(data) as file:
         now = datetime.now(UTC) + timedelta(days=1)
@@ -248,11 +232,6 @@ def test_the_time_of_a_cluster_continues(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_running_pods_continue_after_a_restart(tmp_path: Path) -> None:
-    """A job comes to its end, a crash loop goes on, deployments are complete.
-
-    The token of a service account is still valid. The same holds if the state is
-    restored when a pod has ended, or the job is gone.
-    """
     settings = ClusterSettings(nodes=1, data=tmp_path / "data", grace_scale=0)
     with DevelopmentCluster(settings) as cluster:
         caller = Caller(cluster.kubeconfig)
@@ -290,7 +269,6 @@ DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 
 
 def delete_job(caller: Caller) -> None:
-    """Delete the job, and wait until its pod has gone."""
     now = {"propagationPolicy": "Background"}
     assert caller.send("DELETE", f"{JOBS}/slow", now).status == 200
     wait_until(lambda: not any(name.startswith("slow") for name in caller.names(PODS)))

@@ -86,7 +86,6 @@ def copied(path: Path, to: Path) -> Path:
 
 
 async def test_a_storage_continues_with_the_stored_state(tmp_path: Path) -> None:
-    """With its versions and numbers, in the order of the keys."""
     path = tmp_path / "data"
     async with saved_storage(path) as (first, _):
         for number, name in enumerate("cabc"):
@@ -100,7 +99,6 @@ async def test_a_storage_continues_with_the_stored_state(tmp_path: Path) -> None
 
 
 async def test_changes_of_one_request_are_written_together(tmp_path: Path) -> None:
-    """At any moment, the file has the state of one moment."""
     path = tmp_path / "data"
     async with saved_storage(path) as (storage, saving):
         for number in range(20):
@@ -150,7 +148,6 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 @pytest.mark.slow
 def test_a_killed_process_leaves_the_state_of_one_moment(tmp_path: Path) -> None:
-    """No version that it has used is used again."""
     path = tmp_path / "data"
     process = subprocess.Popen(
         [sys.executable, "-c", WRITE_PAIRS, str(path)],

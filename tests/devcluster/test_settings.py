@@ -30,7 +30,6 @@ BUILD_WITHOUT_ACCOUNTS = Registry(
 
 
 def test_each_flag_of_the_command_is_a_setting() -> None:
-    """A setting without a flag is for tests, or is chosen by another flag."""
     flags = {each.name for each in devcluster_command.params} - OWN
     settings = {each.name for each in settings_of(Settings)}
     assert settings - flags == {"controllers"}
@@ -49,7 +48,6 @@ def test_the_plugin_shows_the_defaults_of_the_settings() -> None:
 
 
 def test_a_cluster_gets_the_settings_of_its_server() -> None:
-    """Those that the plugin does not offer, too."""
     settings = ClusterSettings(
         service_cluster_ip_range="10.1.0.0/16", without_attacher=True, nodes=7
     )

@@ -17,7 +17,6 @@ from controller_manager.devcluster.streaming import (
 
 
 def test_the_dictionary_is_that_of_the_specification() -> None:
-    """Its length and its checksum, with which each compressed header begins."""
     assert (len(DICTIONARY), zlib.adler32(DICTIONARY)) == (1423, 0xE3C6A7C2)
 
 
@@ -45,7 +44,6 @@ class Client:
         self.replies: list[int] = []
 
     def _send(self, data: bytes) -> None:
-        """Send in two pieces: a frame may come in parts."""
         self._pipe.to_server.put_nowait(data[:5])
         self._pipe.to_server.put_nowait(data[5:])
 
@@ -61,12 +59,10 @@ class Client:
         self._send(struct.pack(">HHI", 0x8003, 1, len(payload)) + payload)
 
     def write(self, number: int, data: bytes, *, is_last: bool = False) -> None:
-        """Send bytes in a stream."""
         flags = 1 << 24 if is_last else 0
         self._send(struct.pack(">II", number, flags | len(data)) + data)
 
     def control(self, kind: int, payload: bytes) -> None:
-        """Send a control frame without headers."""
         self._send(struct.pack(">HHI", 0x8003, kind, len(payload)) + payload)
 
     def end(self) -> None:
@@ -91,7 +87,6 @@ class Client:
                 return 0, data[8:], False
 
     async def whole(self, number: int) -> bytes:
-        """Return all bytes of a stream."""
         found = b""
         while True:
             stream, data, is_last = await self.frame()
@@ -151,7 +146,6 @@ async def test_connections_are_forwarded_side_by_side() -> None:
 
 
 async def test_large_data_comes_whole() -> None:
-    """In frames of at most 32 KiB."""
     async with program() as address, forwarded(lambda _: address) as client:
         opened(client, 1, "80")
         for _ in range(40):
@@ -161,7 +155,6 @@ async def test_large_data_comes_whole() -> None:
 
 
 async def test_a_port_without_a_program_is_named_in_the_error_stream() -> None:
-    """Also a port where nothing listens."""
 
     def address_of(port: int) -> Address:
         if port == 81:

@@ -128,7 +128,6 @@ def _uid(match: re.Match[str]) -> str:
 
 
 def comparable(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts of an entry that are compared."""
     kept = ("status", "contentType", "response", "events")
     result = {name: normalised(entry[name]) for name in kept if name in entry}
     if entry.get("events") is not None:
@@ -145,7 +144,6 @@ def comparable(entry: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.looptime
 async def test_every_recorded_answer_is_given() -> None:
-    """Status, content type and body are the same, entry by entry."""
     clock = LoopClock(EPOCH)
     server = APIServer(
         clock=clock,

@@ -65,7 +65,6 @@ async def names(cluster: Cluster, path: str) -> list[str]:
 
 
 async def attached(cluster: Cluster) -> list[str]:
-    """Return the nodes that have a volume attached."""
     items = (await send(cluster, "GET", ATTACHMENTS))["items"]
     return [each["spec"]["nodeName"] for each in items if each["status"]["attached"]]
 
@@ -97,7 +96,6 @@ async def test_a_stateful_set_with_claims_comes_up_expands_and_goes(
 
 
 async def test_claims_and_volumes_in_use_are_protected(cluster: Cluster) -> None:
-    """A deleted claim and its volume go when the pod has gone."""
     async with everything(cluster):
         await make_set(cluster, 1)
         await asyncio.sleep(5)

@@ -19,6 +19,5 @@ async def cluster() -> Cluster:
 
 @pytest_asyncio.fixture
 async def hook() -> AsyncGenerator[WebhookServer, None]:
-    """Return a webhook that agrees to everything."""
     async with webhook_server() as server:
         yield server

@@ -27,7 +27,6 @@ _VALUES = ("", "runtime/default", "localhost/x", "unconfined", 'odd"', "docker/d
 
 
 def random_pod(rng: random.Random) -> tuple[JSON, JSON]:
-    """Return the metadata and the spec of a pod."""
     metadata: JSON = {}
     if rng.random() < 0.3:
         keys = rng.sample(_ANNOTATIONS, rng.randint(0, 3))

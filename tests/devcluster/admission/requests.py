@@ -26,7 +26,6 @@ async def patch(cluster: Cluster, path: str, change: JSON) -> JSON:
 
 
 def decoded(answer: Response) -> JSON:
-    """Return the body of an answer."""
     found: JSON = json.loads(answer.body)
     return found
 
@@ -50,5 +49,4 @@ def pod(name: str = "p", **spec: Any) -> JSON:
 
 
 def container(name: str = "c", **fields: Any) -> JSON:
-    """Return a container."""
     return {"name": name, "image": "app:v1", **fields}

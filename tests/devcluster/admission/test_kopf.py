@@ -9,31 +9,24 @@ import pytest
 
 from controller_manager.devcluster.testing import ClusterSettings, DevelopmentCluster
 from tests.devcluster.admission.webhook_server import certificate
+from tests.devcluster.rows import parsed
 from tests.devcluster.testing.calls import Caller
 
-CRD: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "sites.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "sites", "kind": "Site", "singular": "site"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
+CRD: dict[str, Any] = parsed("""
+    apiVersion: apiextensions.k8s.io/v1
+    kind: CustomResourceDefinition
+    metadata: {name: sites.example.com}
+    spec:
+      group: example.com
+      scope: Namespaced
+      names: {plural: sites, kind: Site, singular: site}
+      versions:
+        - name: v1
+          served: true
+          storage: true
+          schema:
+            openAPIV3Schema:
+              {type: object, x-kubernetes-preserve-unknown-fields: true}""")
 SITES = "/apis/example.com/v1/namespaces/default/sites"
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 SITE: dict[str, Any] = {"apiVersion": "example.com/v1", "kind": "Site"}
@@ -90,7 +83,6 @@ async def _wait_until_configured(caller: Caller) -> None:
 async def test_kopf_checks_and_completes_objects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It writes its configurations itself, as on a real cluster."""
     settings = ClusterSettings(nodes=0, controllers=())
     async with DevelopmentCluster(settings) as cluster:
         caller, stop = Caller(cluster.kubeconfig), asyncio.Event()

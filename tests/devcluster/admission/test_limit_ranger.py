@@ -15,7 +15,6 @@ CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 
 
 async def limit(cluster: Cluster, *items: JSON, name: str = "l") -> JSON:
-    """Create a limit range; return the answer."""
     obj = {"metadata": {"name": name}, "spec": {"limits": list(items)}}
     return await post(cluster, LIMITS, obj)
 
@@ -91,7 +90,6 @@ async def test_containers_get_missing_requests_and_limits(cluster: Cluster) -> N
 async def test_a_pod_that_violates_the_limits_is_refused(
     cluster: Cluster, item: JSON, spec: JSON, problem: str
 ) -> None:
-    """With upstream's words."""
     await limit(cluster, item)
     answer = await post(cluster, PODS, pod(**spec))
     assert answer["message"] == f'pods "p" is forbidden: {problem}'
@@ -102,7 +100,6 @@ async def test_a_pod_that_violates_the_limits_is_refused(
 async def test_claims_keep_the_limits(
     cluster: Cluster, size: str, problem: str
 ) -> None:
-    """By their requests."""
     kind = "PersistentVolumeClaim"
     await limit(
         cluster, {"type": kind, "min": {"storage": "1Gi"}, "max": {"storage": "2Gi"}}
@@ -120,7 +117,6 @@ async def test_claims_keep_the_limits(
 
 
 async def test_the_defaults_of_the_first_range_count(cluster: Cluster) -> None:
-    """By the names of the ranges."""
     for name, cpu in (("b", "2"), ("a", "1")):
         await limit(cluster, {"type": "Container", "default": {"cpu": cpu}}, name=name)
     made = await post(cluster, PODS, pod())
@@ -131,7 +127,6 @@ async def test_the_defaults_of_the_first_range_count(cluster: Cluster) -> None:
 async def test_a_wrong_limit_range_is_refused(
     cluster: Cluster, items: list[JSON], problems: list[str]
 ) -> None:
-    """With upstream's words."""
     answer = await limit(cluster, *items)
     found = [
         f"{each['field']}: {each['message']}" for each in answer["details"]["causes"]
@@ -140,7 +135,6 @@ async def test_a_wrong_limit_range_is_refused(
 
 
 async def test_huge_amounts_do_no_harm(cluster: Cluster) -> None:
-    """A ratio of numbers with a thousand digits is computed, or refused."""
     many, few = {"cpu": "1e900"}, {"cpu": "1n"}
     answer = await limit(
         cluster,

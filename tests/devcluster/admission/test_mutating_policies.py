@@ -19,13 +19,11 @@ POLICIES = f"{GROUP}/mutatingadmissionpolicies"
 
 
 def applying(expression: str) -> JSON:
-    """Return a mutation by an applied configuration."""
     patch = {"expression": expression}
     return {"patchType": "ApplyConfiguration", "applyConfiguration": patch}
 
 
 def patching(expression: str) -> JSON:
-    """Return a mutation by a JSON patch."""
     return {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
 
 
@@ -40,7 +38,6 @@ def spec_of(*mutations: JSON, **parts: Any) -> JSON:
 
 
 async def bind(cluster: Cluster, spec: JSON, name: str = "p", **binding: Any) -> None:
-    """Create a policy and a binding of it."""
     policy = {"metadata": {"name": name}, "spec": spec}
     await request(cluster, "POST", POLICIES, policy)
     body = {"metadata": {"name": name}, "spec": {"policyName": name, **binding}}
@@ -82,7 +79,6 @@ async def test_a_configuration_is_merged(cluster: Cluster) -> None:
 
 
 async def test_mutations_see_the_changes_of_earlier_ones(cluster: Cluster) -> None:
-    """A patch sees what the configuration before it has changed."""
     add = (
         "[JSONPatch{op: 'add', path: '/metadata/labels/' + "
         "jsonpatch.escapeKey('example.com/n'), value: "
@@ -98,7 +94,6 @@ async def test_mutations_see_the_changes_of_earlier_ones(cluster: Cluster) -> No
 async def test_a_mutation_that_fails_refuses(
     cluster: Cluster, mutation: JSON, parts: JSON, expected: str
 ) -> None:
-    """Unless nothing is to be changed, or failurePolicy is Ignore."""
     await bind(cluster, spec_of(mutation, **parts))
     code, said = await write(cluster)
     if not expected:
@@ -118,7 +113,6 @@ async def test_a_mutation_that_fails_refuses(
 
 
 async def test_a_policy_may_be_asked_a_second_time(cluster: Cluster) -> None:
-    """If one after it has changed the object."""
     count = (
         "Object{metadata: Object.metadata{annotations: {'seen': "
         "string(size(object.metadata.labels))}}}"
@@ -134,7 +128,6 @@ async def test_a_policy_may_be_asked_a_second_time(cluster: Cluster) -> None:
 async def test_a_wrong_mutation_is_refused(
     cluster: Cluster, mutation: JSON, expected: str
 ) -> None:
-    """When the policy is stored."""
     body = {"metadata": {"name": "p"}, "spec": spec_of(mutation)}
     answer = await call(cluster, "POST", POLICIES, json.dumps(body).encode())
     causes = json.loads(answer.body)["details"]["causes"]

@@ -50,7 +50,6 @@ async def test_a_webhook_changes_an_object(
 async def test_webhooks_change_in_the_order_of_their_names(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """One that was before the change, and wants to, is asked a second time."""
 
     def reply(review: JSON) -> JSON:
         data = review["object"].get("data") or {}
@@ -70,7 +69,6 @@ async def test_webhooks_change_in_the_order_of_their_names(
 async def test_a_generated_name_is_that_of_the_review(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """Mutating webhooks see none yet."""
     rules = [{**EVERYTHING, "resources": ["configmaps"]}]
     mutating = hook.config(name="first.example.com", rules=rules)
     await configure(cluster, "mutating", "a", mutating)
@@ -130,7 +128,6 @@ async def test_another_version_is_converted(
 async def test_a_custom_resource_is_changed_in_another_version(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """The server prunes unknown fields and fills in the defaults of its schema."""
     text = {"type": "string"}
     fields = {"a": text, "b": {**text, "default": "x"}}
     inner = {"type": "object", "properties": fields}

@@ -53,7 +53,6 @@ async def send(cluster: Cluster, method: str, path: str, owners: list[JSON]) -> 
 async def test_an_owner_that_waits_needs_the_right_to_its_finalizers(
     guarded: Cluster, more: list[JSON], owner: JSON, problem: str
 ) -> None:
-    """As on OpenShift, where the plugin is on."""
     maps = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}
     grant(guarded, maps, *more)
     answer = await send(guarded, "POST", MAPS, [owner])
@@ -62,7 +61,6 @@ async def test_an_owner_that_waits_needs_the_right_to_its_finalizers(
 
 
 async def test_an_update_of_owners_needs_the_right_to_delete(guarded: Cluster) -> None:
-    """An update that does not change them needs no such right."""
     verbs = ["create", "update"]
     grant(guarded, {"apiGroups": [""], "resources": ["configmaps"], "verbs": verbs})
     await send(guarded, "POST", MAPS, [OWNER])

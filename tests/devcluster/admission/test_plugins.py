@@ -24,7 +24,6 @@ NOT_READY = "node.kubernetes.io/not-ready"
 
 
 def test_plugins_are_added_to_the_default_and_taken_from_it() -> None:
-    """Lists have commas or spaces."""
     chosen = chosen_plugins(
         ["OwnerReferencesPermissionEnforcement,LimitRanger"],
         ["PodSecurity", "Priority"],
@@ -35,7 +34,6 @@ def test_plugins_are_added_to_the_default_and_taken_from_it() -> None:
 
 @rows("enabled", "disabled", "problem")
 def test_a_wrong_choice_is_one_line(enabled: str, disabled: str, problem: str) -> None:
-    """It names the culprit."""
     with pytest.raises(PluginError) as raised:
         chosen_plugins([enabled], [disabled])
     assert str(raised.value) == problem
@@ -43,7 +41,6 @@ def test_a_wrong_choice_is_one_line(enabled: str, disabled: str, problem: str) -
 
 @pytest.mark.looptime
 async def test_plugins_see_a_write_in_the_order_of_upstream(cluster: Cluster) -> None:
-    """The order of the flags does not matter."""
     server = cluster.server
     parts = Parts(
         server.storage,
@@ -66,7 +63,6 @@ pytestmark = pytest.mark.looptime
 async def test_a_pod_does_not_choose_its_priority(
     cluster: Cluster, spec: JSON, problem: str
 ) -> None:
-    """Its class does."""
     await post(cluster, CLASSES, {"metadata": {"name": "high"}, "value": 1000})
     answer = await post(cluster, PODS, pod(**spec))
     assert answer["message"] == f'pods "p" is forbidden: {problem}'
@@ -79,7 +75,6 @@ async def test_a_pod_does_not_choose_its_priority(
 async def test_a_pod_has_the_priority_of_its_class(
     cluster: Cluster, name: str | None, priority: int
 ) -> None:
-    """And keeps it when a PUT does not name it."""
     await post(cluster, CLASSES, {"metadata": {"name": "high"}, "value": 1000})
     spec = {} if name is None else {"priorityClassName": name}
     made = await post(cluster, PODS, pod(**spec))
@@ -95,7 +90,6 @@ async def test_a_pod_has_the_priority_of_its_class(
 
 
 async def test_there_is_one_default_class(cluster: Cluster) -> None:
-    """A second one is refused, also by an update."""
     for name in ("a", "b"):
         obj = {"metadata": {"name": name}, "value": 1, "globalDefault": name == "a"}
         await post(cluster, CLASSES, obj)
@@ -128,7 +122,6 @@ async def test_there_is_one_default_class(cluster: Cluster) -> None:
 async def test_a_pod_tolerates_for_five_minutes_that_its_node_is_silent(
     cluster: Cluster, given: list[JSON], added: int
 ) -> None:
-    """Unless it says itself for how long."""
     made = await post(cluster, PODS, pod(tolerations=given))
     tolerations = made["spec"].get("tolerations", [])
     assert tolerations[: len(given)] == given
@@ -138,7 +131,6 @@ async def test_a_pod_tolerates_for_five_minutes_that_its_node_is_silent(
 
 
 async def test_a_new_node_is_tainted(cluster: Cluster) -> None:
-    """Once."""
     taint = {"key": NOT_READY, "effect": "NoSchedule"}
     for name, taints in (("a", []), ("b", [taint])):
         node = {"metadata": {"name": name}, "spec": {"taints": taints}}
@@ -161,7 +153,6 @@ RUNTIME: JSON = {
 async def test_a_runtime_class_sets_the_overhead_of_its_pods(
     cluster: Cluster, spec: JSON, problem: str
 ) -> None:
-    """And their nodes."""
     stored = {"kind": "RuntimeClass", "apiVersion": "node.k8s.io/v1", **RUNTIME}
     collection = cluster.server.storage.collection("runtimeclasses.node.k8s.io")
     collection.put(("", "kata"), stored)
@@ -183,7 +174,6 @@ async def test_an_ingress_gets_the_default_class(
     named: str | None,
     said: str,
 ) -> None:
-    """If there is one, and it names no class itself."""
     collection = cluster.server.storage.collection("ingressclasses.networking.k8s.io")
     for name in defaults:
         marked = {"ingressclass.kubernetes.io/is-default-class": "true"}
@@ -205,7 +195,6 @@ async def test_an_ingress_gets_the_default_class(
 
 
 async def test_the_namespaces_of_the_system_stay(cluster: Cluster) -> None:
-    """As upstream: kube-node-lease may go."""
     for name, status in (("default", 403), ("kube-system", 403)):
         answer = await call(cluster, "DELETE", f"/api/v1/namespaces/{name}")
         why = "this namespace may not be deleted"

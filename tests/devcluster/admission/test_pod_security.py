@@ -160,14 +160,12 @@ BASELINE: list[tuple[JSON, str]] = [
 
 @pytest.mark.parametrize(("spec", "problem"), BASELINE)
 def test_a_pod_may_not_take_what_baseline_forbids(spec: JSON, problem: str) -> None:
-    """With upstream's words."""
     found = violations("baseline", LATEST, {}, {"containers": [], **spec})
     assert [*map(str, found)] == [problem]
 
 
 @rows("spec", "problem")
 def test_a_pod_must_say_what_restricted_asks_for(spec: JSON, problem: str) -> None:
-    """With upstream's words."""
     found = violations("restricted", LATEST, {}, spec)
     assert ", ".join(map(str, found)) == problem
 
@@ -176,7 +174,6 @@ def test_a_pod_must_say_what_restricted_asks_for(spec: JSON, problem: str) -> No
 def test_a_level_is_as_it_was_in_its_version(
     level: str, minor: int, spec: JSON, reasons: list[str]
 ) -> None:
-    """A version that is newer than all changes counts as the latest."""
     found = violations(level, minor, {}, {"containers": [], **spec})
     assert [each.reason for each in found] == reasons
 
@@ -214,7 +211,6 @@ RECORDED = [
 def test_random_pods_get_the_recorded_answers(
     level: str, minor: int, digest: str
 ) -> None:
-    """Those of the code before the table of checks."""
     rng = random.Random(7)
     pods = [random_pod(rng) for _ in range(300)]
     answers = [
@@ -226,7 +222,6 @@ def test_random_pods_get_the_recorded_answers(
 
 
 def test_annotations_count_where_fields_did_not_exist() -> None:
-    """Those of AppArmor still count."""
     metadata = {
         "annotations": {
             "container.apparmor.security.beta.kubernetes.io/c": "unconfined",
@@ -266,7 +261,6 @@ async def test_a_namespace_enforces_its_level(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 async def test_a_namespace_warns_of_pods_and_templates(cluster: Cluster) -> None:
-    """They are created all the same."""
     await label(cluster, warn="restricted", warn_version="v1.30", enforce="baseline")
     text = f'would violate PodSecurity "restricted:v1.30": {UNRESTRICTED}'
     answer = await call(cluster, "POST", PODS, json.dumps(pod()).encode())
@@ -354,7 +348,6 @@ async def test_updates_of_labels_and_statuses_are_not_checked(cluster: Cluster) 
 
 @pytest.mark.looptime
 async def test_a_stricter_namespace_warns_of_its_pods(cluster: Cluster) -> None:
-    """Pods with the same violations are in one group."""
     for name in ("b", "a", "c"):
         await post(cluster, PODS, pod(name))
     await post(cluster, PODS, pod("h", hostNetwork=True, **secured()))
@@ -387,7 +380,6 @@ async def test_a_stricter_namespace_warns_of_its_pods(cluster: Cluster) -> None:
 async def test_wrong_labels_are_refused(
     cluster: Cluster, name: str, value: str, problem: str
 ) -> None:
-    """With upstream's words."""
     answer = await label(cluster, **{name: value})
     field = f"metadata.labels[{PREFIX}{name}]"
     assert (answer["code"], answer["message"]) == (

@@ -32,7 +32,6 @@ def spec_of(*expressions: str, **parts: Any) -> JSON:
 
 
 async def bind(cluster: Cluster, spec: JSON, **binding: Any) -> None:
-    """Create a policy and a binding of it."""
     policy = {"metadata": {"name": "p"}, "spec": spec}
     await request(cluster, "POST", POLICIES, policy)
     actions = {"policyName": "p", "validationActions": ["Deny"], **binding}
@@ -49,7 +48,6 @@ async def write(cluster: Cluster, **parts: Any) -> tuple[int, str, str]:
 
 
 async def test_a_policy_refuses(cluster: Cluster) -> None:
-    """The answer names the policy and the binding, also among the causes."""
     await bind(cluster, spec_of("object.data.x == 'y'"))
     body = {"metadata": {"name": "a"}, "data": {"x": "z"}}
     answer = await call(cluster, "POST", MAPS, json.dumps(body).encode())
@@ -79,7 +77,6 @@ def _told(expression: str, **parts: Any) -> JSON:
 async def test_a_policy_is_evaluated(
     cluster: Cluster, spec: JSON, expected: str
 ) -> None:
-    """For a new config map with data.x = "z"."""
     await bind(cluster, spec)
     code, _, message = await write(cluster, data={"x": "z"})
     prefix = f'configmaps "a" is forbidden: {DENIED}'
@@ -91,13 +88,11 @@ async def test_a_policy_is_evaluated(
     [("Unauthorized", 401), ("Forbidden", 403), ("RequestEntityTooLarge", 413)],
 )
 async def test_a_reason_has_its_code(cluster: Cluster, reason: str, code: int) -> None:
-    """As HTTP has it."""
     await bind(cluster, _told("false", reason=reason))
     assert (await write(cluster))[:2] == (code, reason)
 
 
 async def test_a_binding_may_only_warn(cluster: Cluster) -> None:
-    """Also about an expression without a value."""
     spec = spec_of("false", "object.x")
     spec["validations"][1]["expression"] = "object.x == 1"
     await bind(cluster, spec, validationActions=["Warn", "Audit"])
@@ -130,7 +125,6 @@ async def test_a_binding_may_only_warn(cluster: Cluster) -> None:
 async def test_a_policy_applies_only_to_writes_that_it_matches(
     cluster: Cluster, match: JSON, binding: JSON, is_evaluated: bool
 ) -> None:
-    """And the binding narrows it."""
     spec = spec_of("false")
     spec["matchConstraints"] |= match
     await bind(cluster, spec, matchResources=binding)
@@ -165,7 +159,6 @@ UNKNOWN = (
 async def test_parameters_are_found(
     cluster: Cluster, kind: JSON, reference: JSON, expected: str
 ) -> None:
-    """By name or by selector, in the namespace of the write by default."""
     metadata = {"name": "limits", "labels": {"is": "limits"}}
     body = {"metadata": metadata, "data": {"x": "1"}}
     await request(cluster, "POST", MAPS, body)
@@ -177,7 +170,6 @@ async def test_parameters_are_found(
 
 
 async def test_parameters_may_be_custom_resources(cluster: Cluster) -> None:
-    """In the version that the policy names."""
     await define(cluster, widgets())
     path = "/apis/example.com/v1/namespaces/default/widgets"
     body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
@@ -195,7 +187,6 @@ async def test_parameters_may_be_custom_resources(cluster: Cluster) -> None:
 async def test_an_expression_that_does_not_compile_is_refused(
     cluster: Cluster, field: str, expression: str, detail: str
 ) -> None:
-    """When the policy is stored."""
     condition = {"expression": expression}
     if field == "matchConditions":
         condition["name"] = "a"
@@ -214,7 +205,6 @@ async def test_an_expression_that_does_not_compile_is_refused(
 
 
 async def test_policies_are_exempt_from_policies(cluster: Cluster) -> None:
-    """One that refuses everything can be removed."""
     spec = spec_of("false")
     spec["matchConstraints"]["resourceRules"] = [EVERYTHING]
     await bind(cluster, spec)

@@ -7,7 +7,7 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.admission.requests import PODS, container, pod, post
-from tests.devcluster.rows import rows
+from tests.devcluster.rows import parsed, rows
 
 pytestmark = pytest.mark.looptime
 
@@ -15,7 +15,6 @@ PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 async def test_a_pod_gets_the_default_account_and_its_token(cluster: Cluster) -> None:
-    """The volume is upstream's, in all containers that have nothing in its place."""
     other = {"name": "v", "mountPath": PATH}
     made = await post(
         cluster,
@@ -33,31 +32,16 @@ async def test_a_pod_gets_the_default_account_and_its_token(cluster: Cluster) ->
     assert len(name) == len("kube-api-access-") + 5
     assert spec["volumes"][1] == {
         "name": name,
-        "projected": {
-            "sources": [
-                {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-                {
-                    "configMap": {
-                        "name": "kube-root-ca.crt",
-                        "items": [{"key": "ca.crt", "path": "ca.crt"}],
-                    }
-                },
-                {
-                    "downwardAPI": {
-                        "items": [
-                            {
-                                "path": "namespace",
-                                "fieldRef": {
-                                    "apiVersion": "v1",
-                                    "fieldPath": "metadata.namespace",
-                                },
-                            }
-                        ]
-                    }
-                },
-            ],
-            "defaultMode": 420,
-        },
+        "projected": parsed("""
+            sources:
+              - {serviceAccountToken: {expirationSeconds: 3607, path: token}}
+              - configMap:
+                  {name: kube-root-ca.crt, items: [{key: ca.crt, path: ca.crt}]}
+              - downwardAPI:
+                  items:
+                    - path: namespace
+                      fieldRef: {apiVersion: v1, fieldPath: metadata.namespace}
+            defaultMode: 420"""),
     }
     mount = {"name": name, "readOnly": True, "mountPath": PATH}
     mounts = [
@@ -80,7 +64,6 @@ async def test_a_pod_gets_the_default_account_and_its_token(cluster: Cluster) ->
 async def test_a_pod_decides_before_its_account_whether_it_has_a_token(
     cluster: Cluster, of_pod: bool | None, of_account: bool | None, mounted: bool
 ) -> None:
-    """By ``automountServiceAccountToken``."""
     field = "automountServiceAccountToken"
     parts: JSON = {} if of_account is None else {field: of_account}
     secrets: JSON = {"imagePullSecrets": [{"name": "registry"}]}
@@ -92,7 +75,6 @@ async def test_a_pod_decides_before_its_account_whether_it_has_a_token(
 
 
 async def test_a_missing_account_is_refused(cluster: Cluster) -> None:
-    """With upstream's words; a name that is yet to be generated is its prefix."""
     wanted = pod(serviceAccountName="robot")
     wanted["metadata"] = {"generateName": "web-"}
     answer = await post(cluster, PODS, wanted)
@@ -119,7 +101,6 @@ async def test_a_pod_waits_for_the_default_account(cluster: Cluster) -> None:
 
 
 async def test_a_pod_does_not_wait_for_ever(cluster: Cluster) -> None:
-    """After a while it is refused as for any other account."""
     path = "/api/v1/namespaces/kube-system/pods"
     since = cluster.clock.monotonic()
     answer = await post(cluster, path, pod())
@@ -143,7 +124,6 @@ ENFORCING = {
 async def test_an_account_may_limit_the_secrets_of_its_pods(
     cluster: Cluster, spec: JSON, problem: str
 ) -> None:
-    """By an annotation."""
     await post(cluster, "/api/v1/namespaces/default/serviceaccounts", ENFORCING)
     answer = await post(cluster, PODS, pod(serviceAccountName="robot", **spec))
     forbidden = f'pods "p" is forbidden: {problem}'

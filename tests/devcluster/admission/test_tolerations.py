@@ -33,7 +33,6 @@ SCHEDULE: JSON = KEY | {"effect": "NoSchedule"}
 def test_a_toleration_that_another_one_covers_is_removed(
     first: list[JSON], second: list[JSON], kept: list[JSON]
 ) -> None:
-    """Of two equal ones the first stays."""
     assert merged(first, second) == kept
 
 

@@ -35,7 +35,6 @@ def _failed(why: str) -> str:
 async def test_an_answer_of_no_use_is_a_failure(
     cluster: Cluster, hook: WebhookServer, answer: Any, expected: str
 ) -> None:
-    """It refuses the write, unless failurePolicy is Ignore."""
 
     def reply(review: JSON) -> Any:
         if isinstance(answer, int):
@@ -100,7 +99,6 @@ async def test_an_answer_of_no_use_is_a_failure(
 async def test_a_webhook_that_cannot_be_reached_is_a_failure(
     cluster: Cluster, hook: WebhookServer, client: JSON, expected: str
 ) -> None:
-    """With failurePolicy Ignore the write is allowed."""
     config = hook.config()
     merged = {**config["clientConfig"], **client}
     config["clientConfig"] = {k: v for k, v in merged.items() if v is not None}
@@ -115,7 +113,6 @@ async def test_a_webhook_that_cannot_be_reached_is_a_failure(
 
 
 async def test_plain_http_is_a_failure(cluster: Cluster) -> None:
-    """As by a server that was started without a certificate."""
     async with webhook_server(is_plain=True) as server:
         await configure(cluster, "validating", "a", server.config())
         answer = await post(cluster, MAPS, config_map())
@@ -126,7 +123,6 @@ async def test_plain_http_is_a_failure(cluster: Cluster) -> None:
 async def test_a_service_leads_to_its_endpoints(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """The certificate is that of the service's name."""
     ports = [{"name": "https", "port": 443, "targetPort": 8443}]
     cluster.add("Service", "hook", spec={"ports": ports})
     at = [{"name": "https", "port": hook.port}]
@@ -145,7 +141,6 @@ async def test_a_service_leads_to_its_endpoints(
 async def test_a_patch_that_does_not_apply_is_a_failure(
     cluster: Cluster, hook: WebhookServer, operation: JSON, expected: str
 ) -> None:
-    """In the words of the library that upstream uses."""
     hook.reply = lambda _: patch(operation)
     await configure(cluster, "mutating", "a", hook.config())
     answer = await post(cluster, MAPS, config_map(data={"a": "b"}))
@@ -160,7 +155,6 @@ async def test_a_patch_that_does_not_apply_is_a_failure(
 async def test_a_slow_webhook_fails_in_its_time(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """It delays no other request meanwhile."""
     asked, ends = asyncio.Event(), asyncio.Event()
 
     async def reply(_: JSON) -> JSON:

@@ -29,14 +29,12 @@ from tests.devcluster.rows import rows
 
 
 def when(expression: str) -> JSON:
-    """Return what makes a webhook conditional."""
     return {"matchConditions": [{"name": "a", "expression": expression}]}
 
 
 async def test_a_review_has_the_written_object(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """A validating webhook gets the object as it will be stored."""
     await configure(cluster, "validating", "a", hook.config())
     await request(
         cluster, "POST", f"{MAPS}?fieldManager=me", config_map(data={"a": "b"})
@@ -119,7 +117,6 @@ async def test_a_webhook_refuses(
 async def test_an_object_that_changed_meanwhile_is_reviewed_again(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """Nothing is stored that a webhook has not seen."""
     await request(cluster, "POST", MAPS, config_map(data={"a": "1"}))
 
     def reply(_: JSON) -> JSON:
@@ -142,7 +139,6 @@ async def test_an_object_that_changed_meanwhile_is_reviewed_again(
 async def test_a_dry_run_asks_no_webhook_with_side_effects(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """Others are told that it is one."""
     await configure(cluster, "validating", "a", hook.config(sideEffects="NoneOnDryRun"))
     await request(cluster, "POST", f"{MAPS}?dryRun=All", config_map())
     assert [each["dryRun"] for each in hook.requests] == [True]
@@ -170,7 +166,6 @@ async def test_a_dry_run_asks_no_webhook_with_side_effects(
 async def test_a_webhook_is_called_only_for_writes_that_it_matches(
     cluster: Cluster, hook: WebhookServer, changes: JSON, is_asked: bool
 ) -> None:
-    """Rules, selectors and conditions."""
     await configure(cluster, "validating", "a", hook.config(**changes))
     given = config_map(data={"x": "y"})
     given["metadata"]["labels"] = {"a": "b"}
@@ -197,7 +192,6 @@ async def test_a_condition_without_a_value_refuses(
 async def test_subresources_are_reviewed_with_their_own_kinds(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """A Scale, and an Eviction."""
     names = ["deployments/scale", "pods/eviction", "deployments/status"]
     rules = [{**EVERYTHING, "resources": names}]
     container = {"name": "c", "image": "i"}
@@ -235,7 +229,6 @@ async def test_subresources_are_reviewed_with_their_own_kinds(
 async def test_configurations_are_exempt_from_webhooks(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """A webhook that refuses everything can be removed."""
     hook.reply = lambda _: {"allowed": False}
     await configure(cluster, "validating", "a", hook.config(rules=[EVERYTHING]))
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/a"
@@ -295,7 +288,6 @@ async def test_what_the_server_fills_in_is_that_of_the_review(
 async def test_namespaces_are_selected_by_their_own_labels(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """By those that they get, and when they go by those that they have."""
     rules = [{**EVERYTHING, "resources": ["namespaces"]}]
     selector = {"matchLabels": {"is": "watched"}}
     config = hook.config(rules=rules, namespaceSelector=selector)

@@ -33,7 +33,6 @@ def certificate() -> Pair:
 
 
 def bundle(pair: Pair | None = None) -> str:
-    """Return the caBundle that trusts a certificate."""
     return base64.b64encode((pair or certificate()).certificate).decode()
 
 
@@ -46,7 +45,6 @@ class WebhookServer:
         self.port = 0
 
     def config(self, **changes: Any) -> JSON:
-        """Return a webhook of a configuration."""
         client = {"url": f"https://127.0.0.1:{self.port}/hook", "caBundle": bundle()}
         return {
             "name": "hook.example.com",
@@ -76,7 +74,6 @@ class WebhookServer:
 async def webhook_server(
     pair: Pair | None = None, *, is_plain: bool = False
 ) -> AsyncGenerator[WebhookServer, None]:
-    """Serve a webhook while entered."""
     server, application = WebhookServer(), web.Application()
     application.router.add_route("*", "/{path:.*}", server.handle)
     runner = web.AppRunner(application, shutdown_timeout=0.01)
@@ -92,7 +89,6 @@ async def webhook_server(
 
 
 def patch(*operations: JSON) -> JSON:
-    """Return a response with a patch."""
     encoded = base64.b64encode(json.dumps(operations).encode()).decode()
     return {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
 

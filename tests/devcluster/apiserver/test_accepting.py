@@ -76,7 +76,6 @@ async def test_the_first_acceptable_clause_decides(
 async def test_a_form_that_the_server_lacks_is_refused(
     cluster: Cluster, accept: str, query: str, message: str
 ) -> None:
-    """With 406, and before anything is written."""
     answer = await call(cluster, "GET", f"{MAPS}{query}", accept=accept)
     assert (answer.status, yaml.safe_load(answer.body)) == (
         406,
@@ -132,7 +131,6 @@ async def test_an_answer_that_is_not_stored_has_no_table(cluster: Cluster) -> No
 
 
 async def test_refusals_and_discovery_come_as_yaml_too(cluster: Cluster) -> None:
-    """Also answers that are not stored objects."""
     found: list[Any] = []
     for path in (f"{MAPS}/nope", "/version", "/apis/apps"):
         answer = await call(cluster, "GET", path, accept=YAML_TYPE)
@@ -163,7 +161,6 @@ async def test_people_get_indented_json(
 
 
 async def test_a_client_that_has_the_document_gets_304(cluster: Cluster) -> None:
-    """Of discovery and of OpenAPI, by their ETag."""
     aggregated = "application/json;v=v2;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io"
     for path in ("/apis", "/openapi/v2", "/openapi/v3", "/openapi/v3/apis/apps/v1"):
         first = await call(cluster, "GET", path, accept=aggregated)

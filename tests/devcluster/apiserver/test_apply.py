@@ -7,6 +7,7 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request, Response
 from tests.clusters import TOKEN, Cluster
+from tests.devcluster.rows import parsed
 
 pytestmark = pytest.mark.looptime
 
@@ -54,7 +55,6 @@ async def apply(
 
 
 def managers(obj: JSON) -> dict[tuple[str, str], JSON]:
-    """Return the fields that each manager owns."""
     return {
         (each["manager"], each["operation"]): each["fieldsV1"]
         for each in obj["metadata"]["managedFields"]
@@ -62,7 +62,6 @@ def managers(obj: JSON) -> dict[tuple[str, str], JSON]:
 
 
 async def test_an_object_that_is_absent_is_created(cluster: Cluster) -> None:
-    """Then the same configuration changes nothing."""
     config = {"rules": [GET_PODS]}
     status, role = await apply(cluster, f"{ROLES}/r", config)
     assert (status, role["rules"]) == (201, [GET_PODS])
@@ -73,7 +72,6 @@ async def test_an_object_that_is_absent_is_created(cluster: Cluster) -> None:
 async def test_applied_fields_go_with_the_configuration(
     cluster: Cluster,
 ) -> None:
-    """Fields of other managers stay, and a value that a user wrote, too."""
     await send(
         cluster, "POST", ROLES, {"metadata": {"name": "r", "labels": {"l": "1"}}}
     )
@@ -98,7 +96,6 @@ async def test_applied_fields_go_with_the_configuration(
 async def test_a_value_of_another_manager_is_taken_only_by_force(
     cluster: Cluster,
 ) -> None:
-    """Otherwise the conflict names the owner and the field."""
     await apply(cluster, f"{ROLES}/r", {"rules": [GET_PODS]})
     status, refusal = await apply(cluster, f"{ROLES}/r", {"rules": [ALL_NODES]}, "b")
     message = 'conflict with "a"'
@@ -118,7 +115,6 @@ async def test_a_value_of_another_manager_is_taken_only_by_force(
 
 
 async def test_conflicts_are_listed_by_their_managers(cluster: Cluster) -> None:
-    """Managers that have updated have a version, and the subresource if any."""
     labels = {"app": "web"}
     containers = [{"name": "c", "image": "app:v1"}]
     template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
@@ -167,18 +163,13 @@ async def test_items_of_a_list_are_applied_by_their_key(cluster: Cluster) -> Non
     _, web = await apply(cluster, WEB, other, "b")
     names = [each["name"] for each in web["spec"]["template"]["spec"]["containers"]]
     assert sorted(names) == ["one", "two"]
-    assert managers(web)["b", "Apply"] == {
-        "f:metadata": {"f:finalizers": {'v:"b.io/b"': {}}},
-        "f:spec": {
-            "f:template": {
-                "f:spec": {
-                    "f:containers": {
-                        'k:{"name":"two"}': {".": {}, "f:image": {}, "f:name": {}}
-                    }
-                }
-            }
-        },
-    }
+    assert managers(web)["b", "Apply"] == parsed("""
+        f:metadata: {'f:finalizers': {'v:"b.io/b"': {}}}
+        f:spec:
+          f:template:
+            f:spec:
+              f:containers:
+                {'k:{"name":"two"}': {.: {}, 'f:image': {}, 'f:name': {}}}""")
     _, web = await apply(cluster, WEB, {"metadata": {}}, "b")
     containers = web["spec"]["template"]["spec"]["containers"]
     assert [each["name"] for each in containers] == ["one"]
@@ -200,7 +191,6 @@ async def test_an_object_that_is_gone_is_not_created_again(cluster: Cluster) -> 
 async def test_an_item_stays_while_a_manager_owns_a_part_of_it(
     cluster: Cluster,
 ) -> None:
-    """Only parts without an owner are removed."""
     labels = {"app": "web"}
     container = {"name": "c", "image": "app:v1"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
@@ -216,7 +206,6 @@ async def test_an_item_stays_while_a_manager_owns_a_part_of_it(
 
 
 async def test_the_status_is_applied_through_its_subresource(cluster: Cluster) -> None:
-    """The spec is ignored there, and the status is ignored elsewhere."""
     labels = {"app": "web"}
     containers = [{"name": "c", "image": "app:v1"}]
     template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
@@ -228,15 +217,11 @@ async def test_the_status_is_applied_through_its_subresource(cluster: Cluster) -
     _, web = await apply(cluster, f"{WEB}/status", body, "b")
     assert (web["spec"]["replicas"], web["status"]["replicas"]) == (1, 2)
     assert "labels" not in web["metadata"]
-    assert managers(web)["b", "Apply"] == {
-        "f:metadata": {"f:annotations": {"f:yes": {}}},
-        "f:status": {
-            "f:conditions": {
-                'k:{"type":"Mine"}': {".": {}, "f:status": {}, "f:type": {}}
-            },
-            "f:replicas": {},
-        },
-    }
+    assert managers(web)["b", "Apply"] == parsed("""
+        f:metadata: {'f:annotations': {'f:yes': {}}}
+        f:status:
+          f:conditions: {'k:{"type":"Mine"}': {.: {}, 'f:status': {}, 'f:type': {}}}
+          f:replicas: {}""")
     code, _ = await apply(cluster, f"{ROLES}/absent/status", {"status": {}})
     assert code in (404, 501)
 

@@ -15,7 +15,6 @@ MODELS = sorted({each.type_name for each in find_kinds() if each.type_name})
 
 @pytest.mark.parametrize("seed", range(5))
 def test_fields_of_a_new_object_are_the_changes_against_an_empty_one(seed: int) -> None:
-    """Random objects of every kind have the fields that a comparison finds."""
     objects = Objects(built_in(), random.Random(seed))
     found, wanted = {}, {}
     for name in MODELS:

@@ -20,14 +20,12 @@ DEFINITION: JSON = yaml.safe_load((RECORDED / "definition.yaml").read_text())
 
 
 async def create(cluster: Cluster, definition: JSON) -> None:
-    """Create a definition."""
     body = msgspec.json.encode(definition)
     answer = await call(cluster, "POST", DEFINITIONS, body)
     assert answer.status == 201, answer.body
 
 
 async def change(cluster: Cluster, patch: list[JSON]) -> None:
-    """Change the definition of foos by a JSON patch."""
     path, body = f"{DEFINITIONS}/foos.example.com", msgspec.json.encode(patch)
     form = "application/json-patch+json"
     answer = await call(cluster, "PATCH", path, body, content_type=form)
@@ -65,7 +63,6 @@ async def test_the_protobuf_document_has_any_schema(cluster: Cluster) -> None:
 
 
 async def test_a_version_that_is_renamed_or_not_served_goes(cluster: Cluster) -> None:
-    """The other versions stay as they are."""
     await create(cluster, DEFINITION)
     before = await published(cluster)
     await change(

@@ -26,7 +26,6 @@ WRONG = "invalid timeout specified in the request URL - time: "
 async def test_a_wrong_timeout_is_refused(
     cluster: Cluster, path: str, value: str, message: str
 ) -> None:
-    """With the words of Go's time package."""
     answer = await call(cluster, "GET", f"{path}?timeout={value}")
     assert (answer.status, json.loads(answer.body)) == (
         400,

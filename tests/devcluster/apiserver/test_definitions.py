@@ -42,7 +42,6 @@ def test_a_definition_is_that_of_upstream(
 
 
 def test_options_are_of_every_group_version() -> None:
-    """Clients send and receive them in the version of the objects."""
     assert definition(3, f"{META}.WatchEvent")["x-kubernetes-group-version-kind"] == [
         {"group": "", "kind": "WatchEvent", "version": "v1"},
         {"group": "apps", "kind": "WatchEvent", "version": "v1"},
@@ -73,7 +72,6 @@ def _shape(of: Type | None) -> object:
 
 
 def read(definition: JSON) -> JSON:
-    """Return the same from a definition."""
     return {
         "required": definition.get("required", ()),
         "map-type": definition.get("x-kubernetes-map-type", ""),
@@ -105,7 +103,6 @@ def _read_shape(schema: JSON | None) -> object:
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_definition_loses_nothing_of_the_schema(version: Version) -> None:
-    """Types, references, list types, keys and patch strategies of all models."""
     schemas = Schemas(version, ())
     for name in MODELS:
         schemas.of_model(name)

@@ -113,7 +113,6 @@ def version_document(group: str, version: str) -> JSON:
 
 
 def everything(*groups: str) -> JSON:
-    """Return the document of some groups."""
     return {
         "kind": "APIGroupDiscoveryList",
         "apiVersion": "apidiscovery.k8s.io/v2",
@@ -150,7 +149,6 @@ async def get(cluster: Cluster, path: str, accept: str = "") -> Response:
 async def test_each_group_version_lists_what_a_real_server_lists(
     cluster: Cluster,
 ) -> None:
-    """With verbs, names, categories and storage version hashes."""
     found = {}
     for kind in find_kinds():
         root = "/apis" if kind.group else "/api"
@@ -170,7 +168,6 @@ async def test_each_group_version_lists_what_a_real_server_lists(
 
 
 async def test_groups_are_listed_by_priority(cluster: Cluster) -> None:
-    """The preferred version of a group is its first."""
 
     def group(name: str) -> JSON:
         versions = [
@@ -198,7 +195,6 @@ async def test_groups_are_listed_by_priority(cluster: Cluster) -> None:
 async def test_all_groups_come_in_one_document(
     cluster: Cluster, media_type: str, read: Any
 ) -> None:
-    """As JSON, YAML or protobuf, with one ETag."""
     accept = f"{media_type};{EVERYTHING}"
     answer = await get(cluster, "/apis", accept)
     document = read(answer.body)
@@ -216,7 +212,6 @@ async def test_all_groups_come_in_one_document(
 
 
 async def test_the_first_form_that_a_client_accepts_is_served(cluster: Cluster) -> None:
-    """A version that the server does not have is passed over."""
     for accept, content_type in {
         f"application/json,application/json;{EVERYTHING}": "application/json",
         f"{PROTOBUF};{EVERYTHING},application/json": f"{PROTOBUF};{EVERYTHING}",

@@ -78,7 +78,6 @@ def test_operations_are_those_of_sets_of_paths(
 
 
 def test_equal_sets_are_stored_once_and_in_order() -> None:
-    """A set itself comes before the sets inside of it."""
     one = shared({"f:b": {"f:d": {}, ".": {}}, "f:a": {}})
     other = shared({"f:a": {}, "f:b": {".": {}, "f:d": {}}})
     assert one is other
@@ -86,7 +85,6 @@ def test_equal_sets_are_stored_once_and_in_order() -> None:
 
 
 def test_declared_fields_with_members_become_members() -> None:
-    """Keys of maps and items of lists do not (EnsureNamedFieldsAreMembers)."""
     item = 'k:{"name":"c"}'
     fields = {
         "f:metadata": {"f:labels": {"f:a": {}}},
@@ -102,6 +100,5 @@ def test_declared_fields_with_members_become_members() -> None:
     "fields", [[], "f:a", {"a": {}}, {"x:a": {}}, {"f:a": 1}, {"f:a": {"b": {}}}]
 )
 def test_a_wrong_set_of_fields_is_refused(fields: object) -> None:
-    """Also deep inside."""
     with pytest.raises(ValueError, match=r"fields are a map|unknown step"):
         check_fields(fields)

@@ -211,7 +211,6 @@ async def check(
 async def test_unknown_and_duplicate_fields_of_a_new_object_are_named(
     cluster: Cluster, media_type: str, body: str, keys: list[str], problems: list[str]
 ) -> None:
-    """All of them, in the order of upstream."""
     request = ("POST", DEPLOYMENTS, body, media_type)
     await check(cluster, request, "Deployment", problems, keys)
 
@@ -227,7 +226,6 @@ async def test_unknown_and_duplicate_fields_of_a_new_object_are_named(
 async def test_unknown_and_duplicate_fields_of_a_patch_are_named(
     cluster: Cluster, media_type: str, body: str, problems: list[str]
 ) -> None:
-    """First those of the patch, then those of the patched object."""
     await call(cluster, "POST", DEPLOYMENTS, TYPED.encode())
     request = ("PATCH", f"{DEPLOYMENTS}/web", body, media_type)
     await check(cluster, request, "Deployment", problems, [])

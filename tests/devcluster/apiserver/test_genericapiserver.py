@@ -47,7 +47,6 @@ def test_the_server_names_no_kind() -> None:
 
 @pytest.mark.looptime
 async def test_a_kind_without_a_strategy_works(cluster: Cluster) -> None:
-    """Stored, listed, watched and shown without another line of code."""
     cluster.server.catalogue.add(Kind("example.com", "v1", "Widget", "widgets"))
     path = "/apis/example.com/v1/namespaces/default/widgets"
     body = b'{"metadata":{"name":"w"},"spec":{"any":{"thing":[1]}}}'

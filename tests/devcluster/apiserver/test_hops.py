@@ -72,7 +72,6 @@ def create(name: str) -> Request:
 
 @pytest.mark.looptime
 async def test_a_create_enters_at_most_16_modules_of_the_server() -> None:
-    """A reader opens one file for each."""
     entered = await modules_of_a_create()
     assert entered[0] == "genericapiserver"
     assert "store" in entered
@@ -81,7 +80,6 @@ async def test_a_create_enters_at_most_16_modules_of_the_server() -> None:
 
 @pytest.mark.looptime
 async def test_the_tour_names_each_module_that_a_create_enters() -> None:
-    """In its second walk."""
     walk = TOUR.read_text().partition("\n## kubectl create deployment")[2]
     paths = {
         f"server/{each.replace('.', '/')}.py" for each in await modules_of_a_create()

@@ -29,7 +29,6 @@ ACCEPTED = (
 
 
 def enveloped(kind: str, message: bytes, version: str = "v1") -> bytes:
-    """Return a body with a message."""
     meta = write_text(1, version) + write_text(2, kind)
     return MAGIC + write_bytes(1, meta) + write_bytes(2, message)
 
@@ -92,7 +91,6 @@ NO_MAP = 'ConfigMap in version "v1" cannot be handled as a ConfigMap: '
 async def test_broken_protobuf_is_a_bad_request(
     cluster: Cluster, body: bytes, expected: str
 ) -> None:
-    """With the words of a real API server; nothing is stored, and no object changes."""
     await call(cluster, "POST", CONFIG_MAPS, b'{"metadata":{"name":"b"}}')
     version = cluster.server.storage.version
     for method, path in (("POST", CONFIG_MAPS), ("PUT", f"{CONFIG_MAPS}/b")):
@@ -104,7 +102,6 @@ async def test_broken_protobuf_is_a_bad_request(
 async def test_an_envelope_without_a_type_holds_the_kind_of_the_request(
     cluster: Cluster,
 ) -> None:
-    """As JSON without apiVersion and kind."""
     body = MAGIC + write_bytes(2, NAMED)
     answer = await call(cluster, "POST", CONFIG_MAPS, body, content_type=MEDIA_TYPE)
     created = msgspec.json.decode(answer.body)
@@ -132,7 +129,6 @@ async def test_an_envelope_without_a_type_holds_the_kind_of_the_request(
 async def test_the_content_type_of_a_body_is_one_that_the_server_reads(
     cluster: Cluster, content_type: str, status: int
 ) -> None:
-    """Parameters do not matter, unless they are malformed."""
     answer = await call(cluster, "POST", CONFIG_MAPS, MAP, content_type=content_type)
     assert answer.status == status
     if status == 415:
@@ -140,7 +136,6 @@ async def test_the_content_type_of_a_body_is_one_that_the_server_reads(
 
 
 async def test_a_body_that_is_compressed_is_not_unpacked(cluster: Cluster) -> None:
-    """A real API server does not look at the encoding of a body either."""
     version = cluster.server.storage.version
     for content_type in (JSON_TYPE, MEDIA_TYPE):
         answer = await call(
@@ -173,7 +168,6 @@ async def test_a_body_that_is_compressed_is_not_unpacked(cluster: Cluster) -> No
 async def test_a_list_is_sent_in_a_type_that_the_client_accepts(
     cluster: Cluster, accept: str, expected: int | str
 ) -> None:
-    """Or it is refused with 406 and the types that the server has."""
     answer = await call(cluster, "GET", CONFIG_MAPS, accept=accept)
     if expected == 406:
         message = f"only the following media types are accepted: {TYPES}"
@@ -185,7 +179,6 @@ async def test_a_list_is_sent_in_a_type_that_the_client_accepts(
 async def test_a_subresource_takes_protobuf_of_its_own_kind_only(
     cluster: Cluster,
 ) -> None:
-    """With parameters in the content type, too."""
     await create_pod(cluster, "a")
     path = "/api/v1/namespaces/default/pods/a/eviction"
     wrong = enveloped("Binding", b"")

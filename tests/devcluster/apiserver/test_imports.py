@@ -11,7 +11,6 @@ ROOT = Path(next(iter(apiserver.__path__)))
 
 
 def test_the_modules_of_the_server_form_no_circle() -> None:
-    """Also not with imports in functions, or only for type checkers."""
     modules = dict(map(_named, sorted(ROOT.rglob("*.py"))))
     imports = {
         name: {each for each in _imported(tree) if each in modules}
@@ -24,7 +23,6 @@ def test_the_modules_of_the_server_form_no_circle() -> None:
 
 
 def _named(file: Path) -> tuple[str, ast.Module]:
-    """Return the name of a module, and its source."""
     parts = file.relative_to(ROOT).with_suffix("").parts
     names = [apiserver.__name__, *(each for each in parts if each != "__init__")]
     return ".".join(names), ast.parse(file.read_text())

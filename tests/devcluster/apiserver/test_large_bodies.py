@@ -13,7 +13,6 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 def in_protobuf(name: str, kind: str = "ConfigMap") -> bytes:
-    """Return an object with many small fields."""
     parts = {f"key-{number}": "dmFsdWU=" for number in range(8000)}
     obj = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "data": parts}
     body = encode(obj, built_in())
@@ -35,7 +34,6 @@ async def test_other_requests_are_answered_meanwhile(cluster: Cluster) -> None:
 
 
 async def test_a_large_body_is_refused_as_a_small_one(cluster: Cluster) -> None:
-    """One of another kind, and one that is broken."""
     wrong = await call(
         cluster, "POST", MAPS, in_protobuf("a", "Secret"), content_type=MEDIA_TYPE
     )

@@ -52,7 +52,6 @@ def names(body: JSON) -> list[str]:
 async def test_wrong_options_are_refused(
     cluster: Cluster, query: str, refusal: list[Any]
 ) -> None:
-    """In the words of a real API server."""
     answer = await call(cluster, "GET", f"{MAPS}?{unquote(query)}")
     assert [answer.status, json.loads(answer.body)["message"]] == refusal
 
@@ -64,7 +63,6 @@ async def test_wrong_options_are_refused(
 async def test_only_0_and_false_are_false(
     cluster: Cluster, text: str, *, watches: bool
 ) -> None:
-    """A parameter without a value is true."""
     query = (("watch", text), ("timeoutSeconds", "1"))
     headers = {"authorization": f"Bearer {TOKEN}"}
     answer = await cluster.server.handle(Request("GET", MAPS, query, headers))
@@ -89,14 +87,12 @@ async def test_pages_are_of_one_version(cluster: Cluster) -> None:
 
 
 async def test_a_list_of_any_version_comes_whole(cluster: Cluster) -> None:
-    """The watch cache of a real API server knows no pages."""
     await create(cluster, "a", "b", "c")
     whole = await listed(cluster, "limit=2&resourceVersion=0")
     assert (names(whole), "continue" in whole["metadata"]) == (["a", "b", "c"], False)
 
 
 async def test_a_token_goes_without_a_version(cluster: Cluster) -> None:
-    """As the token has one."""
     version = await create(cluster, "a", "b")
     token = (await listed(cluster, "limit=1"))["metadata"]["continue"]
     path = f"{MAPS}?continue={token}&resourceVersion={version}"
@@ -108,7 +104,6 @@ async def test_a_token_goes_without_a_version(cluster: Cluster) -> None:
 
 
 async def test_a_list_of_an_expired_version_can_continue(cluster: Cluster) -> None:
-    """The refusal has a token for the rest of the present state."""
     version = await create(cluster, "a", "b", "c")
     token = (await listed(cluster, "limit=1"))["metadata"]["continue"]
     await create(cluster, "bb")
@@ -139,7 +134,6 @@ async def test_one_object_may_be_asked_for_at_a_version(cluster: Cluster) -> Non
 
 
 async def test_a_continue_token_may_be_garbage(cluster: Cluster) -> None:
-    """Each text that is no token is refused."""
     for body in (b"[]", b"{}", b'{"rv":"x","start":"a"}', b'{"rv":[],"start":1}'):
         token = base64.urlsafe_b64encode(body).decode().rstrip("=")
         answer = await call(cluster, "GET", f"{MAPS}?continue={token}")
@@ -150,7 +144,6 @@ async def test_a_continue_token_may_be_garbage(cluster: Cluster) -> None:
 async def test_wrong_options_of_writes_are_refused(
     cluster: Cluster, method: str, path: str, refusal: str
 ) -> None:
-    """Before anything is written."""
     version = await create(cluster, "a")
     answer = await call(cluster, method, path, b'{"metadata":{"name":"b"}}')
     assert (answer.status, json.loads(answer.body)["message"]) == (422, refusal)
@@ -158,7 +151,6 @@ async def test_wrong_options_of_writes_are_refused(
 
 
 async def test_a_put_says_which_object_it_means(cluster: Cluster) -> None:
-    """In its body, too."""
     await create(cluster, "a")
     answer = await call(cluster, "PUT", f"{MAPS}/a", b'{"data":{"a":"1"}}')
     assert (answer.status, json.loads(answer.body)["message"]) == (
@@ -171,7 +163,6 @@ async def test_a_put_says_which_object_it_means(cluster: Cluster) -> None:
 
 
 async def test_a_patch_has_its_limits(cluster: Cluster) -> None:
-    """In the number of its operations."""
     await create(cluster, "a")
     operations = [{"op": "test", "path": "/metadata/name", "value": "a"}] * 10_001
     body, media_type = json.dumps(operations).encode(), "application/json-patch+json"
@@ -229,7 +220,6 @@ async def shown(cluster: Cluster, query: str) -> list[str]:
 async def test_a_watch_begins_and_ends_as_its_options_say(
     cluster: Cluster, query: str, expected: list[str]
 ) -> None:
-    """A bookmark comes each minute, and two seconds before the end."""
     last = await create(cluster, "a", "b")
     found = await shown(cluster, query.format(last=last))
     assert found == [each.format(last=last) for each in expected]
@@ -247,7 +237,6 @@ async def test_a_watch_begins_and_ends_as_its_options_say(
 async def test_the_paths_of_old_clients_are_watched(
     cluster: Cluster, path: str, expected: list[str]
 ) -> None:
-    """Also those of one object."""
     await create(cluster, "a", "b")
     async with watch(cluster, "timeoutSeconds=1&watch=0", path=path) as events:
         found = [each["object"]["metadata"]["name"] async for each in events]
@@ -287,7 +276,6 @@ async def test_a_watch_of_metadata_has_bookmarks_of_metadata(cluster: Cluster) -
 
 
 async def test_a_selected_value_may_have_commas(cluster: Cluster) -> None:
-    """With a backslash before them."""
     for reason in ("a,b", "a=b", "a\\b"):
         event = {
             "metadata": {"generateName": "e-"},
@@ -307,7 +295,6 @@ async def test_a_selected_value_may_have_commas(cluster: Cluster) -> None:
 
 
 async def test_a_resource_on_its_own_has_its_own_versions(cluster: Cluster) -> None:
-    """In lists, pages and watches."""
     cluster.server.storage.collection("configmaps").separate(1000)
     before = await create(cluster, "a", "b")
     body = await listed(cluster, "limit=1")

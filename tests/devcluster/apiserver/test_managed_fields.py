@@ -9,7 +9,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.registry import find_kinds
 from tests.clusters import Cluster
 from tests.devcluster.apiserver.test_apply import WEB, apply, managers, send
-from tests.devcluster.rows import rows
+from tests.devcluster.rows import parsed, rows
 
 pytestmark = pytest.mark.looptime
 
@@ -69,23 +69,18 @@ async def test_a_new_deployment_is_its_creators(cluster: Cluster) -> None:
         "time": "2026-01-01T00:00:00Z",
         "fieldsType": "FieldsV1",
     }
-    container: JSON = {
-        ".": {},
-        "f:image": {},
-        "f:imagePullPolicy": {},
-        "f:name": {},
-        "f:ports": {
-            ".": {},
-            'k:{"containerPort":80,"protocol":"TCP"}': {
-                ".": {},
-                "f:containerPort": {},
-                "f:protocol": {},
-            },
-        },
-        "f:resources": {},
-        "f:terminationMessagePath": {},
-        "f:terminationMessagePolicy": {},
-    }
+    container: JSON = parsed("""
+        .: {}
+        f:image: {}
+        f:imagePullPolicy: {}
+        f:name: {}
+        f:ports:
+          .: {}
+          k:{"containerPort":80,"protocol":"TCP"}:
+            {.: {}, 'f:containerPort': {}, 'f:protocol': {}}
+        f:resources: {}
+        f:terminationMessagePath: {}
+        f:terminationMessagePolicy: {}""")
     volume: JSON = {".": {}, "f:emptyDir": {}, "f:name": {}}
     assert fields == {
         "f:metadata": {"f:labels": {".": {}, "f:app": {}}},
@@ -115,7 +110,6 @@ async def test_a_new_deployment_is_its_creators(cluster: Cluster) -> None:
 
 
 async def test_fields_that_the_server_adds_have_no_owner(cluster: Cluster) -> None:
-    """The addresses of a service, and what admission sets in a pod."""
     service = {
         "metadata": {"name": "s"},
         "spec": {"selector": LABELS, "ports": [{"port": 80}]},
@@ -134,7 +128,6 @@ async def test_fields_that_the_server_adds_have_no_owner(cluster: Cluster) -> No
 
 
 async def test_an_update_takes_the_fields_that_it_changes(cluster: Cluster) -> None:
-    """The others stay with their owners, and a removed field has no owner."""
     await create(cluster, a="1", b="1", c="1")
     body = {"data": {"a": "2", "b": None, "c": "1", "d": "2"}}
     metadata = await change(cluster, "other", body)
@@ -165,7 +158,6 @@ async def test_times_tell_when_a_manager_changed_something_last(
 
 
 async def test_the_oldest_of_many_managers_become_one(cluster: Cluster) -> None:
-    """At most ten that update are kept (ancient-changes)."""
     await create(cluster, a="1")
     for number in range(11):
         await asyncio.sleep(1)
@@ -197,7 +189,6 @@ async def test_a_request_may_change_the_managers(
 async def test_kubectl_continues_with_fields_of_client_side_apply(
     cluster: Cluster,
 ) -> None:
-    """Without conflicts, and the annotation tells of the new configuration."""
     config: JSON = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": SPEC}
     config["metadata"] = {"name": "web", "annotations": {}}
     text = str(config).replace("'", '"')
@@ -221,7 +212,6 @@ async def test_kubectl_continues_with_fields_of_client_side_apply(
 
 
 async def test_a_scale_is_applied_to_the_replicas(cluster: Cluster) -> None:
-    """Its manager owns them in the object itself, and meets the same conflicts."""
     body = {"metadata": {"name": "web"}, "spec": SPEC}
     await send(cluster, "POST", DEPLOYMENTS, body)
     scale = {
@@ -267,7 +257,6 @@ async def test_a_scale_is_applied_to_the_replicas(cluster: Cluster) -> None:
 async def test_a_wrong_configuration_is_refused(
     cluster: Cluster, config: JSON, code: int, message: str
 ) -> None:
-    """With each fieldValidation of the request."""
     for validation in ("Ignore", "Strict"):
         status, refusal = await apply(cluster, WEB, config, fieldValidation=validation)
         assert (status, refusal["message"]) == (code, message)
@@ -286,7 +275,6 @@ async def test_a_wrong_configuration_is_refused(
 async def test_a_name_that_no_manager_can_have_is_refused(
     cluster: Cluster, name: str, detail: str
 ) -> None:
-    """In each kind of write."""
     body = {"metadata": {"name": "m"}}
     for method, path, options in (
         ("POST", MAPS, "CreateOptions"),
@@ -345,7 +333,6 @@ async def test_a_repeated_apply_changes_nothing(cluster: Cluster) -> None:
 
 
 async def test_a_manager_without_fields_is_not_named(cluster: Cluster) -> None:
-    """Nor is an owner in a version that is not served."""
     path, kind = f"{MAPS}/m", "apply-patch+yaml"
     config: JSON = {"apiVersion": "v1", "kind": "ConfigMap"}
     data = {**config, "data": {"a": "1"}}
@@ -369,7 +356,6 @@ async def test_a_manager_without_fields_is_not_named(cluster: Cluster) -> None:
 async def test_parts_of_the_cluster_own_fields_they_write(
     cluster: Cluster,
 ) -> None:
-    """Such as a kubelet, which writes without requests."""
     await create(cluster, a="1")
     kind = next(each for each in find_kinds() if each.kind == "ConfigMap")
     objects = cluster.server.objects.in_name_of("kubelet")

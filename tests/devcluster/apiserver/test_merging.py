@@ -32,7 +32,6 @@ def named(*names: str) -> list[JSON]:
 def test_items_are_in_the_order_of_the_configuration(
     current: str, config: str, result: str
 ) -> None:
-    """Items that it does not have stay where they were, as far as that goes."""
     found = merged({"volumes": named(*current)}, {"volumes": named(*config)}, SPEC)
     assert "".join(each["name"] for each in found["volumes"]) == result
 
@@ -92,7 +91,6 @@ def test_a_comparison_finds_removed_new_and_changed_fields() -> None:
 
 
 def test_items_with_one_key_are_compared_as_one() -> None:
-    """As upstream does with duplicates in objects that were stored with them."""
     one, two = {"name": "a", "value": "1"}, {"name": "a", "value": "2"}
     container = type_of_model("io.k8s.api.core.v1.Container")
     item = 'k:{"name":"a"}'
@@ -127,5 +125,4 @@ def test_fields_are_taken_out() -> None:
 
 @rows("config", "message")
 def test_a_configuration_is_checked(config: JSON, message: str) -> None:
-    """The messages are those of structured-merge-diff."""
     assert faults_of(config, SPEC) == message

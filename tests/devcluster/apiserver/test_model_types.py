@@ -50,7 +50,6 @@ def stated(field: Type) -> str:
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))
 def test_fields_are_merged_as_the_schema_states(package: str) -> None:
-    """Scalars, lists by their list type and keys, maps by their map type."""
     for name in PACKAGES[package]:
         map_ = type_of_model(name).map
         assert map_ is not None, name

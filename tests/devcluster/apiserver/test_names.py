@@ -50,7 +50,6 @@ def create(cluster: Cluster, suffixes: Iterable[str], **metadata: Any) -> JSON:
 async def test_a_generated_name_that_is_in_use_is_generated_again(
     cluster: Cluster,
 ) -> None:
-    """As upstream since 1.32: a collision is no error of the client."""
     names = [
         create(cluster, suffixes, generateName="a-")["metadata"]["name"]
         for suffixes in (["bbbbb"], ["bbbbb", "ccccc"], ["bbbbb", "ccccc", "ddddd"])
@@ -79,7 +78,6 @@ async def test_after_eight_names_in_use_a_create_is_refused(cluster: Cluster) ->
 async def test_the_name_of_an_object_that_is_being_deleted_is_in_use(
     cluster: Cluster,
 ) -> None:
-    """The message says why it may soon be free."""
     objects = cluster.server.objects
     create(cluster, [], name="a", finalizers=["example.com/hold"])
     objects.delete(maps(cluster), "default", "a", Deletion())

@@ -11,7 +11,6 @@ from tests.devcluster.requests import call
 
 @pytest.mark.looptime
 async def test_openapi_describes_the_parts_that_kubectl_reads(cluster: Cluster) -> None:
-    """Types, descriptions, merge keys, and that the server validates fields."""
     index = json.loads((await call(cluster, "GET", "/openapi/v3")).body)
     assert "apis/apps/v1" in index["paths"]
     apps = json.loads((await call(cluster, "GET", "/openapi/v3/apis/apps/v1")).body)
@@ -123,7 +122,6 @@ async def test_operations_have_the_names_of_upstream(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 async def test_both_versions_describe_the_same_operations(cluster: Cluster) -> None:
-    """With the same parameters, which version 2 has in one place."""
     v2 = json.loads((await call(cluster, "GET", "/openapi/v2")).body)
     v3 = json.loads((await call(cluster, "GET", "/openapi/v3/apis/apps/v1")).body)
     own = [each for each in v2["paths"] if each.startswith("/apis/apps/v1/")]

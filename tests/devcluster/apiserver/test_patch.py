@@ -14,7 +14,7 @@ from controller_manager.devcluster.scheme.patches import (
     merge_patch,
     strategic_merge_patch,
 )
-from tests.devcluster.rows import rows
+from tests.devcluster.rows import parsed, rows
 
 CORE = "io.k8s.api.core.v1"
 SPEC = f"{CORE}.PodSpec"
@@ -42,7 +42,6 @@ values = st.recursive(
 
 @given(target=st.dictionaries(st.sampled_from("abc"), values), patch=values)
 def test_a_merge_patch_applied_twice_is_applied_once(target: JSON, patch: Any) -> None:
-    """It says how things are to be, not how to change them."""
     once = merge_patch(target, patch)
     assert merge_patch(once, patch) == once
 
@@ -94,21 +93,16 @@ def test_a_strategic_patch_merges_lists_by_their_key() -> None:
         ],
         "tolerations": [{"key": "u"}],
     }
-    assert strategic_merge_patch(target, patch, SPEC) == {
-        "containers": [
-            {
-                "name": "a",
-                "image": "a:1",
-                "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "1"}],
-            },
-            {"name": "c", "image": "c:1"},
-        ],
-        "tolerations": [{"key": "u"}],
-    }
+    assert strategic_merge_patch(target, patch, SPEC) == parsed("""
+        containers:
+          - name: a
+            image: a:1
+            env: [{name: Y, value: '2'}, {name: X, value: '1'}]
+          - {name: c, image: 'c:1'}
+        tolerations: [{key: u}]""")
 
 
 def test_a_strategic_patch_merges_a_list_without_a_key_as_a_set() -> None:
-    """The directive removes items."""
     patch = {
         "finalizers": ["three"],
         "$deleteFromPrimitiveList/finalizers": ["one"],
@@ -123,12 +117,10 @@ def test_a_strategic_patch_merges_a_list_without_a_key_as_a_set() -> None:
 def test_the_schema_says_how_a_strategic_patch_merges_a_field(
     model: str, target: JSON, patch: JSON, result: JSON
 ) -> None:
-    """Fields of one name are merged in one model and replaced in another."""
     assert strategic_merge_patch(target, patch, model) == result
 
 
 def test_an_order_puts_items_where_it_says() -> None:
-    """Items that it does not name keep the server's order."""
     target = {"containers": [{"name": n} for n in "abcd"]}
     patch = {
         "$setElementOrder/containers": [{"name": "d"}, {"name": "a"}],
@@ -162,6 +154,5 @@ def test_of_two_ports_with_one_number_neither_is_lost() -> None:
     ],
 )
 def test_a_strategic_patch_that_does_not_fit_is_refused(patch: Any) -> None:
-    """By an error that becomes a 422."""
     with pytest.raises(PatchError):
         strategic_merge_patch({"containers": [{"name": "a"}]}, patch, SPEC)

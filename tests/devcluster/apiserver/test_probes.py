@@ -78,7 +78,6 @@ ALIVE = (
 async def test_probes_have_checks(
     cluster: Cluster, path: str, status: int, text: str
 ) -> None:
-    """Clients may ask for single checks, or exclude some."""
     answer = await call(cluster, "GET", path)
     assert (answer.status, answer.body.decode()) == (status, text)
 
@@ -87,7 +86,6 @@ async def test_probes_have_checks(
     "path", ["/", "/api", "/apis", "/apis/apps", "/apis/apps/v1", "/version"]
 )
 async def test_documents_are_only_read(cluster: Cluster, path: str) -> None:
-    """Any other method gets 405."""
     found = [
         (await call(cluster, each, path, b"{}")).status
         for each in ("POST", "PUT", "PATCH", "DELETE")
@@ -96,7 +94,6 @@ async def test_documents_are_only_read(cluster: Cluster, path: str) -> None:
 
 
 async def test_the_root_lists_paths_that_exist(cluster: Cluster) -> None:
-    """Each of them answers."""
     root = json.loads((await call(cluster, "GET", "/")).body)
     assert {"/api/v1", "/apis/apps", "/apis/apps/v1", "/livez/ping"} <= set(
         root["paths"]

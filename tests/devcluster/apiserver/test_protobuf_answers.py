@@ -71,7 +71,6 @@ async def test_an_object_is_the_same_in_json_and_in_protobuf(cluster: Cluster) -
 
 
 def json_of(answer: Response) -> JSON:
-    """Return the body of an answer."""
     body: JSON = msgspec.json.decode(answer.body)
     return body
 
@@ -93,7 +92,6 @@ async def test_an_object_that_go_sends_back_is_unchanged(cluster: Cluster) -> No
 
 
 async def test_a_watch_sends_frames(cluster: Cluster) -> None:
-    """With objects, or with their metadata."""
     await create_pod(cluster, "a")
     query = "timeoutSeconds=1&allowWatchBookmarks=1&sendInitialEvents=true"
     query += "&resourceVersionMatch=NotOlderThan"
@@ -120,7 +118,6 @@ async def test_a_watch_sends_frames(cluster: Cluster) -> None:
 async def test_a_watch_from_a_version_that_is_gone_ends_with_an_error_in_protobuf(
     cluster: Cluster,
 ) -> None:
-    """The error is a Status."""
     await create_pod(cluster, "a")
     cluster.server.storage.collection("pods").expire()
     await create_pod(cluster, "b")

@@ -12,7 +12,7 @@ from tests.clusters import TOKEN, Cluster
 from tests.controllers.custom_resources import definition
 from tests.devcluster.apiserver.test_protobuf_answers import split
 from tests.devcluster.requests import call
-from tests.devcluster.rows import rows
+from tests.devcluster.rows import parsed, rows
 
 pytestmark = pytest.mark.looptime
 
@@ -20,34 +20,26 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 PODS = "/api/v1/namespaces/default/pods"
 
-FIELDS: JSON = {
-    "list": {
-        "type": "array",
-        "items": {"type": "string"},
-        "default": ["x"],
-        "x-kubernetes-list-type": "set",
-    },
-    "map": {
-        "type": "object",
-        "additionalProperties": {"type": "number", "minimum": 0, "maximum": 0.5},
-    },
-    "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-    "open": {"type": "object", "additionalProperties": True},
-    "choice": {"type": "string", "enum": ["a", "", None], "nullable": True},
-    "either": {
-        "x-kubernetes-int-or-string": True,
-        "anyOf": [{"type": "integer"}, {"type": "string"}],
-    },
-    "zero": {"type": "integer", "default": 0, "example": {"a": [1.5, None, ""]}},
-    "empty": {"type": "object", "default": {}, "properties": {"a": {"type": "string"}}},
-    "flag": {"type": "boolean", "default": False},
-    "rule": {
-        "type": "string",
-        "x-kubernetes-validations": [
-            {"rule": "self != oldSelf", "message": "no", "optionalOldSelf": False}
-        ],
-    },
-}
+FIELDS: JSON = parsed("""
+    list:
+      type: array
+      items: {type: string}
+      default: [x]
+      x-kubernetes-list-type: set
+    map:
+      {type: object, additionalProperties: {type: number, minimum: 0, maximum: 0.5}}
+    any: {type: object, x-kubernetes-preserve-unknown-fields: true}
+    open: {type: object, additionalProperties: true}
+    choice: {type: string, enum: [a, '', null], nullable: true}
+    either:
+      {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}]}
+    zero: {type: integer, default: 0, example: {a: [1.5, null, '']}}
+    empty: {type: object, default: {}, properties: {a: {type: string}}}
+    flag: {type: boolean, default: false}
+    rule:
+      type: string
+      x-kubernetes-validations:
+        [{rule: self != oldSelf, message: 'no', optionalOldSelf: false}]""")
 
 
 def widgets() -> JSON:
@@ -83,7 +75,6 @@ def service() -> JSON:
 
 
 def decoded(answer: Response) -> JSON:
-    """Return the object of an answer in protobuf."""
     assert answer.headers["content-type"] == MEDIA_TYPE
     return decode(answer.body, built_in())
 
@@ -130,7 +121,6 @@ async def test_it_is_the_same_in_json_and_in_protobuf(
 async def test_a_watch_that_is_refused_gets_a_status_in_protobuf(
     cluster: Cluster, query: str, code: int, message: str
 ) -> None:
-    """The stream has not begun."""
     accept = f"{MEDIA_TYPE};stream=watch"
     answer = await call(cluster, "GET", f"{PODS}?watch=1&{query}", accept=accept)
     status = decoded(answer)

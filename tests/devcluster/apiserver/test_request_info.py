@@ -76,7 +76,6 @@ def about(verb: str, resource: str, group: str = "", **more: str) -> Attributes:
     ],
 )
 def test_attributes_come_from_the_path(request_line: str, expected: Attributes) -> None:
-    """Also if the object does not exist, as in upstream's RequestInfo."""
     method, _, url = request_line.partition(" ")
     path, _, query = url.partition("?")
     assert attributes_of_request(method, path, tuple(parse_qsl(query))) == expected

@@ -26,7 +26,6 @@ async def scraped(cluster: Cluster, name: str) -> dict[str, float]:
 
 
 async def test_requests_are_counted_by_their_attributes(cluster: Cluster) -> None:
-    """With the labels of a real API server."""
     for method, path, query, code in (
         ("GET", PODS, (), 200),
         ("GET", PODS, (("watch", "1"),), 200),
@@ -60,7 +59,6 @@ async def test_requests_are_counted_by_their_attributes(cluster: Cluster) -> Non
 
 
 async def test_objects_are_counted(cluster: Cluster) -> None:
-    """Those that are stored now."""
     await create_pod(cluster, "a")
     await create_pod(cluster, "b")
     objects = await scraped(cluster, "apiserver_storage_objects")

@@ -49,7 +49,6 @@ async def add_secret(cluster: Cluster, *, finalizer: str = "") -> JSON:
 async def delete_secret(
     cluster: Cluster, body: bytes, content_type: str
 ) -> tuple[int, str]:
-    """Return status and reason of the answer."""
     answer = await call(
         cluster,
         "DELETE",
@@ -89,7 +88,6 @@ async def delete_secret(
 async def test_strange_requests_get_an_answer(
     cluster: Cluster, method: str, path: str, body: bytes, code: int
 ) -> None:
-    """The answer names the error, and no stored object is lost."""
     web = json.dumps(deployment_json()).encode()
     await call(cluster, "POST", WEB.rpartition("/")[0], web)
     before = (await call(cluster, "GET", WEB)).body
@@ -112,7 +110,6 @@ async def test_strange_requests_get_an_answer(
 async def test_options_of_a_wrong_type_are_refused_in_the_words_of_go(
     cluster: Cluster, body: bytes, given: str, field: str, type_: str
 ) -> None:
-    """And the object stays."""
     refusal = (
         f"json: cannot unmarshal {given} into Go struct field DeleteOptions.{field} "
         f"of type {type_}"
@@ -163,7 +160,6 @@ async def test_options_that_are_no_object_are_refused_in_the_words_of_go(
 
 @pytest.mark.looptime
 async def test_a_dry_run_changes_nothing(cluster: Cluster) -> None:
-    """In each form of the request."""
     web = json.dumps(deployment_json()).encode()
     await call(cluster, "POST", WEB.rpartition("/")[0], web)
     version = cluster.server.storage.version
@@ -196,7 +192,6 @@ async def test_unknown_fields_are_warned_of_or_refused(cluster: Cluster) -> None
 
 @pytest.mark.looptime
 async def test_only_users_with_a_token_get_answers(cluster: Cluster) -> None:
-    """But for the probes and the version."""
     for path, code in (("/healthz", 200), ("/version", 200), (PODS_PATH, 403)):
         answer = await cluster.server.handle(Request("GET", path))
         assert isinstance(answer, Response)
@@ -258,7 +253,6 @@ async def test_the_body_of_a_delete_is_read_by_its_content_type(
 
 
 async def test_options_in_protobuf_are_obeyed(cluster: Cluster) -> None:
-    """A precondition on another uid, a dry run, and an orphaning deletion."""
     secret = await add_secret(cluster)
     other = delete_options(write_bytes(2, write_text(1, "another uid")))
     assert await delete_secret(cluster, other, MEDIA_TYPE) == (409, "Conflict")

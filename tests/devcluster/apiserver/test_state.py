@@ -31,7 +31,6 @@ def change_at_random(storage: Storage, rng: random.Random) -> None:
 
 
 def contents(storage: Storage) -> Contents:
-    """Return all objects without their versions."""
     return {
         resource: {
             key: plain(stored.obj) for key, stored in collection.snapshot().items()
@@ -95,7 +94,6 @@ def contents_by_version(storage: Storage) -> dict[tuple[str, Key], int]:
 
 
 def test_a_state_that_is_loaded_keeps_its_versions_and_has_no_history() -> None:
-    """Numbers go on, and a watch of an earlier version is told to list again."""
     first, second = Storage(), Storage()
     first.collection("pods").put(("n", "a"), {"metadata": {"name": "a"}})
     first.next_number("addresses")

@@ -10,7 +10,6 @@ from controller_manager.devcluster.storage import Storage, TooOldError
 
 
 def test_history_can_be_read_back() -> None:
-    """The state at any version that is remembered."""
     seed = random.randrange(2**32)
     rng = random.Random(seed)
     storage = Storage(history=1000)
@@ -43,7 +42,6 @@ def test_history_can_be_read_back() -> None:
 
 
 def test_the_selected_objects_come_in_the_order_of_lists() -> None:
-    """Those of one namespace, or of all."""
     pods = Storage().collection("pods")
     for key in (("n", "b"), ("n-m", "a"), ("n", "a"), ("m", "c"), ("n", "c")):
         pods.put(key, {"metadata": {"name": key[1]}})
@@ -59,7 +57,6 @@ def test_the_selected_objects_come_in_the_order_of_lists() -> None:
 
 
 def test_versions_outside_of_the_history_cannot_be_watched() -> None:
-    """Nor listed."""
     storage = Storage(history=3)
     pods = storage.collection("pods")
     for number in range(10):
@@ -90,7 +87,6 @@ def test_a_resource_on_its_own_counts_its_own_versions() -> None:
 
 
 def test_a_resource_whose_changes_are_kept_is_not_on_its_own() -> None:
-    """The file holds one sequence of versions."""
     storage = Storage()
     storage.is_kept = True
     with pytest.raises(ValueError, match="a cluster with a data file"):

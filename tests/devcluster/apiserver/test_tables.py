@@ -20,5 +20,4 @@ from controller_manager.devcluster.apiserver.strategy import human_duration
     ],
 )
 def test_an_age_is_shown_as_kubectl_does(seconds: float, text: str) -> None:
-    """Two units at most."""
     assert human_duration(seconds) == text

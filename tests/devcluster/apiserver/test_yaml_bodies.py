@@ -43,7 +43,6 @@ PYTHON = (
     ],
 )
 def test_yaml_becomes_json(text: str, value: Any) -> None:
-    """Keys become texts, and dates stay texts."""
     found = decode_yaml(text.encode())
     assert found == value
     if "b" in value and isinstance(found["b"], dict):
@@ -96,14 +95,12 @@ def test_a_body_that_is_no_text_is_refused(body: bytes, problem: str) -> None:
 def test_a_body_may_have_many_values_but_not_any_number(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A key counts, and its value, also if the map has the key already."""
     monkeypatch.setattr(yaml_files, "_MOST_VALUES", 50)
     with pytest.raises(YAMLBodyError, match="has more than 50 values"):
         decode_yaml(text.encode())
 
 
 def test_the_levels_of_an_alias_count() -> None:
-    """Those of its anchor, which may have aliases itself."""
 
     def nested(levels: int) -> bytes:
         deep, deeper = "[" * 90 + "x" + "]" * 90, "[" * levels + "*b" + "]" * levels
@@ -116,7 +113,6 @@ def test_the_levels_of_an_alias_count() -> None:
 
 
 def test_a_body_that_was_read_in_advance_gives_the_same_answers() -> None:
-    """A new value each time, and the errors of keys, and of the whole."""
     document = b"2: a\ntrue: [x, 2.5, null, .inf]\n2: b"
     read = ReadBody(document)
     assert read == document

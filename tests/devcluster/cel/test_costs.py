@@ -46,7 +46,6 @@ DEEP = grown("[1]", "[P, P]", 30)
     ],
 )
 def test_large_values_cost_steps(expression: str) -> None:
-    """Also if the expression itself is short."""
     with pytest.raises(OutOfBudgetError):
         Program(expression).evaluate({"o": OBJECT}, Budget(STEPS))
 
@@ -71,7 +70,6 @@ def test_small_values_cost_a_step_each(
 
 
 def test_steps_are_taken_from_the_total_too() -> None:
-    """Several budgets may share one."""
     total = Budget(5)
     assert Program("1 + 2").evaluate({}, Budget(100, total)) == 3
     with pytest.raises(OutOfBudgetError):

@@ -33,7 +33,6 @@ def value(text: str) -> Any:
 
 @rows("text")
 def test_an_expression_is_true(text: str) -> None:
-    """Each of these is on a real API server."""
     assert value(text) is True
 
 
@@ -72,7 +71,6 @@ def test_an_expression_is_true(text: str) -> None:
     ],
 )
 def test_an_expression_without_a_value_says_why(text: str, problem: str) -> None:
-    """In the words of cel-go."""
     with pytest.raises(EvaluationError) as error:
         value(text)
     assert str(error.value) == problem
@@ -92,13 +90,11 @@ def test_an_expression_without_a_value_says_why(text: str, problem: str) -> None
     ],
 )
 def test_what_nothing_stands_for_is_found(text: str, problems: list[str]) -> None:
-    """Before the expression is evaluated."""
     found = Program(text).problems(frozenset(("self",)))
     assert [each.message for each in found] == problems
 
 
 def test_a_program_knows_the_names_that_it_uses() -> None:
-    """Also inside of macros."""
     program = Program("self.all(x, x in oldSelf)")
     assert program.uses("oldSelf")
     assert not program.uses("other")
@@ -112,7 +108,6 @@ def test_a_text_that_is_no_expression_is_refused(text: str) -> None:
 
 
 def test_an_expression_ends_when_its_budget_does() -> None:
-    """However many loops are in each other."""
     loop = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
     text = "true"
     for name in "abcdefgh":
@@ -140,6 +135,5 @@ def test_an_expression_that_is_nested_deeply_does_no_harm(depth: int) -> None:
 
 
 def test_a_uint_stays_one() -> None:
-    """Its type is not that of an int."""
     found = value("5u + 1u")
     assert (type(found), found) == (UInt, 6)

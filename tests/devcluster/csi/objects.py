@@ -103,17 +103,14 @@ async def list_attached(cluster: Cluster, *names: str, node: str = "node-0") -> 
 
 
 async def claim_of(cluster: Cluster, name: str = "data") -> JSON:
-    """Return a claim."""
     return await send(cluster, "GET", f"{CLAIMS}/{name}")
 
 
 async def volume_of(cluster: Cluster, name: str = "v") -> JSON:
-    """Return a volume."""
     return await send(cluster, "GET", f"{VOLUMES}/{name}")
 
 
 async def volumes(cluster: Cluster) -> list[str]:
-    """Return the names of all volumes."""
     items = (await send(cluster, "GET", VOLUMES))["items"]
     return [each["metadata"]["name"] for each in items]
 

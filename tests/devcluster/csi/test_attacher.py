@@ -36,7 +36,6 @@ async def test_an_attachment_is_attached_and_held(cluster: Cluster) -> None:
 
 
 async def test_a_deleted_attachment_is_detached_and_goes(cluster: Cluster) -> None:
-    """The volume is held by it no longer once it is deleted, too."""
     async with cluster.nodes():
         await create_volume(cluster, **CSI)
         await attach(cluster)
@@ -52,7 +51,6 @@ async def test_a_deleted_attachment_is_detached_and_goes(cluster: Cluster) -> No
 
 
 async def test_an_attachment_of_no_volume_waits_for_it(cluster: Cluster) -> None:
-    """Its status says why."""
     async with cluster.nodes():
         attachment = await attach(cluster)
         error = attachment["status"]["attachError"]
@@ -66,7 +64,6 @@ async def test_an_attachment_of_no_volume_waits_for_it(cluster: Cluster) -> None
 async def test_attachments_of_others_are_left_alone(
     cluster: Cluster, *, is_left_out: bool
 ) -> None:
-    """Of other drivers, or all, if another program plays the attacher."""
     async with cluster.nodes(attacher=not is_left_out):
         await create_volume(cluster, **CSI)
         spec = {

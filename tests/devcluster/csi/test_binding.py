@@ -25,39 +25,22 @@ from tests.devcluster.kubelet.objects import (
     send,
     status_of,
 )
-from tests.devcluster.rows import rows
+from tests.devcluster.rows import parsed, rows
 
 pytestmark = pytest.mark.looptime
 
 SELECTED = "volume.kubernetes.io/selected-node"
-EPHEMERAL = [
-    {
-        "name": "v",
-        "ephemeral": {
-            "volumeClaimTemplate": {
-                "spec": {
-                    "accessModes": ["ReadWriteOnce"],
-                    "resources": {"requests": {"storage": "1Gi"}},
-                }
-            }
-        },
-    }
-]
-OF_NODE_1 = {
-    "required": {
-        "nodeSelectorTerms": [
-            {
-                "matchExpressions": [
-                    {
-                        "key": "kubernetes.io/hostname",
-                        "operator": "In",
-                        "values": ["node-1"],
-                    }
-                ]
-            }
-        ]
-    }
-}
+EPHEMERAL = parsed("""
+    - name: v
+      ephemeral:
+        volumeClaimTemplate:
+          spec:
+            {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}""")
+OF_NODE_1 = parsed("""
+    required:
+      nodeSelectorTerms:
+        - matchExpressions:
+            [{key: kubernetes.io/hostname, operator: In, values: [node-1]}]""")
 
 
 def unschedulable(total: int, reasons: str) -> str:
@@ -84,7 +67,6 @@ async def node_of(cluster: Cluster) -> str:
 
 
 async def test_a_claim_on_demand_is_told_the_node(cluster: Cluster) -> None:
-    """The pod is bound to it when the claim has its volume."""
     async with cluster.nodes(count=1):
         await create_claim(cluster)
         await create_pod(cluster, "p", volumes=MOUNTED)
@@ -98,7 +80,6 @@ async def test_a_claim_on_demand_is_told_the_node(cluster: Cluster) -> None:
 
 
 async def test_a_pod_goes_where_a_volume_is_being_made(cluster: Cluster) -> None:
-    """Another pod may have asked for it."""
     async with cluster.nodes(count=3):
         await create_claim(cluster)
         selected = {"metadata": {"annotations": {SELECTED: "node-2"}}}
@@ -171,7 +152,6 @@ async def test_a_claim_without_provisioner_needs_a_volume(cluster: Cluster) -> N
 async def test_a_claim_keeps_its_pod_from_all_nodes(
     cluster: Cluster, volumes: list[JSON], given: JSON | None, expected: str
 ) -> None:
-    """The condition of the pod and an event say why."""
     name = "p-v" if volumes == EPHEMERAL else "data"
     async with cluster.nodes(count=1):
         if given is not None:
@@ -185,7 +165,6 @@ async def test_a_claim_keeps_its_pod_from_all_nodes(
 async def test_a_claim_for_one_pod_keeps_others_from_all_nodes(
     cluster: Cluster,
 ) -> None:
-    """Until that pod is gone."""
     async with cluster.nodes(count=2):
         only: JSON = {"accessModes": ["ReadWriteOncePod"]}
         await create_volume(cluster, **only)
@@ -246,7 +225,6 @@ async def test_a_lost_or_deleted_claim_keeps_its_pod_from_all_nodes(
 async def test_a_pod_whose_claim_gets_no_volume_is_scheduled_anew(
     cluster: Cluster, change: JSON, wait: float, failure: str
 ) -> None:
-    """If its provisioner gives up, or after ten minutes."""
     async with cluster.nodes(count=1):
         await create_claim(cluster)
         await create_pod(cluster, "p", volumes=MOUNTED)
@@ -263,7 +241,6 @@ async def test_a_pod_whose_claim_gets_no_volume_is_scheduled_anew(
 async def test_a_pod_whose_reserved_volume_is_taken_away_is_scheduled_anew(
     cluster: Cluster,
 ) -> None:
-    """It gets another volume."""
     async with cluster.nodes(count=1):
         await create_volume(cluster, "a")
         await create_claim(cluster)

@@ -40,7 +40,6 @@ async def phase(cluster: Cluster, name: str = "p") -> str:
 
 
 async def test_a_pod_starts_when_its_volume_is_attached(cluster: Cluster) -> None:
-    """Until its pod is gone, the volume is in use."""
     async with cluster.nodes(count=1):
         await bound_claim(cluster)
         await create_pod(cluster, "p", volumes=MOUNTED)
@@ -92,7 +91,6 @@ async def test_only_volumes_that_are_attached_are_waited_for(
 async def test_a_pod_that_was_put_on_a_node_waits_for_its_claim(
     cluster: Cluster,
 ) -> None:
-    """Until it is bound."""
     async with cluster.nodes(count=1):
         await create_pod(cluster, "p", volumes=MOUNTED, nodeName="node-0")
         await create_claim(cluster)
@@ -167,7 +165,6 @@ async def test_successors_of_one_name_leave_the_volumes_of_stopped_kubelets(
 async def test_a_node_that_is_registered_again_reports_no_former_volumes(
     cluster: Cluster,
 ) -> None:
-    """Its kubelet has started again, and has unmounted the volumes of gone pods."""
     async with cluster.nodes(count=1):
         await bound_claim(cluster)
         await list_attached(cluster, UNIQUE_NAME)
@@ -206,7 +203,6 @@ async def _annotate(cluster: Cluster, node: str, value: str | None) -> None:
 
 
 async def test_nodes_have_the_driver(cluster: Cluster) -> None:
-    """Kubelets register it, again if somebody has deleted the node."""
     async with cluster.nodes(count=1):
         node = await send(cluster, "GET", f"{CORE}/nodes/node-0")
         registered = await send(cluster, "GET", f"{STORAGE}/csinodes/node-0")

@@ -100,7 +100,6 @@ async def test_a_class_says_how_volumes_are_made(cluster: Cluster) -> None:
 
 
 async def test_a_claim_of_a_class_that_waits_needs_a_node(cluster: Cluster) -> None:
-    """The scheduler selects it."""
     async with cluster.nodes():
         await create_claim(cluster)
         await ask(cluster)
@@ -142,7 +141,6 @@ async def test_a_released_volume_is_deleted(cluster: Cluster) -> None:
 async def test_a_volume_that_is_free_of_protection_goes_at_once(
     cluster: Cluster,
 ) -> None:
-    """Its storage is deleted with it."""
     async with cluster.nodes():
         name = await provision(cluster)
         await send(cluster, "PATCH", f"{VOLUMES}/{name}", UNPROTECTED)
@@ -153,7 +151,6 @@ async def test_a_volume_that_is_free_of_protection_goes_at_once(
 async def test_a_volume_with_another_policy_has_another_finalizer(
     cluster: Cluster,
 ) -> None:
-    """It follows the policy."""
     async with cluster.nodes():
         name = await provision(cluster)
         for policy, expected in (("Retain", FINALIZERS[1:]), ("Delete", FINALIZERS)):
@@ -165,7 +162,6 @@ async def test_a_volume_with_another_policy_has_another_finalizer(
 
 
 async def test_the_provisioner_can_be_left_out(cluster: Cluster) -> None:
-    """Another program may play it."""
     async with cluster.nodes(provisioner=False):
         await create_claim(cluster, storageClassName="immediate")
         await ask(cluster)

@@ -63,7 +63,6 @@ async def grow(cluster: Cluster) -> JSON:
 async def test_a_volume_grows_and_the_file_system_waits_for_a_pod(
     cluster: Cluster,
 ) -> None:
-    """The kubelet finishes it when it mounts the volume."""
     async with cluster.nodes(count=1):
         await bound_claim(cluster)
         status = await grow(cluster)
@@ -99,7 +98,6 @@ async def test_a_volume_grows_and_the_file_system_waits_for_a_pod(
 
 
 async def test_a_volume_in_use_grows(cluster: Cluster) -> None:
-    """The kubelet resizes the file system while it is mounted."""
     async with cluster.nodes(count=1):
         await bound_claim(cluster)
         await run_pod(cluster)
@@ -112,7 +110,6 @@ async def test_a_volume_in_use_grows(cluster: Cluster) -> None:
 
 
 async def test_a_stopped_kubelet_resizes_no_file_system(cluster: Cluster) -> None:
-    """It makes up for that when it works again."""
     async with cluster.nodes(count=1):
         await bound_claim(cluster)
         await run_pod(cluster)
@@ -136,7 +133,6 @@ async def test_a_stopped_kubelet_resizes_no_file_system(cluster: Cluster) -> Non
 async def test_other_volumes_stay_as_they_are(
     cluster: Cluster, spec: JSON, *, resizer: bool
 ) -> None:
-    """Those of other drivers, or all, if another program plays the resizer."""
     async with cluster.nodes(count=1, resizer=resizer):
         await bound_claim(cluster, **spec)
         status = await grow(cluster)
@@ -147,7 +143,6 @@ async def test_other_volumes_stay_as_they_are(
 async def test_a_volume_gets_the_attributes_that_its_claim_asks_for(
     cluster: Cluster,
 ) -> None:
-    """Once there is such a class."""
     body = {
         "metadata": {"name": "gold"},
         "driverName": "devcluster",

@@ -35,7 +35,6 @@ async def create_pod(cluster: Cluster, name: str, **spec: Any) -> None:
 
 
 async def status_of(cluster: Cluster, name: str) -> JSON:
-    """Return the status of a pod."""
     status: JSON = (await send(cluster, "GET", f"{PODS}/{name}"))["status"]
     return status
 

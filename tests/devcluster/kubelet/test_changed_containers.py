@@ -30,7 +30,6 @@ DEBUGGER = {
 
 
 def resources(cpu: str, memory: str = "10Mi") -> JSON:
-    """Return requests."""
     return {"requests": {"cpu": cpu, "memory": memory}}
 
 
@@ -43,7 +42,6 @@ async def patch(cluster: Cluster, part: str, spec: JSON) -> JSON:
 
 
 async def test_an_ephemeral_container_runs_in_its_pod(cluster: Cluster) -> None:
-    """The pod stays ready, and the container is never started again."""
     async with cluster.nodes(count=1, start_delay=1, details=True):
         await create_pod(cluster, "p")
         await asyncio.sleep(3)
@@ -138,7 +136,6 @@ async def test_resources_change_in_place(cluster: Cluster) -> None:
 async def test_only_amounts_of_cpu_and_memory_change(
     cluster: Cluster, change: JSON, why: str
 ) -> None:
-    """The messages are those of a real API server."""
     container = {"name": "c", "image": "i", "resources": resources("100m")}
     await create_pod(cluster, "p", containers=[container])
     spec = {"containers": [{"name": "c", **change}]}

@@ -16,12 +16,10 @@ HELD = {"metadata": {"finalizers": ["example.com/hold"]}}
 
 
 def hook(seconds: int) -> JSON:
-    """Return a ``preStop`` hook that sleeps."""
     return {"lifecycle": {"preStop": {"sleep": {"seconds": seconds}}}}
 
 
 def running(script: str, name: str = "c", image: str = "busybox:1") -> JSON:
-    """Return a container that runs a script."""
     return {"name": name, "image": image, "command": ["sh", "-c", script]}
 
 
@@ -35,7 +33,6 @@ def ended(container: JSON) -> tuple[int, str, bool]:
 async def test_a_pod_ends_as_its_command(
     cluster: Cluster, fields: JSON, phase: str, end: list[Any]
 ) -> None:
-    """A policy of Never ends the pod together with its container."""
     container = {"name": "c", "image": "busybox:1", **fields}
     async with cluster.nodes(count=1, start_delay=0):
         await create_pod(cluster, "p", restartPolicy="Never", containers=[container])
@@ -100,7 +97,6 @@ async def test_a_pod_is_over_when_all_its_containers_have_ended(
 
 
 async def test_a_failed_init_container_fails_its_pod(cluster: Cluster) -> None:
-    """The other containers do not start."""
     async with cluster.nodes(count=1, start_delay=0):
         await create_pod(
             cluster,

@@ -115,5 +115,4 @@ def printing(line: str, code: int = 0) -> Run:
     ],
 )
 def test_a_command_is_known_or_not(command: list[str], run: Run | None) -> None:
-    """An unknown part makes all of it unknown."""
     assert run_of(command) == run

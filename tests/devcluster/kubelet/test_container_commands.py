@@ -36,5 +36,4 @@ PAUSED = Run(FOREVER, lines=((0.0, "Paused"),), termination=0, termination_code=
 def test_a_command_goes_before_that_of_the_image(
     image: str, fields: dict[str, Any], run: Run | None
 ) -> None:
-    """Arguments alone go to the entrypoint of the image, if it is known."""
     assert run_of_container({"name": "c", "image": image, **fields}) == run

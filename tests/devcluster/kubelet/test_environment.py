@@ -10,6 +10,7 @@ from controller_manager.devcluster.kubelet.node_status import pod_address
 from tests.clusters import Cluster
 from tests.devcluster.kubelet.objects import DEFAULT, PODS, create_pod, send
 from tests.devcluster.kubelet.test_logs import log
+from tests.devcluster.rows import parsed
 
 pytestmark = pytest.mark.looptime
 
@@ -41,21 +42,13 @@ async def test_env_prints_the_variables_of_objects(
     await send(cluster, "POST", f"{DEFAULT}/configmaps", config)
     secret = {"metadata": {"name": "s"}, "stringData": {"k": "hidden"}}
     await send(cluster, "POST", f"{DEFAULT}/secrets", secret)
-    env = [
-        {"name": "A", "value": "one"},
-        {
-            "name": "K",
-            "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}},
-        },
-        {
-            "name": "NONE",
-            "valueFrom": {
-                "configMapKeyRef": {"name": "m", "key": "z", "optional": True}
-            },
-        },
-        {"name": "ALL", "value": "$(A);;$(K) $(LATER) $$(A)"},
-        {"name": "LATER", "value": "$(m_a)"},
-    ]
+    env = parsed("""
+        - {name: A, value: one}
+        - {name: K, valueFrom: {secretKeyRef: {name: s, key: k}}}
+        - name: NONE
+          valueFrom: {configMapKeyRef: {name: m, key: z, optional: true}}
+        - {name: ALL, value: $(A);;$(K) $(LATER) $$(A)}
+        - {name: LATER, value: $(m_a)}""")
     sources = [
         {"prefix": "m_", "configMapRef": {"name": "m"}},
         {"secretRef": {"name": "gone", "optional": True}},
@@ -110,7 +103,6 @@ async def test_env_prints_the_fields_and_the_resources_of_a_pod(
 
 
 async def test_env_prints_the_services_of_the_namespace(cluster: Cluster) -> None:
-    """Those of all ports, and of the names of ports."""
     ports = [
         {"port": 8765, "name": "web"},
         {"port": 53, "name": "d", "protocol": "UDP"},

@@ -24,7 +24,6 @@ POD = {
 
 
 def reported() -> Storage:
-    """Return a storage with events of both kinds."""
     storage = Storage()
     storage.collection("namespaces").put(("", "n"), {"metadata": {"name": "n"}})
     clock = LoopClock(EPOCH)
@@ -36,7 +35,6 @@ def reported() -> Storage:
 
 
 async def test_an_event_has_all_fields_that_the_server_fills_in() -> None:
-    """In the order in which the server does it."""
     for stored in reported().collection("events"):
         event = {k: v for k, v in stored.obj.items() if k != "metadata"}
         expected = dict(event)
@@ -51,7 +49,6 @@ async def test_an_event_has_all_fields_that_the_server_fills_in() -> None:
 
 
 async def test_an_event_of_a_name_that_is_taken_replaces_the_other() -> None:
-    """Two reporters of one moment may choose the same name."""
     storage = reported()
     events = storage.collection("events")
     report = Reporter(Objects(storage, LoopClock(EPOCH), random.Random(2), Chain()))

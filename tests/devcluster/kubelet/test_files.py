@@ -51,7 +51,6 @@ ONCE = """
 
 
 def around(*files: str, **variables: str) -> Surroundings:
-    """Return variables, and files that exist."""
     return Surroundings(variables, lambda path: path in files)
 
 
@@ -102,13 +101,11 @@ def around(*files: str, **variables: str) -> Surroundings:
 def test_a_script_sees_variables_and_files(
     script: str, given: Surroundings, end: tuple[float, int] | None
 ) -> None:
-    """A part that is unknown makes all of it unknown."""
     run = run_of(["/bin/sh", "-c", script], given)
     assert (None if run is None else (run.seconds, run.code)) == end
 
 
 def test_a_script_that_needs_files_is_unknown_without_them() -> None:
-    """What it makes is known all the same, with the time."""
     assert run_of(["sh", "-c", ONCE]) is None
     run = run_of(["sh", "-c", "sleep 3; touch /a"])
     assert isinstance(run, Run)
@@ -133,7 +130,6 @@ def test_the_output_that_goes_to_a_file_is_not_printed() -> None:
     ],
 )
 def test_a_loop_that_runs_on_prints_its_lines(script: str, times: list[int]) -> None:
-    """The first thousand, if it takes time."""
     run = run_of(["sh", "-c", script])
     assert isinstance(run, Run)
     assert [after for after, _ in run.lines[:3]] == times
@@ -192,7 +188,6 @@ async def test_files_last_as_long_as_their_volume(
 async def test_a_restarted_container_finds_the_files_of_its_pod(
     cluster: Cluster,
 ) -> None:
-    """But not those outside of volumes."""
     data = "[ -f /data/foo ] || touch /data/foo /tmp/foo && [ -f /tmp/foo ] && exit 1"
     async with cluster.nodes(count=1, start_delay=0):
         await create_pod(
@@ -207,7 +202,6 @@ async def test_a_restarted_container_finds_the_files_of_its_pod(
 
 
 async def test_an_index_decides_about_the_end_of_a_pod(cluster: Cluster) -> None:
-    """By the variable that the job controller adds."""
     key = "batch.kubernetes.io/job-completion-index"
     value = {"fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
     env = [{"name": "JOB_COMPLETION_INDEX", "valueFrom": value}]
@@ -262,7 +256,6 @@ async def test_the_files_of_an_unknown_program_are_unknown(cluster: Cluster) -> 
 
 
 async def test_the_files_of_a_pod_that_is_gone_are_forgotten(cluster: Cluster) -> None:
-    """Those on its node stay."""
     spec = {
         "name": "c",
         "volumeMounts": [

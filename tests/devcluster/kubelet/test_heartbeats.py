@@ -62,7 +62,6 @@ async def taints(cluster: Cluster) -> list[str]:
 
 
 async def test_a_kubelet_renews_its_lease_every_ten_seconds(leased: Cluster) -> None:
-    """The lease belongs to its node."""
     async with leased.nodes(count=1):
         await asyncio.sleep(25)
         (lease,) = (await send(leased, "GET", LEASES))["items"]
@@ -84,7 +83,6 @@ async def test_a_kubelet_renews_its_lease_every_ten_seconds(leased: Cluster) -> 
 
 
 async def test_the_nodes_take_turns(leased: Cluster) -> None:
-    """Each has its lease at once, and renews it every ten seconds."""
     async with leased.nodes(count=40):
         await asyncio.sleep(0.1)
         first = await renewals(leased)
@@ -139,7 +137,6 @@ async def test_a_kubelet_reports_its_status_every_five_minutes(
 
 
 async def test_a_stopped_node_is_missed_and_comes_back(leased: Cluster) -> None:
-    """Its conditions are Unknown, it is tainted, and its pods are not ready."""
     config = make_config(controllers=("nodelifecycle",))
     async with leased.nodes(count=2), leased.manager(config):
         await create_pod(leased, "p")
@@ -192,7 +189,6 @@ async def test_a_stopped_kubelet_does_nothing_with_its_pods(leased: Cluster) -> 
 async def test_a_pod_that_goes_while_its_kubelet_is_stopped_is_forgotten(
     leased: Cluster,
 ) -> None:
-    """Another one of its name starts from the beginning."""
     async with leased.nodes(count=1, start_delay=1):
         await create_pod(leased, "p")
         await asyncio.sleep(0.5)

@@ -26,7 +26,6 @@ INVALID = "invalid reference format"
     ],
 )
 def test_a_name_gets_its_registry_and_its_tag(image: str, full: str) -> None:
-    """Those that it does not have are Docker Hub and latest."""
     assert (why_invalid(image), full_name(image)) == ("", full)
 
 
@@ -44,7 +43,6 @@ def test_a_name_gets_its_registry_and_its_tag(image: str, full: str) -> None:
     ],
 )
 def test_a_wrong_name_is_no_image(image: str, why: str) -> None:
-    """And the message names the error."""
     assert why_invalid(image) == why
 
 
@@ -63,5 +61,4 @@ def test_a_wrong_name_is_no_image(image: str, why: str) -> None:
     ],
 )
 def test_some_images_cannot_be_pulled(image: str, *, missing: bool) -> None:
-    """Also those that upstream's tests know to be missing."""
     assert bool(is_broken({"image": image})) is missing

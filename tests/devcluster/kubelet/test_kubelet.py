@@ -53,7 +53,6 @@ def without_id(state: JSON) -> JSON:
 async def test_a_pod_that_is_never_restarted_succeeds_or_fails(
     cluster: Cluster,
 ) -> None:
-    """With the whole status that a kubelet reports."""
     async with cluster.nodes(count=1, start_delay=1):
         for name, code in (("good", "0"), ("bad", "3")):
             await create_pod(
@@ -158,7 +157,6 @@ async def test_a_failing_container_is_restarted_after_a_growing_backoff(
 async def test_backoff_is_bounded_and_forgotten_after_ten_good_minutes(
     cluster: Cluster,
 ) -> None:
-    """Always restarts containers that succeed as well."""
     async with cluster.nodes(count=1, start_delay=0):
         await create_pod(cluster, "p", annotations={"devcluster/run-seconds": "1"})
         # Restarts at 1, 12, 33, 74, 155, 316, 617, 918: the last two after 300 s.
@@ -221,7 +219,6 @@ async def test_init_containers_run_one_after_the_other(cluster: Cluster) -> None
 async def test_an_init_container_that_fails_keeps_the_pod_from_running(
     cluster: Cluster, policy: str, phase: str, restarts: int
 ) -> None:
-    """It is restarted, unless the pod's policy is Never."""
     inits = [{"name": "a", "image": "i", "command": ["false"]}]
     async with cluster.nodes(count=1):
         await create_pod(cluster, "p", restartPolicy=policy, initContainers=inits)
@@ -236,7 +233,6 @@ async def test_an_init_container_that_fails_keeps_the_pod_from_running(
 async def test_a_sidecar_runs_beside_the_containers_and_ends_with_them(
     cluster: Cluster,
 ) -> None:
-    """It starts before them, and keeps no pod from completing."""
     sidecar = {"name": "s", "image": "i", "restartPolicy": "Always"}
     async with cluster.nodes(count=1, start_delay=1):
         await create_pod(
@@ -261,7 +257,6 @@ async def test_a_sidecar_runs_beside_the_containers_and_ends_with_them(
 
 @pytest.mark.looptime
 async def test_a_sidecar_that_ends_is_started_again(cluster: Cluster) -> None:
-    """Also in a pod that is never restarted."""
     sidecar = {"name": "s", "image": "i", "restartPolicy": "Always"}
     async with cluster.nodes(count=1, start_delay=1):
         await create_pod(
@@ -351,7 +346,6 @@ async def test_a_deleted_pod_goes_as_soon_as_its_containers_have_ended(
 async def test_readiness_gates_decide_whether_a_pod_is_ready(
     cluster: Cluster,
 ) -> None:
-    """Its containers are ready before."""
     gates = [{"conditionType": "example.com/open"}]
 
     async def set_gate(status: str) -> None:
@@ -389,7 +383,6 @@ async def test_readiness_gates_decide_whether_a_pod_is_ready(
 
 @pytest.mark.looptime
 async def test_a_new_image_starts_its_container_again(cluster: Cluster) -> None:
-    """A broken one after the image was pulled, a running one at once."""
     async with cluster.nodes(count=1, start_delay=3):
         for name, image in (("broken", "broken:1"), ("good", "i")):
             await create_pod(cluster, name, containers=[{"name": "c", "image": image}])
@@ -430,7 +423,6 @@ async def test_a_new_image_starts_its_container_again(cluster: Cluster) -> None:
 async def test_a_wrong_annotation_keeps_its_container_from_starting(
     cluster: Cluster,
 ) -> None:
-    """The reason stands where a user looks for it."""
     async with cluster.nodes(count=1):
         await create_pod(cluster, "p", annotations={"devcluster/exit-code": "x"})
         await asyncio.sleep(2)

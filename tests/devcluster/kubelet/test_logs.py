@@ -58,7 +58,6 @@ def scripted(command: list[str], **more: Any) -> list[JSON]:
 async def test_a_log_is_shown_as_it_is_asked_for(
     cluster: Cluster, query: JSON, expected: str
 ) -> None:
-    """Of a container that has ended, after six seconds."""
     async with cluster.nodes(count=1, start_delay=0):
         await create_pod(
             cluster, "p", restartPolicy="Never", containers=scripted(SCRIPT)
@@ -71,7 +70,6 @@ async def test_a_log_is_shown_as_it_is_asked_for(
 async def test_the_errors_of_a_request_are_reported(
     cluster: Cluster, query: JSON, message: str
 ) -> None:
-    """In the words of a real cluster."""
     containers = [{"name": name, "image": "i"} for name in ("a", "b", "i")]
     async with cluster.nodes(count=1, start_delay=10):
         await create_pod(

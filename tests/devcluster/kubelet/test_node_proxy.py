@@ -20,7 +20,6 @@ PROXY = f"{CORE}/nodes/node-0/proxy"
 
 
 async def kubelet_pods(cluster: Cluster, node: str) -> list[JSON]:
-    """Return the pods that the kubelet of a node has."""
     found = await send(cluster, "GET", f"{CORE}/nodes/{node}/proxy/pods")
     assert {**found, "items": []} == {
         "kind": "PodList",
@@ -77,7 +76,6 @@ async def test_a_kubelet_answers(
 async def test_a_kubelet_that_cannot_be_reached_is_named(
     cluster: Cluster, node: str, status: int, reason: str, message: str
 ) -> None:
-    """Kubelets have no other port, and one of them is stopped."""
     async with cluster.nodes(count=2):
         body = {"metadata": {"annotations": {"devcluster/stopped": "true"}}}
         await send(cluster, "PATCH", f"{CORE}/nodes/node-1", body)
@@ -92,7 +90,6 @@ async def test_a_kubelet_that_cannot_be_reached_is_named(
 
 
 async def test_the_proxy_of_a_node_needs_the_permission_for_it() -> None:
-    """The verb is that of the method."""
     cluster = Cluster(rbac=True)
     cluster.server.tokens.add("jane", User("jane"))
     transport = InMemoryTransport(cluster.server, "jane")

@@ -61,7 +61,6 @@ async def test_without_nodes_pods_stay_pending(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 async def test_events_go_after_an_hour(cluster: Cluster) -> None:
-    """As an API server's time to live has it."""
     body = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}}
     async with cluster.nodes():
         await cluster.client.create_json(EVENTS, "default", msgspec.json.encode(body))
@@ -73,7 +72,6 @@ async def test_events_go_after_an_hour(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 async def test_the_first_node_has_the_role_of_a_control_plane(cluster: Cluster) -> None:
-    """It has no taint, as the only node of a small cluster has none."""
     role = "node-role.kubernetes.io/control-plane"
     async with cluster.nodes(count=2):
         page = await cluster.client.list_page(NODES)
@@ -112,7 +110,6 @@ async def test_a_node_tells_of_its_machine(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 async def test_a_pod_that_has_ended_is_not_started(cluster: Cluster) -> None:
-    """It may fail between its scheduling and its start."""
     async with cluster.nodes(count=1, start_delay=3):
         cluster.add("Pod", "a", spec={"containers": [{"name": "c", "image": "i"}]})
         await asyncio.sleep(1)

@@ -58,7 +58,6 @@ async def test_a_new_generation_is_observed_at_once(
 async def test_the_new_image_of_a_pod_is_observed_in_all_conditions(
     cluster: Cluster, image: str
 ) -> None:
-    """Upstream's e2e has it pull an image that no registry has, then another one."""
     async with cluster.nodes(count=1, start_delay=0):
         await create_pod(cluster, "p", containers=[{"name": "c", "image": image}])
         await asyncio.sleep(5)
@@ -76,7 +75,6 @@ async def test_the_new_image_of_a_pod_is_observed_in_all_conditions(
 
 
 async def test_an_image_that_was_loaded_need_not_be_pulled(cluster: Cluster) -> None:
-    """Tools load images such as localhost/app:v1 into nodes."""
     container = {"name": "c", "image": "localhost/app:v1"}
     async with cluster.nodes(count=1, start_delay=0):
         await create_pod(cluster, "p", containers=[container])
@@ -87,7 +85,6 @@ async def test_an_image_that_was_loaded_need_not_be_pulled(cluster: Cluster) -> 
 async def test_a_pod_with_scheduling_gates_says_its_generation(
     cluster: Cluster,
 ) -> None:
-    """The API server writes its condition."""
     await create_pod(cluster, "p", schedulingGates=[{"name": "example.com/gate"}])
     (gated,) = (await status_of(cluster, "p"))["conditions"]
     assert gated["observedGeneration"] == 1

@@ -140,7 +140,6 @@ async def test_a_container_waits_whose_image_is_wrong(
 async def test_a_container_waits_for_objects_of_its_variables(
     cluster: Cluster, variables: JSON, message: str, objects: list[list[Any]]
 ) -> None:
-    """It starts as soon as the object, with its key, is there."""
     async with cluster.nodes(count=1, details=True):
         if len(objects) > 1:
             await _store(cluster, *objects.pop(0))
@@ -157,7 +156,6 @@ async def test_a_container_waits_for_objects_of_its_variables(
 
 
 async def _store(cluster: Cluster, plural: str, data: JSON) -> None:
-    """Create an object with data, or patch it."""
     path = f"{DEFAULT}/{plural}"
     body = {"metadata": {"name": "m"}, "data": data}
     items = (await send(cluster, "GET", path))["items"]
@@ -171,7 +169,6 @@ async def _store(cluster: Cluster, plural: str, data: JSON) -> None:
 async def test_a_pod_waits_for_objects_of_its_volumes(
     cluster: Cluster, source: JSON, message: str
 ) -> None:
-    """Its containers are being created, and the event is repeated."""
     async with cluster.nodes(count=1, details=True):
         await send(
             cluster, "POST", f"{DEFAULT}/configmaps", {"metadata": {"name": "n"}}
@@ -194,7 +191,6 @@ async def test_a_pod_waits_for_objects_of_its_volumes(
 async def test_a_container_that_uses_too_much_memory_is_killed(
     cluster: Cluster,
 ) -> None:
-    """With the reason of a real node."""
     async with cluster.nodes(count=1):
         await create_pod(
             cluster,
@@ -260,7 +256,6 @@ async def test_an_annotation_changes_the_result_of_a_probe(cluster: Cluster) -> 
 
 
 async def test_a_liveness_probe_restarts_a_container(cluster: Cluster) -> None:
-    """After it has failed three times, and after the grace period."""
     probe = {"exec": {"command": ["x"]}, "failureThreshold": 3}
     async with cluster.nodes(count=1, start_delay=0, details=True):
         await create_pod(
@@ -366,7 +361,6 @@ async def test_a_sandbox_is_created_again_and_again(cluster: Cluster) -> None:
 async def test_images_are_pulled_as_long_as_an_annotation_says(
     cluster: Cluster,
 ) -> None:
-    """And the arguments of an image without a program are its command."""
     container = {"name": "c", "image": "busybox:1", "args": ["sleep", "3"]}
     async with cluster.nodes(count=1, start_delay=0):
         await create_pod(
@@ -384,7 +378,6 @@ async def test_images_are_pulled_as_long_as_an_annotation_says(
 
 
 async def test_a_restarted_program_takes_over_running_pods(cluster: Cluster) -> None:
-    """A crash loop, a probe and a job go on where they were."""
     probe = {"exec": {"command": ["x"]}}
     async with cluster.nodes(count=1, start_delay=0):
         await create_pod(cluster, "crash", annotations={"devcluster/exit-code": "1"})
@@ -415,7 +408,6 @@ async def test_a_restarted_program_takes_over_running_pods(cluster: Cluster) -> 
 async def test_a_pod_that_a_client_has_ended_keeps_its_phase(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Although its container ends at that moment, before the watch tells of it."""
     advance = Kubelet._advance
 
     def advance_late(kubelet: Kubelet, key: Key, uid: str) -> None:
@@ -439,7 +431,6 @@ async def test_a_pod_that_a_client_has_ended_keeps_its_phase(
 
 
 async def test_a_node_under_pressure_evicts_pods(cluster: Cluster) -> None:
-    """One after the other, those first that request nothing."""
     requests = {"resources": {"requests": {"memory": "1Gi"}}}
     async with cluster.nodes(count=1, start_delay=0, details=True):
         await create_pod(
@@ -483,7 +474,6 @@ async def test_a_node_under_pressure_evicts_pods(cluster: Cluster) -> None:
 async def test_the_log_of_a_failed_container_may_be_its_message(
     cluster: Cluster,
 ) -> None:
-    """As terminationMessagePolicy asks for."""
     container = {
         "name": "c",
         "image": "i",
@@ -540,7 +530,6 @@ async def test_a_container_may_have_a_policy_of_its_own(
 async def test_old_events_make_room_for_new_ones(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A cluster with very many pods does not run out of memory."""
     monkeypatch.setattr(events, "_MOST_EVENTS", 10)
     monkeypatch.setattr(events, "_DROPPED", 4)
     async with cluster.nodes(count=1, start_delay=0, details=True):
@@ -556,7 +545,6 @@ async def test_old_events_make_room_for_new_ones(
 async def test_a_wrong_sub_path_keeps_a_container_from_starting(
     cluster: Cluster, expression: str, value: JSON, message: str
 ) -> None:
-    """It starts once the annotation of the pod that makes the path is right."""
     mount = {"name": "v", "mountPath": "/v", "subPathExpr": expression}
     container = {
         "name": "c",
@@ -581,7 +569,6 @@ async def test_a_wrong_sub_path_keeps_a_container_from_starting(
 async def test_a_container_that_must_not_run_as_root_waits(
     cluster: Cluster, image: str, of_pod: JSON, of_container: JSON, why: str
 ) -> None:
-    """If its user is root, or that of a known image."""
     container = {
         "name": "c",
         "image": image,

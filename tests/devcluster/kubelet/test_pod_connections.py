@@ -68,7 +68,6 @@ async def refusals(
 async def test_nothing_connects_to_a_container(
     cluster: Cluster, path: str, methods: tuple[str, ...], message: str
 ) -> None:
-    """The refusal says what to do instead."""
     async with cluster.nodes(count=1):
         await create_pod(cluster, "p")
         spec = {"ports": [{"port": 80}]}
@@ -84,7 +83,6 @@ async def test_nothing_connects_to_a_container(
 async def test_a_wrong_request_gets_the_answer_of_a_real_server(
     cluster: Cluster, path: str, methods: list[str], refusal: list[Any]
 ) -> None:
-    """A user looks for the mistake, not for a container that runs."""
     async with cluster.nodes(count=1):
         await create_pod(cluster, "p")
         await asyncio.sleep(0.1)
@@ -106,7 +104,6 @@ async def test_a_pod_can_be_read_by_its_subresources(
 
 @pytest.mark.looptime
 async def test_the_guide_names_the_annotations(cluster: Cluster) -> None:
-    """It is the section of the documents, also for an installation without them."""
     async with cluster.nodes(count=1):
         answer = await call(cluster, "GET", GUIDE)
         refused = await call(cluster, "POST", GUIDE)
@@ -120,7 +117,6 @@ async def test_the_guide_names_the_annotations(cluster: Cluster) -> None:
 
 
 def test_each_subresource_is_served_or_refused_with_a_message() -> None:
-    """On a cluster with and without nodes."""
     connects = {each.resource: each.connect for each in find_storages()}
     answered: set[Any] = {("pods", "log"), ("nodes", "proxy"), *CONNECTIONS}
     silent = [

@@ -24,7 +24,6 @@ PROBE = {
 
 
 def httpd(**more: Any) -> JSON:
-    """Return a web server."""
     return {"name": "webserver", "image": "e2e-test-images/httpd:2.4", **more}
 
 
@@ -86,7 +85,6 @@ AGNHOST: Final = {
 async def test_a_page_that_is_moved_away_fails_its_probe(
     cluster: Cluster, container: JSON, asked: str, page: str
 ) -> None:
-    """Until it is moved back, as upstream's e2e breaks pods of a stateful set."""
     probe = {**PROBE, "httpGet": {"path": asked, "port": 80}}
     async with cluster.nodes(count=1, start_delay=0):
         await create_pod(
@@ -121,7 +119,6 @@ HEALTH: Final = {"path": "/healthz", "port": 8080}
 async def test_the_servers_of_upstreams_tests_answer_probes(
     cluster: Cluster, server: str, asked: JSON, found: list[str]
 ) -> None:
-    """At their ports, and one of them is healthy for ten seconds."""
     probe = {**asked, "periodSeconds": 1, "failureThreshold": 1}
     container = {**AGNHOST, "args": [server], "readinessProbe": probe}
     async with cluster.nodes(count=1, start_delay=0):
@@ -132,7 +129,6 @@ async def test_the_servers_of_upstreams_tests_answer_probes(
 
 
 async def test_a_paused_pod_continues_once_its_file_is_there(cluster: Cluster) -> None:
-    """As upstream's e2e pauses and resumes the pods of a stateful set."""
     test = ["test", "-f", "/data/statefulset-continue"]
     probe = {"exec": {"command": test}, "periodSeconds": 1, "failureThreshold": 1}
     async with cluster.nodes(count=1, start_delay=0):
@@ -144,7 +140,6 @@ async def test_a_paused_pod_continues_once_its_file_is_there(cluster: Cluster) -
 
 
 async def test_a_command_prints_and_ends_with_its_code(cluster: Cluster) -> None:
-    """A message for each line, and a Status at the end."""
     async with cluster.nodes(count=1, start_delay=0):
         await create_pod(cluster, "p", containers=[httpd()])
         await asyncio.sleep(1)
@@ -185,7 +180,6 @@ async def test_other_commands_are_refused(
 async def test_nothing_is_executed_in_a_container_that_does_not_run(
     cluster: Cluster,
 ) -> None:
-    """The message is that of a kubelet."""
     ended = httpd(command=["false"])
     async with cluster.nodes(count=1, start_delay=0):
         await create_pod(cluster, "p", restartPolicy="Never", containers=[ended])
@@ -197,7 +191,6 @@ async def test_nothing_is_executed_in_a_container_that_does_not_run(
 
 
 async def test_a_file_is_found_through_an_expanded_sub_path(cluster: Cluster) -> None:
-    """Two mounts of a volume show the same file, as upstream's e2e checks."""
     mounts = [
         {"name": "v", "mountPath": "/part", "subPathExpr": "$(A)/$(B)"},
         {"name": "v", "mountPath": "/whole"},

@@ -86,7 +86,6 @@ def test_an_annotation_goes_before_the_command(
 def test_single_indexes_of_a_job_fail(
     index: str, more: JSON, codes: tuple[int, ...]
 ) -> None:
-    """The others succeed, also where an exit code is given."""
     annotations = {
         "devcluster/failing-indexes": "1, 3-5",
         "batch.kubernetes.io/job-completion-index": index,
@@ -97,13 +96,11 @@ def test_single_indexes_of_a_job_fail(
 
 @rows("annotation", "text", "message")
 def test_a_wrong_annotation_is_named(annotation: str, text: str, message: str) -> None:
-    """With the expected form."""
     expected = f"annotation devcluster/{annotation}: {message}"
     with pytest.raises(AnnotationError, match=f"^{re.escape(expected)}$"):
         program_of(pod({f"devcluster/{annotation}": text}), PLAIN, Role.MAIN)
 
 
 def test_the_last_exit_code_holds_for_all_further_runs() -> None:
-    """The others are those of the first runs."""
     program = Program(1, (1, 2, 0))
     assert [program.code(restarts) for restarts in range(5)] == [1, 2, 0, 0, 0]

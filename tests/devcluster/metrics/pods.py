@@ -15,6 +15,5 @@ def running(name: str, *containers: str, **metadata: Any) -> JSON:
 
 
 def annotated(uid: str, annotations: dict[str, str]) -> JSON:
-    """Return a workload with annotations."""
     metadata = {"name": uid, "uid": uid, "annotations": annotations}
     return {"kind": "Deployment", "metadata": metadata}

@@ -74,7 +74,6 @@ def test_a_total_is_shared_by_the_selected_pods_that_have_metrics() -> None:
 
 
 def test_one_pod_is_answered_by_its_name() -> None:
-    """And one without metrics is not found."""
     settings = '{"resource": {"a": {}}}'
     code, body = ask(settings, f"{RESOURCE}/pods/a")
     assert (code, body["kind"], body["metadata"]["name"]) == (200, "PodMetrics", "a")
@@ -84,7 +83,6 @@ def test_one_pod_is_answered_by_its_name() -> None:
 
 
 def test_custom_metrics_are_those_of_pods_and_objects() -> None:
-    """A metric without a setting is not found."""
     settings = (
         '{"pods": {"hits": {"*": "total:9", "a": "1"}}, '
         '"objects": {"services/web": {"hits": "10"}, "metrics": {"load": "3"}}}'
@@ -123,20 +121,17 @@ def test_external_metrics_are_selected_by_their_labels() -> None:
 def test_a_request_without_an_answer_gets_a_status(
     settings: str, path: str, code: int, message: str
 ) -> None:
-    """Autoscalers show its message."""
     found, body = ask(settings, path)
     assert (found, body["kind"], body["code"]) == (code, "Status", code)
     assert body["message"] == message
 
 
 def test_a_wrong_selector_is_an_error() -> None:
-    """As for any list."""
     code, body = ask("{}", f"{RESOURCE}/pods", labelSelector="!!")
     assert (code, body["reason"]) == (400, "BadRequest")
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"ressource": {}}', '{"fail": "yes"}'])
 def test_settings_that_cannot_be_read_are_refused(text: str) -> None:
-    """A misspelled field, too."""
     with pytest.raises(SettingsError):
         parse_settings(text)

@@ -54,7 +54,6 @@ async def usages(cluster: Cluster, path: str = "/namespaces/default/pods") -> JS
 
 
 async def test_discovery_shows_the_three_apis(cluster: Cluster) -> None:
-    """With pods and nodes of metrics.k8s.io, also in one document."""
     groups = {each["name"] for each in (await get(cluster, "/apis"))["groups"]}
     metrics = {f"{prefix}metrics.k8s.io" for prefix in ("", "custom.", "external.")}
     assert metrics <= groups
@@ -73,7 +72,6 @@ async def test_discovery_shows_the_three_apis(cluster: Cluster) -> None:
 
 
 async def test_a_workloads_annotation_is_the_load_of_its_pods(cluster: Cluster) -> None:
-    """Until a ConfigMap says everything."""
     template = {
         "metadata": {"labels": {"app": "a"}},
         "spec": {"containers": [{"name": "c", "image": "i"}]},
@@ -97,7 +95,6 @@ async def test_a_workloads_annotation_is_the_load_of_its_pods(cluster: Cluster) 
 
 
 async def test_a_node_uses_what_its_pods_use(cluster: Cluster) -> None:
-    """Also one node by its name."""
     await create(cluster, "/api/v1/nodes", metadata={"name": "n"})
     await create(cluster, "/api/v1/nodes", metadata={"name": "empty"})
     for name in ("one", "two"):
@@ -113,7 +110,6 @@ async def test_a_node_uses_what_its_pods_use(cluster: Cluster) -> None:
 
 
 async def test_metrics_are_shown_in_a_table(cluster: Cluster) -> None:
-    """A pod with the sum of its containers."""
     await run_pod(cluster, "one")
     accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
     for path in ("pods", "namespaces/default/pods", "namespaces/default/pods/one"):
@@ -125,7 +121,6 @@ async def test_metrics_are_shown_in_a_table(cluster: Cluster) -> None:
 
 
 async def test_settings_that_cannot_be_read_are_an_error(cluster: Cluster) -> None:
-    """The message names the ConfigMap."""
     metadata, path = {"name": "devcluster-metrics"}, f"{DEFAULT}/configmaps"
     await create(cluster, path, metadata=metadata, data={"answers": "{"})
     found = await get(cluster, f"{METRICS}/namespaces/default/pods")

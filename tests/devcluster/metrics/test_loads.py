@@ -11,19 +11,16 @@ IDLE = {"cpu": "1m", "memory": "8Mi"}
 
 
 def alone(obj: JSON) -> JSON | None:
-    """Return the owner of an object that has none."""
     del obj
     return None
 
 
 def test_a_pod_without_annotations_is_idle() -> None:
-    """Each of its containers uses a little."""
     pods = [running("a", "c", "side")]
     assert loads_of(pods, alone) == {"a": {"c": IDLE, "side": IDLE}}
 
 
 def test_the_first_container_bears_the_load_of_a_pod() -> None:
-    """An annotation with a container's name is for that one, and goes first."""
     annotations = {
         "devcluster/cpu": "200m",
         "devcluster/memory": " 64Mi ",
@@ -65,7 +62,6 @@ def test_a_total_is_shared_by_the_pods_of_its_workload() -> None:
 
 
 def test_a_total_is_shared_also_with_pods_that_are_not_asked_for() -> None:
-    """They are looked at only if there is a total."""
     owner = annotated("web", {"devcluster/cpu": "total:1"})
     pods = [running(f"web-{number}", ownerReferences=[WEB]) for number in range(4)]
     idle = running("idle")
@@ -83,7 +79,6 @@ def test_a_total_is_shared_also_with_pods_that_are_not_asked_for() -> None:
 
 
 def test_a_pod_goes_before_the_outermost_workload() -> None:
-    """A replica set's copy of its deployment's annotation may be old."""
     deployment = annotated("web", {"devcluster/cpu": "300m"})
     replica_set = annotated("web-1", {"devcluster/cpu": "100m"})
     own = {"devcluster/cpu": "5m"}
@@ -106,7 +101,6 @@ def test_a_pod_goes_before_the_outermost_workload() -> None:
 
 @pytest.mark.parametrize("text", ["", "much", "total:", "-1", "1 core"])
 def test_a_wrong_load_is_reported(text: str) -> None:
-    """With the annotation, the object and the expected form."""
     pods = [running("a", annotations={"devcluster/cpu": text})]
     with pytest.raises(SettingsError) as raised:
         loads_of(pods, alone)

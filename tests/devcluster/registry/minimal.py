@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.kind import Kind
+from tests.devcluster.rows import parsed
 
 _TEMPLATE: Final[JSON] = {
     "metadata": {"labels": {"app": "a"}},
@@ -80,37 +81,27 @@ _MORE: Final[dict[str, JSON]] = {
             "jobTemplate": {"spec": {"template": _FINITE}},
         }
     },
-    "CustomResourceDefinition": {
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "a", "kind": "A"},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object"}},
-                }
-            ],
-        }
-    },
+    "CustomResourceDefinition": parsed("""
+        spec:
+          group: example.com
+          scope: Namespaced
+          names: {plural: a, kind: A}
+          versions:
+            - name: v1
+              served: true
+              storage: true
+              schema: {openAPIV3Schema: {type: object}}"""),
     "DaemonSet": _WORKLOAD,
     "Deployment": _WORKLOAD,
     "DeviceTaintRule": {"spec": {"taint": {"key": "broken", "effect": "NoExecute"}}},
     "EndpointSlice": {"addressType": "IPv4"},
     "Event": {"involvedObject": {"namespace": "default"}},
-    "FlowSchema": {
-        "spec": {
-            "priorityLevelConfiguration": {"name": "catch-all"},
-            "rules": [
-                {
-                    "subjects": [{"kind": "User", "user": {"name": "jane"}}],
-                    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
-                }
-            ],
-        }
-    },
+    "FlowSchema": parsed("""
+        spec:
+          priorityLevelConfiguration: {name: catch-all}
+          rules:
+            - subjects: [{kind: User, user: {name: jane}}]
+              nonResourceRules: [{verbs: ['*'], nonResourceURLs: ['*']}]"""),
     "HorizontalPodAutoscaler": {"spec": {"maxReplicas": 3, "scaleTargetRef": _TARGET}},
     "Ingress": {"spec": {"defaultBackend": _BACKEND}},
     "IngressClass": {"spec": {"controller": "example.com/ingress"}},

@@ -136,7 +136,6 @@ def body_of(write: JSON) -> JSON:
 
 
 def status_of(write: JSON) -> JSON:
-    """Return the status that a write sent."""
     status: JSON = denormalised(write["status"])
     if "observedGeneration" in status:
         status["observedGeneration"] = 1

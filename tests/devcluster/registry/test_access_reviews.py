@@ -8,6 +8,7 @@ import yaml
 from controller_manager.api.json_objects import JSON
 from tests.clusters import TOKEN, Cluster
 from tests.devcluster.registry.rbac.requests import allow, ask, log_in, rule, user
+from tests.devcluster.rows import parsed
 
 pytestmark = pytest.mark.looptime
 
@@ -29,7 +30,6 @@ def cluster_with_jane() -> Cluster:
 
 @pytest.mark.parametrize("case", CASES["answered"])
 async def test_a_review_tells_the_rights_of_a_user(case: JSON) -> None:
-    """And the binding that allows it, or the error of a binding."""
     cluster = cluster_with_jane()
     binding = {
         "metadata": {"name": "lost"},
@@ -48,14 +48,12 @@ async def test_a_review_tells_the_rights_of_a_user(case: JSON) -> None:
 
 @pytest.mark.parametrize("case", CASES["refused"])
 async def test_a_wrong_review_is_refused(cluster: Cluster, case: JSON) -> None:
-    """With the messages of a real API server."""
     path = f"{REVIEWS}/{case['path']}"
     _, answer = await ask(cluster, TOKEN, "POST", path, case["review"])
     assert answer["message"] == case["says"]
 
 
 async def test_an_administrator_of_a_namespace_asks_about_its_users() -> None:
-    """A local review is for one namespace, and needs a permission there only."""
     cluster = cluster_with_jane()
     log_in(cluster, "bob")
     group = "authorization.k8s.io"
@@ -69,7 +67,6 @@ async def test_an_administrator_of_a_namespace_asks_about_its_users() -> None:
 
 
 async def test_a_user_is_told_all_rules() -> None:
-    """Those of the namespace, and those that count everywhere."""
     cluster = cluster_with_jane()
     path = f"{REVIEWS}/selfsubjectrulesreviews"
     body = {"spec": {"namespace": "default"}}
@@ -84,26 +81,20 @@ async def test_a_user_is_told_all_rules() -> None:
             "spec": {},
         },
     )
-    assert found["resourceRules"] == [
-        {
-            "verbs": ["create"],
-            "apiGroups": ["authorization.k8s.io"],
-            "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
-        },
-        {
-            "verbs": ["create"],
-            "apiGroups": ["authentication.k8s.io"],
-            "resources": ["selfsubjectreviews"],
-        },
-        {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]},
-    ]
+    assert found["resourceRules"] == parsed("""
+        - verbs: [create]
+          apiGroups: [authorization.k8s.io]
+          resources: [selfsubjectaccessreviews, selfsubjectrulesreviews]
+        - verbs: [create]
+          apiGroups: [authentication.k8s.io]
+          resources: [selfsubjectreviews]
+        - {verbs: [get, list], apiGroups: [''], resources: [pods]}""")
     public = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
     assert {"verbs": ["get"], "nonResourceURLs": public} in found["nonResourceRules"]
     assert found["incomplete"] is False
 
 
 async def test_without_rbac_reviews_say_so(cluster: Cluster) -> None:
-    """Every user may do everything, except anonymous users."""
     cluster.server.know_everybody()
     log_in(cluster, "jane")
     spec = {"resourceAttributes": GET_PODS}

@@ -59,7 +59,6 @@ async def labels(cluster: Cluster) -> JSON:
 
 
 async def test_a_token_authenticates_its_account(cluster: Cluster) -> None:
-    """And its secret says on which day it was used last."""
     token = await set_up(cluster)
     account = await send(cluster, "GET", ACCOUNT)
     for day in ("2026-01-01", "2026-01-02"):
@@ -83,7 +82,6 @@ async def test_a_token_authenticates_its_account(cluster: Cluster) -> None:
 async def test_a_token_goes_with_its_secret_and_its_account(
     cluster: Cluster, path: str
 ) -> None:
-    """Also if there is another account of the name."""
     token = await set_up(cluster)
     await send(cluster, "DELETE", path)
     assert user_of(cluster, token) is None
@@ -93,7 +91,6 @@ async def test_a_token_goes_with_its_secret_and_its_account(
 
 
 async def test_a_token_that_is_marked_as_invalid_is_refused(cluster: Cluster) -> None:
-    """Until a user removes the mark."""
     token = await set_up(cluster)
     mark = {"kubernetes.io/legacy-token-invalid-since": "2026-01-01"}
     await send(cluster, "PATCH", SECRET, {"metadata": {"labels": mark}})
@@ -104,7 +101,6 @@ async def test_a_token_that_is_marked_as_invalid_is_refused(cluster: Cluster) ->
 
 
 async def test_a_token_that_is_forged_is_refused(cluster: Cluster) -> None:
-    """Even if a secret holds it."""
     await set_up(cluster)
     account = typed(await send(cluster, "GET", ACCOUNT))
     forged = TokenSigner(OTHER_KEY).sign(account, "bot")
@@ -129,7 +125,6 @@ async def test_the_start_of_the_tracking_is_stored(cluster: Cluster) -> None:
 async def test_a_token_that_its_secret_does_not_hold_is_refused(
     cluster: Cluster,
 ) -> None:
-    """A user has replaced it."""
     token = await set_up(cluster)
     await send(cluster, "PATCH", SECRET, {"stringData": {"token": "another"}})
     assert user_of(cluster, token) is None

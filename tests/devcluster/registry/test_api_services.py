@@ -59,7 +59,6 @@ async def test_built_in_group_versions_are_registered(cluster: Cluster) -> None:
 async def test_custom_resources_are_registered_while_they_are_defined(
     cluster: Cluster,
 ) -> None:
-    """As the API server does."""
     definition = create(cluster, "CustomResourceDefinition")
     sync_definitions(cluster.server.objects, cluster.server.catalogue)
     local = ("True", "Local", "Local APIServices are always available")

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.looptime
 
 
 async def test_a_job_selects_its_own_pods(cluster: Cluster) -> None:
-    """By labels that the server gives it, and spares dependents by default."""
     container = {"name": "c", "image": "a:v1"}
     template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
     path = "/apis/batch/v1/namespaces/default/jobs"
@@ -55,7 +54,6 @@ async def test_a_job_selects_its_own_pods(cluster: Cluster) -> None:
 async def test_a_delete_with_a_propagation_policy_has_no_warning(
     cluster: Cluster, policy: str
 ) -> None:
-    """Of one job or of all."""
     create(cluster, "Job")
     path = "/apis/batch/v1/namespaces/default/jobs"
     for each in (f"{path}/a", path):
@@ -65,7 +63,6 @@ async def test_a_delete_with_a_propagation_policy_has_no_warning(
 
 
 async def test_a_manual_selector_is_left_alone(cluster: Cluster) -> None:
-    """The job gets the labels of its template all the same."""
     spec = {
         "manualSelector": True,
         "selector": {"matchLabels": {"app": "a"}},
@@ -82,7 +79,6 @@ async def test_a_manual_selector_is_left_alone(cluster: Cluster) -> None:
 async def test_the_rest_of_the_spec_can_be_changed(
     cluster: Cluster, before: JSON, after: JSON
 ) -> None:
-    """A change is a new generation."""
     job = create(cluster, "Job", {"spec": before})
     assert job["metadata"]["generation"] == 1
     changed = update(cluster, job, {"spec": after})
@@ -90,7 +86,6 @@ async def test_the_rest_of_the_spec_can_be_changed(
 
 
 async def test_the_resources_of_a_stopped_job_can_be_changed(cluster: Cluster) -> None:
-    """If it is suspended, has no active pods, and shows that it has stopped."""
     job = create(cluster, "Job", {"spec": {"suspend": True}})
     container = job["spec"]["template"]["spec"]["containers"][0]
     larger = {**container, "resources": {"requests": {"cpu": "2"}}}
@@ -140,7 +135,6 @@ COMPLETE = completed_job_status(THEN)
 async def test_a_right_status_is_stored(
     cluster: Cluster, spec: JSON, before: JSON, after: JSON
 ) -> None:
-    """It is no new generation."""
     job = create(cluster, "Job", {"spec": spec})
     job = update(cluster, job, {"status": before}, "status")
     changed = update(cluster, job, {"status": after}, "status")
@@ -150,7 +144,6 @@ async def test_a_right_status_is_stored(
 async def test_a_status_that_broke_a_rule_before_can_be_written(
     cluster: Cluster,
 ) -> None:
-    """As long as the write does not change the fields of the rule."""
     job = create(cluster, "Job", {"spec": {**ELASTIC, "parallelism": 4}})
     job = update(cluster, job, {"status": {"completedIndexes": "0-3"}}, "status")
     job = update(cluster, job, {"spec": {"completions": 2, "parallelism": 2}})
@@ -174,7 +167,6 @@ _INDEXES = st.sets(st.integers(0, 30))
 
 @given(_INDEXES)
 def test_indexes_are_read_as_they_are_written(indexes: set[int]) -> None:
-    """All of them, and their number."""
     intervals = parse_indexes(as_text(indexes), 31)
     assert {each for i in intervals for each in range(i.first, i.last + 1)} == indexes
     assert total(intervals) == len(indexes)
@@ -185,7 +177,6 @@ def test_indexes_are_read_as_they_are_written(indexes: set[int]) -> None:
 
 @given(_INDEXES, _INDEXES)
 def test_the_first_common_index_is_in_both(one: set[int], other: set[int]) -> None:
-    """The lowest such index, as by the sets themselves."""
     common = first_common_index(*(parse_indexes(as_text(x), 31) for x in (one, other)))
     assert common == min(one & other, default=None)
 
@@ -203,12 +194,10 @@ def test_the_first_common_index_is_in_both(one: set[int], other: set[int]) -> No
     ],
 )
 def test_malformed_indexes_are_named(text: str, message: str) -> None:
-    """With upstream's message."""
     with pytest.raises(ValueError, match=message):
         parse_indexes(text, 9)
 
 
 def test_no_indexes_are_an_empty_text() -> None:
-    """And one index is an interval."""
     assert parse_indexes("", 9) == []
     assert parse_indexes("4", 9) == [Interval(4, 4)]

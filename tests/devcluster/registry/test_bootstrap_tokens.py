@@ -41,7 +41,6 @@ def add_secret(
 
 
 async def review(cluster: Cluster, token: str = TOKEN) -> JSON:
-    """Return the answer of a review of a token."""
     path = "/apis/authentication.k8s.io/v1/tokenreviews"
     body = json.dumps({"spec": {"token": token}}).encode()
     answer = await cluster.transport.request(Request("POST", path, body=body))
@@ -82,20 +81,17 @@ async def test_a_bootstrap_token_authenticates_until_it_expires(
 async def test_a_token_that_its_secret_does_not_allow_is_refused(
     cluster: Cluster, change: JSON
 ) -> None:
-    """For each kind of error."""
     add_secret(cluster, **change)
     assert "authenticated" not in await review(cluster)
 
 
 @pytest.mark.parametrize("token", ["abcdef", "abcdef.", f"{TOKEN}0", TOKEN.upper()])
 async def test_a_text_of_another_form_is_no_token(cluster: Cluster, token: str) -> None:
-    """Its form is fixed."""
     add_secret(cluster)
     assert "authenticated" not in await review(cluster, token)
 
 
 async def test_a_token_may_live_for_ever(cluster: Cluster) -> None:
-    """And need not name groups."""
     add_secret(cluster, expiration=None, auth_extra_groups=None)
     await asyncio.sleep(1e7)
     groups = (await review(cluster))["user"]["groups"]
@@ -103,7 +99,6 @@ async def test_a_token_may_live_for_ever(cluster: Cluster) -> None:
 
 
 async def ask(cluster: Cluster, path: str) -> Response:
-    """Send a request with the token."""
     headers = {"authorization": f"Bearer {TOKEN}"}
     answer = await cluster.server.handle(Request("GET", path, headers=headers))
     assert isinstance(answer, Response)
@@ -122,7 +117,6 @@ async def test_a_deleted_token_is_refused() -> None:
 
 
 async def test_a_user_is_told_who_it_is() -> None:
-    """Every user may ask that."""
     cluster = Cluster(rbac=True)
     add_secret(cluster)
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

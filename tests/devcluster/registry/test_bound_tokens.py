@@ -53,7 +53,6 @@ async def review(cluster: Cluster, token: str, **spec: Any) -> JSON:
 
 
 async def test_a_token_says_whose_it_is(cluster: Cluster) -> None:
-    """With the claims of upstream, and the facts that follow from them."""
     uids = await set_up(cluster)
     pod = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uids["p"]}
     token = await token_for(cluster, boundObjectRef=pod, expirationSeconds=600)
@@ -114,7 +113,6 @@ GONE = "[invalid bearer token, service account token has been invalidated]"
 async def test_a_token_ends_with_the_object_that_it_is_bound_to(
     cluster: Cluster, bound: JSON | None, path: str, error: str
 ) -> None:
-    """With its account, and with a pod, a node or a secret."""
     await set_up(cluster)
     cluster.add("Secret", "s")
     token = await token_for(cluster, **({"boundObjectRef": bound} if bound else {}))
@@ -126,7 +124,6 @@ async def test_a_token_ends_with_the_object_that_it_is_bound_to(
 
 
 async def test_a_token_ends(cluster: Cluster) -> None:
-    """To the second."""
     await set_up(cluster)
     token = await token_for(cluster, expirationSeconds=600)
     await asyncio.sleep(599)
@@ -139,7 +136,6 @@ async def test_a_token_ends(cluster: Cluster) -> None:
 
 
 async def test_a_token_is_for_its_audiences(cluster: Cluster) -> None:
-    """One for others does not authenticate here."""
     await set_up(cluster)
     token = await token_for(cluster, audiences=["vault", "ci"])
     assert (await ask(cluster, token, "GET", "/api"))[0] == 401
@@ -177,7 +173,6 @@ async def test_tokens_outlive_the_server_that_signed_them(cluster: Cluster) -> N
 async def test_a_wrong_request_for_a_token_is_refused(
     cluster: Cluster, spec: JSON, message: str
 ) -> None:
-    """With the message of a real API server."""
     await set_up(cluster)
     _, answer = await ask(cluster, TOKEN, "POST", f"{ACCOUNT}/token", {"spec": spec})
     assert answer["message"] == message

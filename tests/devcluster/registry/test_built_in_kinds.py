@@ -43,7 +43,6 @@ def name_of(line: str) -> str:
 
 
 def test_every_kind_of_a_real_server_is_served_as_there() -> None:
-    """With its scope, short names, categories and subresources."""
     text = LIST.read_text()
     lines = [each for each in text.splitlines() if not each.startswith("#")]
     wanted = {name_of(line): line for line in lines}

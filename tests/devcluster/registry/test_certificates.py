@@ -15,6 +15,7 @@ from tests.controllers.certificates.authorities import (
     signing_request,
 )
 from tests.devcluster.requests import call
+from tests.devcluster.rows import parsed
 
 pytestmark = pytest.mark.looptime
 
@@ -57,7 +58,6 @@ async def test_the_server_sets_the_user_of_a_request(cluster: Cluster) -> None:
 
 
 async def test_a_request_for_an_administrator_is_refused(cluster: Cluster) -> None:
-    """The admission plugin CertificateSubjectRestriction refuses it."""
     code, status = await _create(
         cluster,
         request=request_for("jane", ["system:masters"]),
@@ -118,22 +118,16 @@ async def test_a_certificate_is_checked_and_stays(cluster: Cluster) -> None:
 
 
 async def test_the_right_to_approve_depends_on_the_signer() -> None:
-    """A right to update the subresource is not enough."""
     cluster = Cluster(rbac=True)
     group = "rbac.authorization.k8s.io"
-    rules = [
-        {
-            "apiGroups": ["certificates.k8s.io"],
-            "resources": ["certificatesigningrequests/approval"],
-            "verbs": ["patch"],
-        },
-        {
-            "apiGroups": ["certificates.k8s.io"],
-            "resources": ["signers"],
-            "resourceNames": ["example.com/*"],
-            "verbs": ["approve"],
-        },
-    ]
+    rules = parsed("""
+        - apiGroups: [certificates.k8s.io]
+          resources: [certificatesigningrequests/approval]
+          verbs: [patch]
+        - apiGroups: [certificates.k8s.io]
+          resources: [signers]
+          resourceNames: [example.com/*]
+          verbs: [approve]""")
     cluster.add("ClusterRole", "approver", f"{group}/v1", rules=rules)
     cluster.add(
         "ClusterRoleBinding",

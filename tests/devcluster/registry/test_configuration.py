@@ -21,7 +21,6 @@ WRONG_KEY = (
 
 
 async def test_an_immutable_object_keeps_its_data(cluster: Cluster) -> None:
-    """Its metadata may change."""
     made = create(cluster, "ConfigMap", {"immutable": True, "data": {"a": "1"}})
     labels = {"metadata": {"labels": {"a": "b"}}}
     assert update(cluster, made, labels)["metadata"]["labels"] == {"a": "b"}
@@ -33,7 +32,6 @@ async def test_an_immutable_object_keeps_its_data(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "Secret"])
 async def test_data_that_is_too_large_is_refused(cluster: Cluster, kind: str) -> None:
-    """More than a mebibyte of values."""
     encoded = "QUFB" * (350 * 1024)
     data = {"data": {"a": encoded}}
     with pytest.raises(Refusal) as raised:
@@ -44,7 +42,6 @@ async def test_data_that_is_too_large_is_refused(cluster: Cluster, kind: str) ->
 
 
 async def test_the_type_of_a_secret_stays(cluster: Cluster) -> None:
-    """As upstream, also where the update names none."""
     made = create(cluster, "Secret", {"type": "example.com/token"})
     for change in ({"type": "Opaque"}, {"type": None}):
         with pytest.raises(Refusal) as raised:
@@ -70,7 +67,6 @@ async def test_data_is_base64(cluster: Cluster) -> None:
 async def test_the_body_of_a_subresource_has_a_type(
     cluster: Cluster, path: str, kind: str, body: JSON, problem: str
 ) -> None:
-    """A body of another type is refused before all other checks."""
     where = f"/api/v1/namespaces/default/{path}"
     answer = await call(cluster, "POST", where, json.dumps(body).encode())
     start = f'{kind} in version "v1" cannot be handled as a {kind}: json: cannot '
@@ -90,7 +86,6 @@ async def test_the_body_of_a_subresource_has_a_type(
 async def test_a_variable_names_a_key_that_data_may_have(
     cluster: Cluster, key: str, problem: str
 ) -> None:
-    """Of a config map or of a secret."""
     for source in ("configMapKeyRef", "secretKeyRef"):
         variable = {"name": "A", "valueFrom": {source: {"name": "a", "key": key}}}
         container = {"name": "c", "image": "i", "env": [variable]}

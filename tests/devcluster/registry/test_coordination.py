@@ -11,14 +11,12 @@ pytestmark = pytest.mark.looptime
 
 
 async def test_lease_fields_of_a_disabled_gate_are_dropped(cluster: Cluster) -> None:
-    """CoordinatedLeaderElection is off by default."""
     spec = {"holderIdentity": "a", "strategy": "OldestEmulationVersion"}
     lease = create(cluster, "Lease", {"spec": {**spec, "preferredHolder": "b"}})
     assert lease["spec"] == {"holderIdentity": "a"}
 
 
 async def test_lease_fields_of_an_enabled_gate_are_kept() -> None:
-    """With a strategy, a lease may have a preferred holder."""
     spec = {"holderIdentity": "a", "strategy": "OldestEmulationVersion"}
     spec["preferredHolder"] = "b"
     lease = create(Cluster(features=COORDINATED), "Lease", {"spec": spec})
@@ -47,7 +45,6 @@ async def test_candidates_of_a_lease_are_served() -> None:
 
 
 async def test_without_the_gate_no_candidates_are_served(cluster: Cluster) -> None:
-    """Clients then get a 404."""
     found = cluster.server.catalogue.find(
         "coordination.k8s.io", "v1beta1", "leasecandidates"
     )

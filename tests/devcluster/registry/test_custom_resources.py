@@ -54,7 +54,6 @@ def widget(name: str, api_version: str = "example.com/v1", **metadata: Any) -> J
 async def test_a_definition_is_established_and_its_kind_served(
     cluster: Cluster,
 ) -> None:
-    """All fields of an object stay unchanged."""
     defined = await define(cluster)
     conditions = {
         each["type"]: each["status"] for each in defined["status"]["conditions"]
@@ -70,7 +69,6 @@ async def test_a_definition_is_established_and_its_kind_served(
 async def test_a_definition_must_be_named_after_its_resource(
     cluster: Cluster,
 ) -> None:
-    """And have the fields that upstream requires."""
     crd = definition()
     crd["metadata"]["name"] = "gadgets.example.com"
     with pytest.raises(Invalid, match=r'must be spec.names.plural\+"."\+spec.group'):
@@ -124,7 +122,6 @@ async def test_every_served_version_shows_the_same_objects(cluster: Cluster) -> 
 async def test_custom_resources_take_no_strategic_merge_patch(
     cluster: Cluster,
 ) -> None:
-    """As on a real server, which has no schema for it."""
     await define(cluster)
     await call(cluster, "POST", PATH, widget("w"))
     with pytest.raises(APIError) as refusal:
@@ -153,7 +150,6 @@ def without_discovery_of_everything(cluster: Cluster) -> Any:
 async def test_discovery_in_two_requests_tells_the_same_as_one_by_one(
     cluster: Cluster,
 ) -> None:
-    """Resource by resource, verbs and all."""
     await define(cluster)
     new = await discover(cluster.client)
     old_client = type(cluster.client)(
@@ -192,7 +188,6 @@ async def test_discovery_in_two_requests_tells_the_same_as_one_by_one(
 async def test_a_stale_group_version_counts_as_not_discovered(
     cluster: Cluster,
 ) -> None:
-    """The others are known all the same."""
 
     class Stale:
         host = "test"

@@ -27,7 +27,6 @@ async def cells(cluster: Cluster, path: str) -> list[Any]:
 
 
 async def test_labels_of_a_slice_count_as_content(cluster: Cluster) -> None:
-    """Annotations do not."""
     obj = create(cluster, "EndpointSlice")
     obj = update(cluster, obj, {"metadata": {"annotations": {"a": "b"}}})
     assert obj["metadata"]["generation"] == 1
@@ -36,7 +35,6 @@ async def test_labels_of_a_slice_count_as_content(cluster: Cluster) -> None:
 
 
 async def test_a_slice_shows_its_first_ports_and_addresses(cluster: Cluster) -> None:
-    """And how many there are besides."""
     ports = [{"port": 80}, {"name": "named"}, {"name": "c", "port": 3}, {"name": "d"}]
     addresses = [f"10.0.0.{number}" for number in range(5)]
     create(cluster, "EndpointSlice", slice_of(*addresses, ports=ports))
@@ -64,7 +62,6 @@ async def test_endpoints_show_addresses_with_their_ports(cluster: Cluster) -> No
 
 
 async def test_every_answer_about_endpoints_warns(cluster: Cluster) -> None:
-    """They are deprecated."""
     create(cluster, "Endpoints")
     warning = (
         '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 '

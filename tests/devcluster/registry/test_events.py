@@ -37,7 +37,6 @@ async def answer(cluster: Cluster, method: str, path: str, body: Any = None) -> 
 
 
 async def test_an_event_is_read_under_other_names(cluster: Cluster) -> None:
-    """In both groups, one by one, in lists and in watches."""
     created = await answer(cluster, "POST", NEW, EVENT)
     fields = {name: value for name, value in created.items() if name != "metadata"}
     assert fields == {
@@ -76,7 +75,6 @@ async def test_an_event_is_read_under_other_names(cluster: Cluster) -> None:
 
 
 async def test_an_event_is_changed_in_either_group(cluster: Cluster) -> None:
-    """A series grows in one, and ends in the other."""
     created = await answer(cluster, "POST", NEW, EVENT)
     series = {"count": 2, "lastObservedTime": TIME}
     changed = await answer(cluster, "PUT", f"{NEW}/e", {**created, "series": series})
@@ -94,13 +92,11 @@ async def test_an_event_is_changed_in_either_group(cluster: Cluster) -> None:
 async def test_a_wrong_event_is_refused(
     cluster: Cluster, path: str, change: JSON, message: str
 ) -> None:
-    """More strictly in the newer group."""
     refused = await answer(cluster, "POST", path, {**EVENT, **change})
     assert refused["message"] == f'Event "e" is invalid: {message}'
 
 
 async def test_events_are_selected_by_their_reporter(cluster: Cluster) -> None:
-    """The core group takes the controller for the source of an event without one."""
     await answer(cluster, "POST", NEW, EVENT)
     old = {
         "metadata": {"name": "old", "namespace": "default"},

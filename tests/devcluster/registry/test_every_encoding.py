@@ -205,7 +205,6 @@ POD: JSON = {
 
 @pytest.mark.parametrize("kind", CREATED_ONLY, ids=shown)
 async def test_a_kind_that_is_only_created_answers_the_same(kind: Kind) -> None:
-    """A review, or a binding."""
 
     async def post(client: Client) -> None:
         await client.send("POST", "/api/v1/namespaces/default/pods", POD)

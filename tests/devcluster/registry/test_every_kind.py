@@ -76,7 +76,6 @@ def test_kinds_are_found() -> None:
 def test_a_new_kind_takes_one_new_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing lists it."""
     (tmp_path / "example").mkdir()
     (tmp_path / "example" / "widget.py").write_text(
         "from controller_manager.devcluster.apiserver.kind import Kind\n"
@@ -95,14 +94,12 @@ def test_a_new_kind_takes_one_new_file(
 
 
 def test_every_kind_has_its_model() -> None:
-    """By it unknown fields and wrong types are told."""
     kinds = {f"{kind.api_version} {kind.kind}" for kind in find_kinds()}
     assert kinds - built_in().kinds.keys() == set()
 
 
 @every_kind
 async def test_an_object_is_created_and_read_back(cluster: Cluster, kind: Kind) -> None:
-    """The server adds what objects of all kinds have."""
     created = await create(cluster, kind)
     assert created["kind"] == kind.kind
     assert created["apiVersion"] == kind.api_version
@@ -120,7 +117,6 @@ async def test_an_object_is_created_and_read_back(cluster: Cluster, kind: Kind) 
 async def test_lists_are_selected_by_label_and_field(
     cluster: Cluster, kind: Kind
 ) -> None:
-    """And lists of metadata hold the same."""
     wanted = await create(cluster, kind, "one", labels={"color": "red"})
     other = await create(cluster, kind, "two", labels={"color": "blue"})
     name, another = wanted["metadata"]["name"], other["metadata"]["name"]
@@ -141,7 +137,6 @@ async def test_lists_are_selected_by_label_and_field(
 
 @every_kind
 async def test_pages_hold_each_object_once(cluster: Cluster, kind: Kind) -> None:
-    """Also one by one, and what comes meanwhile is in none of them."""
     for name in ("one", "two", "three"):
         await create(cluster, kind, name)
     expected, found = await names(cluster, kind), []
@@ -181,7 +176,6 @@ async def test_a_delete_of_another_object_is_refused(
 
 @every_kind
 async def test_a_dry_run_stores_nothing(cluster: Cluster, kind: Kind) -> None:
-    """Each kind of write is answered as if it was stored."""
     version = cluster.server.storage.version
     await create(cluster, kind, "unborn", query="?dryRun=All")
     assert cluster.server.storage.version == version
@@ -251,7 +245,6 @@ async def test_status_is_written_apart_where_there_is_one(
 
 @every_kind
 async def test_a_table_has_names_and_ages(cluster: Cluster, kind: Kind) -> None:
-    """One cell for each column, the name and an age among them."""
     created = await create(cluster, kind)
     query = f"?fieldSelector=metadata.name={created['metadata']['name']}"
     answer = await call(cluster, "GET", f"{collection(kind)}{query}", accept=TABLE)
@@ -267,7 +260,6 @@ async def test_a_table_has_names_and_ages(cluster: Cluster, kind: Kind) -> None:
 
 @every_kind
 async def test_a_watch_tells_of_every_change(cluster: Cluster, kind: Kind) -> None:
-    """From the version of a list on."""
     listed = decoded(await call(cluster, "GET", collection(kind)))
     version = listed["metadata"]["resourceVersion"]
     created = await create(cluster, kind)
@@ -293,7 +285,6 @@ async def test_a_watch_tells_of_every_change(cluster: Cluster, kind: Kind) -> No
 async def test_an_exact_version_is_listed_as_it_was(
     cluster: Cluster, kind: Kind
 ) -> None:
-    """And one that is yet to come is refused."""
     before = await names(cluster, kind)
     version = cluster.server.storage.version
     await create(cluster, kind)
@@ -329,7 +320,6 @@ async def test_a_collection_is_deleted_where_that_is_allowed(
 async def test_a_scale_is_read_and_written_where_there_is_one(
     cluster: Cluster, kind: Kind
 ) -> None:
-    """And only there."""
     created = await create(cluster, kind)
     path = f"{path_of(kind, created)}/scale"
     answer = await call(cluster, "GET", path)
@@ -350,7 +340,6 @@ async def test_a_scale_is_read_and_written_where_there_is_one(
 
 
 async def test_a_binding_in_a_dry_run_binds_nothing(cluster: Cluster) -> None:
-    """Through the subresource and through the collection of bindings."""
     pod = next(kind for kind in STORED if kind.resource == "pods")
     created = await create(cluster, pod)
     body = b'{"metadata":{"name":"a"},"target":{"kind":"Node","name":"n"}}'

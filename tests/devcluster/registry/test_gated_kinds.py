@@ -62,7 +62,6 @@ async def test_the_parallelism_of_a_job_in_a_gang_does_not_change() -> None:
 
 
 async def test_a_group_of_pods_is_held_by_a_finalizer(cluster: Cluster) -> None:
-    """From its creation on."""
     group = create(cluster, "PodGroup")
     assert group["metadata"]["finalizers"] == ["scheduling.k8s.io/podgroup-protection"]
     freed = update(cluster, group, {"metadata": {"finalizers": None}})

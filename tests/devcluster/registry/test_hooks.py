@@ -11,7 +11,6 @@ from controller_manager.devcluster.registry.apiextensions import (
 
 
 def test_every_hook_of_a_strategy_is_overridden_or_declared_by_a_kind() -> None:
-    """A hook without a user is a rule that no kind follows."""
     built_in = [
         strategy
         for kind in find_kinds()
@@ -31,7 +30,6 @@ def test_every_hook_of_a_strategy_is_overridden_or_declared_by_a_kind() -> None:
 
 
 def test_every_handler_belongs_to_a_resource_or_a_subresource_of_a_kind() -> None:
-    """Otherwise no request reaches it."""
     storages = find_storages()
     served = {each.resource: each for each in find_kinds()}
     resources = [each.resource for each in storages]

@@ -23,7 +23,6 @@ async def test_an_administrator_acts_as_any_user(case: JSON) -> None:
 
 
 async def test_an_administrator_acts_as_the_anonymous_user() -> None:
-    """The anonymous user is in the group system:unauthenticated."""
     cluster = Cluster(rbac=True)
     headers = {"impersonate_user": "system:anonymous"}
     status, answer = await ask(cluster, TOKEN, "POST", WHO, {}, **headers)
@@ -35,7 +34,6 @@ async def test_an_administrator_acts_as_the_anonymous_user() -> None:
 
 @pytest.mark.parametrize("case", CASES["poser"])
 async def test_each_part_needs_a_permission(case: JSON) -> None:
-    """Users, groups, uids, accounts and each value of an extra, by name."""
     cluster = Cluster(rbac=True)
     log_in(cluster, "poser")
     values = {"resourceNames": ["view"]}
@@ -56,7 +54,6 @@ async def test_each_part_needs_a_permission(case: JSON) -> None:
 
 @pytest.mark.parametrize("rbac", [True, False])
 async def test_impersonation_without_a_user_is_refused(*, rbac: bool) -> None:
-    """Groups, extras and uids belong to a user."""
     headers = {"impersonate_group": "devs", "impersonate_extra_a": "b"}
     status, answer = await ask(
         Cluster(rbac=rbac), TOKEN, "GET", "/api", None, **headers
@@ -72,6 +69,5 @@ async def test_impersonation_without_a_user_is_refused(*, rbac: bool) -> None:
 
 
 async def test_anonymous_users_cannot_impersonate(cluster: Cluster) -> None:
-    """Also if all other users may do everything."""
     headers = {"impersonate_user": "jane"}
     assert (await ask(cluster, "", "GET", "/api/v1/pods", None, **headers))[0] == 403

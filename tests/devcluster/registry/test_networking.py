@@ -10,7 +10,6 @@ pytestmark = pytest.mark.looptime
 
 
 async def test_a_second_family_may_be_added_to_a_range(cluster: Cluster) -> None:
-    """As the second range of the same object."""
     obj = create(cluster, "ServiceCIDR", {"spec": {"cidrs": ["10.0.0.0/24"]}})
     both = ["10.0.0.0/24", "fd00::/64"]
     obj = update(cluster, obj, {"spec": {"cidrs": both}})
@@ -18,7 +17,6 @@ async def test_a_second_family_may_be_added_to_a_range(cluster: Cluster) -> None
 
 
 async def test_services_get_addresses_of_every_range() -> None:
-    """Of one that is being deleted no more."""
     small = Cluster(service_cluster_ip_range="10.0.0.0/30")
     names = ("a", "b", "c")
     cidr = {"metadata": {"name": "more"}, "spec": {"cidrs": ["192.168.0.0/24"]}}
@@ -41,7 +39,6 @@ async def test_services_get_addresses_of_every_range() -> None:
 
 
 async def test_a_range_that_a_policy_has_may_stay(cluster: Cluster) -> None:
-    """Though it is wrong, as in clusters that are older than the check."""
     wrong = {"ipBlock": {"cidr": "10.0.0.0"}}
     created = create(cluster, "NetworkPolicy")
     kind = cluster.server.catalogue.find("networking.k8s.io", "v1", "networkpolicies")

@@ -19,7 +19,6 @@ MINE = {"key": "example.com/mine", "effect": "NoExecute"}
 
 
 def node(**spec: Any) -> JSON:
-    """Return a node with a spec."""
     return {"metadata": {"name": "a"}, "spec": spec}
 
 
@@ -27,13 +26,11 @@ def node(**spec: Any) -> JSON:
 async def test_the_older_field_is_the_first_range(
     cluster: Cluster, given: JSON, stored: list[Any]
 ) -> None:
-    """As the conversions of the API server keep them equal."""
     spec = create(cluster, "Node", node(**given))["spec"]
     assert [spec.get("podCIDR"), spec.get("podCIDRs")] == stored
 
 
 async def test_ranges_that_a_node_has_stay(cluster: Cluster) -> None:
-    """They are set once."""
     bare = create(cluster, "Node", node())
     given = {"spec": {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"]}}
     stored = update(cluster, bare, given)
@@ -71,7 +68,6 @@ async def test_a_node_that_a_client_posts_is_not_ready_yet(
 
 
 def test_a_node_that_somebody_creates_has_every_field() -> None:
-    """Empty ones, as the API server writes them."""
     node: JSON = {"status": {"nodeInfo": {"kubeletVersion": "v1.30.0"}}}
     NODE.apply_defaults(node)
     assert node == {

@@ -27,7 +27,6 @@ pytestmark = pytest.mark.looptime
 
 
 async def test_a_pod_has_the_priority_of_its_class(cluster: Cluster) -> None:
-    """Or that of the default class, or one of every cluster."""
     pod = create(cluster, "Pod", {"metadata": {"name": "before"}})
     assert (pod["spec"]["priority"], pod["spec"].get("priorityClassName")) == (0, None)
     low = {"metadata": {"name": "low"}, "value": 5, "preemptionPolicy": "Never"}
@@ -47,7 +46,6 @@ async def test_a_pod_has_the_priority_of_its_class(cluster: Cluster) -> None:
 
 
 async def test_a_pod_of_an_unknown_class_is_refused(cluster: Cluster) -> None:
-    """Before it has a name, as upstream's message shows."""
     metadata = {"name": None, "generateName": "p-"}
     change = {"metadata": metadata, "spec": {"priorityClassName": "x"}}
     with pytest.raises(Refusal) as caught:
@@ -70,7 +68,6 @@ async def test_a_pod_of_an_unknown_class_is_refused(cluster: Cluster) -> None:
 async def test_a_container_that_has_ended_for_good_does_not_start_again(
     cluster: Cluster, policy: str, code: int, *, allowed: bool
 ) -> None:
-    """By the restart policy of its pod."""
     pod = create(cluster, "Pod", {"spec": {"restartPolicy": policy}})
     common = {"name": "c", "image": "i", "imageID": "", "ready": False}
 
@@ -91,7 +88,6 @@ async def test_a_container_that_has_ended_for_good_does_not_start_again(
 async def test_a_field_selector_sees_the_default_of_an_absent_field(
     cluster: Cluster,
 ) -> None:
-    """As upstream's: false, or 0."""
     create(cluster, "Pod")
     create(cluster, "Node")
     create(cluster, "Job")
@@ -159,12 +155,10 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def affinity(*terms: dict[str, Any]) -> dict[str, Any]:
-    """Return a node affinity with required terms."""
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}
 
 
 def term(*keys: str) -> dict[str, Any]:
-    """Return a term with requirements for labels."""
     return {"matchExpressions": [{"key": each, "operator": "Exists"} for each in keys]}
 
 
@@ -197,7 +191,6 @@ async def test_a_pod_is_scheduled_once_its_gates_are_removed(cluster: Cluster) -
 
 
 async def test_gates_are_never_added(cluster: Cluster) -> None:
-    """Neither to a gated pod nor to another."""
     await create_pod(cluster, "p", schedulingGates=GATES[:1])
     name = "example.com/two"
     why = f"only deletion is allowed, but found new scheduling gate '{name}'"
@@ -209,7 +202,6 @@ async def test_gates_are_never_added(cluster: Cluster) -> None:
 async def test_a_gated_pod_may_be_limited_to_fewer_nodes(
     cluster: Cluster, change: dict[str, Any], expected: str
 ) -> None:
-    """Its node selector and its node affinity only get longer."""
     await create_pod(
         cluster,
         "p",
@@ -223,7 +215,6 @@ async def test_a_gated_pod_may_be_limited_to_fewer_nodes(
 
 
 async def test_a_pod_without_gates_keeps_its_node_selector(cluster: Cluster) -> None:
-    """It may have been scheduled by it."""
     await create_pod(cluster, "p")
     assert "Forbidden" in await refusal(cluster, nodeSelector={"a": "b"})
 
@@ -231,7 +222,6 @@ async def test_a_pod_without_gates_keeps_its_node_selector(cluster: Cluster) -> 
 async def test_a_pod_with_a_negative_grace_period_has_one_second(
     cluster: Cluster,
 ) -> None:
-    """When it is created, and when it is changed."""
     await create_pod(cluster, "p", terminationGracePeriodSeconds=-7)
     pod = await send(cluster, "GET", f"{PODS}/p")
     assert pod["spec"]["terminationGracePeriodSeconds"] == 1
@@ -241,7 +231,6 @@ async def test_a_pod_with_a_negative_grace_period_has_one_second(
 
 
 async def test_another_grace_period_cannot_be_changed(cluster: Cluster) -> None:
-    """Neither to a negative one."""
     await create_pod(cluster, "p", terminationGracePeriodSeconds=5)
     patch = json.dumps({"spec": {"terminationGracePeriodSeconds": -1}}).encode()
     form = "application/merge-patch+json"
@@ -250,7 +239,6 @@ async def test_another_grace_period_cannot_be_changed(cluster: Cluster) -> None:
 
 
 async def test_a_template_keeps_its_negative_grace_period(cluster: Cluster) -> None:
-    """The pods that are made from it have one second."""
     template = {
         "metadata": {"name": "t"},
         "template": {
@@ -278,7 +266,6 @@ async def test_a_bound_pod_is_labelled(cluster: Cluster) -> None:
 
 
 async def test_a_pod_that_is_created_on_a_node_is_labelled(cluster: Cluster) -> None:
-    """On an unknown node, the pod stays unchanged."""
     create(cluster, "Node", {"metadata": {"name": "n", "labels": ZONE}})
     pod = create(cluster, "Pod", {"spec": {"nodeName": "n"}})
     assert pod["metadata"]["labels"] == ZONE

@@ -70,7 +70,6 @@ async def test_an_evicted_pod_says_so(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("metadata", [{}, {"name": "q"}])
 async def test_an_eviction_names_its_pod(cluster: Cluster, metadata: JSON) -> None:
-    """As the path does."""
     make_pod(cluster, **READY)
     path = "/api/v1/namespaces/default/pods/p/eviction"
     answer = await call(
@@ -94,7 +93,6 @@ async def test_a_disruption_is_taken_from_the_budget(cluster: Cluster) -> None:
 
 
 async def test_a_refusal_says_which_budget_it_is(cluster: Cluster) -> None:
-    """As upstream, in a cause."""
     make_pod(cluster, **READY)
     make_budget(cluster, status=TOO_FEW)
     _, body = await evict(cluster)
@@ -159,7 +157,6 @@ async def test_the_last_disruption_changes_the_condition(cluster: Cluster) -> No
 async def test_too_many_unconfirmed_evictions_are_refused(
     cluster: Cluster,
 ) -> None:
-    """The controller seems to be away."""
     make_pod(cluster, **READY)
     taken = {f"p{number}": "2026-01-01T00:00:00Z" for number in range(2001)}
     make_budget(cluster, status={**ALLOWING, "disruptedPods": taken})
@@ -197,14 +194,12 @@ async def test_too_many_unconfirmed_evictions_are_refused(
 async def test_the_budget_and_the_pod_decide(
     cluster: Cluster, pod: JSON, budget: JSON, expected: int
 ) -> None:
-    """As recorded of a real server."""
     make_pod(cluster, **pod)
     make_budget(cluster, **budget)
     assert (await evict(cluster))[0] == expected
 
 
 async def test_two_budgets_for_a_pod_are_an_error(cluster: Cluster) -> None:
-    """Upstream answers with 500."""
     make_pod(cluster, **READY)
     make_budget(cluster, "one", status=ALLOWING)
     make_budget(cluster, "two", status=ALLOWING)
@@ -226,7 +221,6 @@ async def test_preconditions_are_of_the_pod_before(cluster: Cluster) -> None:
 
 
 async def test_a_pod_that_is_going_can_be_evicted_again(cluster: Cluster) -> None:
-    """Also against its budget."""
     make_pod(cluster, **READY)
     assert (await evict(cluster))[0] == 201
     make_budget(cluster, status=TOO_FEW)
@@ -252,7 +246,6 @@ async def _selector(client: Client) -> JSON:
 async def test_a_strategic_patch_replaces_the_selector(
     cluster: Cluster, patch_type: PatchType, labels: JSON
 ) -> None:
-    """A merge patch changes the labels that it names, and all expressions."""
     spec = {"selector": {"matchLabels": {"old": "1"}}, "minAvailable": 1}
     create(cluster, "PodDisruptionBudget", {"metadata": {"name": "b"}, "spec": spec})
     selector = {"matchLabels": {"new": "1"}, "matchExpressions": [_EXPRESSION]}

@@ -39,7 +39,6 @@ def selector(scope: str, operator: str, *values: str) -> JSON:
 async def test_a_valid_quota_is_stored(
     cluster: Cluster, hard: JSON, spec: JSON
 ) -> None:
-    """Also with unknown resources."""
     cluster.add("ResourceQuota", "q", spec={"hard": hard, **spec})
 
 
@@ -69,7 +68,6 @@ async def test_scopes_never_change(cluster: Cluster, spec: JSON, status: int) ->
 async def test_the_table_shows_requests_and_limits_of_the_status(
     cluster: Cluster,
 ) -> None:
-    """A quota that was not counted shows nothing."""
     hard = {"limits.cpu": "2", "pods": "5", "requests.cpu": "1000m"}
     used = {"limits.cpu": "1", "pods": "1"}
     status = {"hard": hard, "used": used}
@@ -110,7 +108,6 @@ async def test_quantities_are_stored_in_canonical_form(cluster: Cluster) -> None
 
 
 async def test_the_devices_of_a_claim_never_change(cluster: Cluster) -> None:
-    """One device is asked for by default."""
     exactly = {"deviceClassName": "gpu"}
     devices = {"requests": [{"name": "r", "exactly": exactly}]}
     version = "resource.k8s.io/v1"
@@ -128,7 +125,6 @@ async def test_the_devices_of_a_claim_never_change(cluster: Cluster) -> None:
 
 
 async def test_a_quota_limits_cpu_as_well_as_pods(cluster: Cluster) -> None:
-    """And admission updates its status, which a manager has counted before."""
     hard = {"pods": "5", "requests.cpu": "250m"}
     quota = {"metadata": {"name": "q"}, "spec": {"hard": hard}}
     stored = cluster.server.objects.create(QUOTAS, "default", quota).obj

@@ -45,7 +45,6 @@ def create(cluster: Cluster, namespace: str, kind: Kind, given: JSON) -> JSON:
 
 
 def test_the_recordings_are_there() -> None:
-    """All of the four families."""
     assert len(RECORDINGS) == 76
 
 
@@ -128,7 +127,6 @@ def steps_about(recording: Recorded, kind: Kind, name: str) -> list[JSON]:
 async def test_every_status_is_answered_as_recorded(
     cluster: Cluster, recording: Recorded
 ) -> None:
-    """There is an order of the users' steps and the writes that allows it."""
     cluster.add_namespace(recording.name)
     for kind in map(KINDS.__getitem__, REPORTED):
         writes = [

@@ -111,7 +111,6 @@ def check_one(spec: JSON) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_addresses_and_ports_are_given_once(seed: int) -> None:
-    """And all of them come back."""
     rng = random.Random(seed)
     cluster = Cluster(seed, service_cluster_ip_range=RANGES)
     for _ in range(120):

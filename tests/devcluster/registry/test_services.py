@@ -44,7 +44,6 @@ def refused(cluster: Cluster, **spec: Any) -> list[str]:
 
 
 async def test_a_service_has_defaults_and_an_address(cluster: Cluster) -> None:
-    """As upstream's."""
     assert service(cluster)["spec"] == {
         "clusterIP": "10.96.1.1",
         "clusterIPs": ["10.96.1.1"],
@@ -100,7 +99,6 @@ async def test_an_address_in_use_comes_back_when_it_is_deleted(
 async def test_an_address_that_is_not_free_is_refused(
     cluster: Cluster, address: str, why: str
 ) -> None:
-    """Its present owner keeps it."""
     service(cluster, "first")
     assert refused(cluster, clusterIP=address) == [
         f'spec.clusterIPs: Invalid value: ["{address}"]: {why}'
@@ -108,7 +106,6 @@ async def test_an_address_that_is_not_free_is_refused(
 
 
 async def test_a_full_range_is_an_error() -> None:
-    """The first addresses are given at the end."""
     cluster = Cluster(service_cluster_ip_range="10.0.0.0/29")
     given = [service(cluster, f"s{number}")["spec"]["clusterIP"] for number in range(6)]
     assert sorted(given) == [f"10.0.0.{number}" for number in range(1, 7)]
@@ -121,7 +118,6 @@ async def test_a_full_range_is_an_error() -> None:
 
 @pytest.mark.parametrize("ranges", ["", "10.0.0.0", "10.0.0.0/16,10.1.0.0/16"])
 async def test_invalid_ranges_are_refused(ranges: str) -> None:
-    """At the start of the server."""
     with pytest.raises(RangeError, match=f"^--service-cluster-ip-range {ranges}: "):
         Cluster(service_cluster_ip_range=ranges)
 
@@ -135,14 +131,12 @@ def families(obj: JSON) -> tuple[str, list[str], int]:
 async def test_families_follow_from_the_given_fields(
     spec: JSON, expected: list[Any]
 ) -> None:
-    """On a cluster with both."""
     cluster = Cluster(service_cluster_ip_range=DUAL)
     assert [*families(service(cluster, **spec))] == expected
 
 
 @rows("spec", "why")
 async def test_two_families_need_a_policy(spec: JSON, why: str) -> None:
-    """One is the default."""
     cluster = Cluster(service_cluster_ip_range=DUAL)
     assert refused(cluster, **spec) == [
         f'spec.ipFamilyPolicy: Invalid value: "SingleStack": {why}'
@@ -166,7 +160,6 @@ async def test_a_second_family_is_given_up_by_the_policy() -> None:
 
 
 async def test_a_policy_that_is_left_out_stays() -> None:
-    """Also with both families."""
     cluster = Cluster(service_cluster_ip_range=DUAL)
     obj = service(cluster, ipFamilyPolicy="PreferDualStack")
     kept = update(cluster, obj, {"spec": {"ipFamilyPolicy": None}})
@@ -203,7 +196,6 @@ async def test_a_second_family_comes_and_goes() -> None:
 
 
 async def test_a_service_gives_its_address_up_with_its_type(cluster: Cluster) -> None:
-    """And gets another when it becomes an ordinary service again."""
     obj = service(cluster)
     external = {"type": "ExternalName", "externalName": "example.com"}
     obj = update(cluster, obj, {"spec": external})
@@ -301,7 +293,6 @@ async def test_one_node_port_is_chosen_for_all_protocols(cluster: Cluster) -> No
 
 
 async def test_a_node_port_that_is_not_free_is_refused(cluster: Cluster) -> None:
-    """Or that is out of range."""
     chosen = [{"port": 80, "nodePort": 30500}]
     assert node_ports(service(cluster, type="NodePort", ports=chosen)) == [30500]
     assert refused(cluster, type="NodePort", ports=chosen) == [
@@ -319,7 +310,6 @@ async def test_a_node_port_that_is_not_free_is_refused(cluster: Cluster) -> None
 
 
 async def test_endpoints_go_with_their_service(cluster: Cluster) -> None:
-    """At once, also those that a user made."""
     service(cluster)
     create(cluster, "Endpoints", {"metadata": {"name": "web"}})
     create(cluster, "Endpoints", {"metadata": {"name": "other"}})
@@ -328,7 +318,6 @@ async def test_endpoints_go_with_their_service(cluster: Cluster) -> None:
 
 
 async def test_affinity_has_a_timeout(cluster: Cluster) -> None:
-    """Of three hours."""
     obj = service(cluster, sessionAffinity="ClientIP")
     config = {"clientIP": {"timeoutSeconds": 10800}}
     assert obj["spec"]["sessionAffinityConfig"] == config

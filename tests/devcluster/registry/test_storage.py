@@ -46,7 +46,6 @@ async def test_admission_protects_new_objects(
 
 
 async def test_the_capacity_of_a_driver_on_a_node_may_change(cluster: Cluster) -> None:
-    """Drivers may also come and go."""
     node = create(cluster, "CSINode", {"spec": {"drivers": [DRIVER]}})
     limited = {**DRIVER, "topologyKeys": None, "allocatable": {"count": 5}}
     other = {"name": "other", "nodeID": "n", "topologyKeys": ["zone"]}
@@ -56,7 +55,6 @@ async def test_the_capacity_of_a_driver_on_a_node_may_change(cluster: Cluster) -
 
 
 async def test_a_driver_reports_an_attachment_in_its_status(cluster: Cluster) -> None:
-    """A new attachment has none."""
     attachment = create(cluster, "VolumeAttachment", {"status": {"attached": True}})
     assert attachment["status"] == {"attached": False}
     reported = update(cluster, attachment, {"status": {"attached": True}}, "status")
@@ -64,7 +62,6 @@ async def test_a_driver_reports_an_attachment_in_its_status(cluster: Cluster) ->
 
 
 async def test_a_volume_has_the_time_of_its_phase(cluster: Cluster) -> None:
-    """The server fills it in, unless the writer of the status has."""
     volume = create(cluster, "PersistentVolume")
     created = volume["metadata"]["creationTimestamp"]
     name = "lastPhaseTransitionTime"
@@ -81,7 +78,6 @@ async def test_a_volume_has_the_time_of_its_phase(cluster: Cluster) -> None:
 
 
 async def test_a_node_lists_the_volumes_on_it(cluster: Cluster) -> None:
-    """Go writes the path of a device also when it is empty."""
     node = create(cluster, "Node")
     volumes = {"volumesAttached": [{"name": "v"}], "volumesInUse": ["v"]}
     status = update(cluster, node, {"status": volumes}, "status")["status"]
@@ -114,14 +110,12 @@ async def test_a_claim_without_a_class_gets_the_newest_default_class(
 async def test_both_fields_name_the_source_of_a_claim(
     cluster: Cluster, given: JSON, expected: JSON
 ) -> None:
-    """As far as the older one can. Go writes null for an absent group."""
     spec = create(cluster, "PersistentVolumeClaim", {"spec": given})["spec"]
     found = {name: spec[name] for name in spec if name.startswith("dataSource")}
     assert found == expected
 
 
 async def test_a_claim_grows_only_if_its_class_allows_that(cluster: Cluster) -> None:
-    """A claim without a class never does."""
     create(cluster, "StorageClass")
     for name, given in (("fixed", "a"), ("classless", "")):
         claim = create(
@@ -141,7 +135,6 @@ async def test_a_claim_grows_only_if_its_class_allows_that(cluster: Cluster) -> 
 async def test_the_status_of_a_claim_has_known_states_of_expansion(
     cluster: Cluster,
 ) -> None:
-    """And sizes that are quantities."""
     claim = create(cluster, "PersistentVolumeClaim")
     states = {"storage": "NodeResizePending"}
     good = {"status": {"allocatedResourceStatuses": states}}

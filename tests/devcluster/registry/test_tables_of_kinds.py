@@ -23,7 +23,6 @@ ELSEWHERE: Final = frozenset(("jobs.batch",))
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda each: str(each["resource"]))
 def test_a_table_is_that_of_upstream(table: JSON) -> None:
-    """By its columns and its cells."""
     resource = table["resource"]
     strategy = next(k for k in find_kinds() if k.resource == resource).strategy
     titles = [
@@ -38,6 +37,5 @@ def test_a_table_is_that_of_upstream(table: JSON) -> None:
 
 
 def test_every_kind_has_its_table_here() -> None:
-    """Those that are stored."""
     shown = {table["resource"] for table in TABLES} | ELSEWHERE
     assert {kind.resource for kind in find_kinds() if "list" in kind.verbs} <= shown

@@ -44,12 +44,10 @@ def _condition(obj: JSON) -> str:
     ],
 )
 def test_a_cell_shows_a_value(cell: str, value: Any) -> None:
-    """A path, a word before it, a text with paths, or a function."""
     assert columns(f"X: {cell}", _condition).cells(OBJ, NOW) == [value]
 
 
 def test_titles_may_have_a_type_and_a_priority() -> None:
-    """The name, the age and the time of creation need no cell."""
     shown = columns("Name; Last Seen integer wide: .spec.absent; Created At\nAge")
     assert [tuple(each)[:3] for each in shown.columns] == [
         ("Name", "string", 0),
@@ -62,7 +60,6 @@ def test_titles_may_have_a_type_and_a_priority() -> None:
 
 @pytest.mark.parametrize("line", ["X", "X: most .spec.items", "X: conditions"])
 def test_a_wrong_text_is_refused(line: str) -> None:
-    """The message has the line."""
     with pytest.raises(ValueError, match="is no path, no word and no function") as told:
         columns(line, _condition).cells(OBJ, NOW)
     assert repr(line) in str(told.value)

@@ -49,7 +49,6 @@ def test_other_versions_have_the_same_fields(stored: Kind, other: Kind) -> None:
 
 
 def test_a_kind_of_two_equal_versions_is_served_in_both() -> None:
-    """The strategy and the subresources are those of the stored version."""
     older, stored = sorted(
         (each for each in find_kinds() if each.plural == "devicetaintrules"),
         key=lambda kind: kind.version,

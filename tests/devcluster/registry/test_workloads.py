@@ -31,7 +31,6 @@ def strategy(kind: str, **rolling: Any) -> JSON:
 async def test_the_rest_can_be_changed(
     cluster: Cluster, kind: str, before: JSON, after: JSON
 ) -> None:
-    """A change of a workload is a new generation."""
     obj = create(cluster, kind, before)
     changed = update(cluster, obj, {"spec": after})
     assert changed["metadata"].get("generation", 2) == 2
@@ -51,7 +50,6 @@ async def test_a_schedule_with_a_zone_may_stay(cluster: Cluster) -> None:
 
 
 async def test_a_bound_claim_can_be_made_larger(cluster: Cluster) -> None:
-    """Not smaller, not before it is bound, and only if its class allows that."""
     create(cluster, "StorageClass", {"allowVolumeExpansion": True})
     claim = create(
         cluster, "PersistentVolumeClaim", {"spec": {"storageClassName": "a"}}
@@ -83,7 +81,6 @@ async def test_an_empty_storage_class_is_kept(cluster: Cluster) -> None:
 
 
 async def test_max_unavailable_of_a_stateful_set_is_dropped(cluster: Cluster) -> None:
-    """Its feature gate is off, as upstream."""
     rolling = strategy("RollingUpdate", partition=1, maxUnavailable=2)
     stateful_set = create(cluster, "StatefulSet", {"spec": rolling})
     expected = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
@@ -93,7 +90,6 @@ async def test_max_unavailable_of_a_stateful_set_is_dropped(cluster: Cluster) ->
 
 
 async def test_max_unavailable_is_stored_with_its_feature_gate() -> None:
-    """It is 1 by default then."""
     gates = FeatureGates({"MaxUnavailableStatefulSet": True})
     cluster = Cluster(features=gates)
     stateful_set = create(cluster, "StatefulSet")
@@ -128,7 +124,6 @@ async def test_a_daemon_sets_template_has_a_generation(cluster: Cluster) -> None
 
 
 async def test_the_claims_of_a_stateful_set_have_defaults(cluster: Cluster) -> None:
-    """Those of claims."""
     spec = {"volumeClaimTemplates": [CLAIM]}
     stateful_set = create(cluster, "StatefulSet", {"spec": spec})
     assert stateful_set["spec"]["volumeClaimTemplates"] == [

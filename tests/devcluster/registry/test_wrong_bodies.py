@@ -40,7 +40,6 @@ VALUES: tuple[Any, ...] = (
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the paths of all values in an object."""
     keys: list[Any] = []
     if isinstance(value, dict):
         keys = list(value)
@@ -74,7 +73,6 @@ def damaged(obj: JSON, rng: random.Random) -> JSON:
 async def test_a_wrong_body_is_refused_or_mended(
     cluster: Cluster, path: str, seed: int
 ) -> None:
-    """When it is new, when it replaces an object, and when it is its status."""
     rng, accept = random.Random(seed), "application/json;as=Table;v=v1;g=meta.k8s.io"
     given = {"metadata": {"name": "a"}, **OBJECTS[path]}
     given["metadata"] = {"name": "a", **given["metadata"]}

@@ -33,7 +33,6 @@ MISTAKES: Final = [
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda each: str(each["kind"]))
 async def test_a_wrong_write_is_refused(cluster: Cluster, mistake: JSON) -> None:
-    """With all its errors and their fields."""
     kind = mistake["kind"]
     if "change" in mistake:
         with pytest.raises(Refusal) as raised:

@@ -25,7 +25,6 @@ NONE = "2 cannot allocate all claims"
 
 
 def only(node: str) -> JSON:
-    """Return a selector of one node."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     return {"nodeSelector": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
 
@@ -69,7 +68,6 @@ async def place_of(cluster: Cluster, name: str) -> str:
 
 
 async def test_a_claim_that_is_allocated_is_reserved(cluster: Cluster) -> None:
-    """Its allocation decides the node, for a second pod, too."""
     async with cluster.nodes(count=2):
         await add_class(cluster)
         await claim(cluster)
@@ -135,7 +133,6 @@ async def test_a_pod_waits_for_claims_and_classes(
 
 
 async def test_a_pod_waits_for_the_claim_that_is_made_for_it(cluster: Cluster) -> None:
-    """The status of the pod names it."""
     async with cluster.nodes(count=2):
         await add_class(cluster)
         uses = [{"name": "g", "resourceClaimTemplateName": "t"}]

@@ -47,7 +47,6 @@ def requirement(key: str, operator: str, *values: str) -> JSON:
 def test_a_toleration_matches_by_key_value_and_effect(
     toleration: JSON, reason: str
 ) -> None:
-    """As a scheduler compares them."""
     assert (
         why_not({"spec": {"tolerations": [toleration]}}, facts(taints=[TAINT]))
         == reason
@@ -55,13 +54,11 @@ def test_a_toleration_matches_by_key_value_and_effect(
 
 
 def test_a_taint_that_is_only_preferred_keeps_no_pod_away() -> None:
-    """It is a wish."""
     node = facts(taints=[{**TAINT, "effect": "PreferNoSchedule"}])
     assert why_not({"spec": {}}, node) == ""
 
 
 def test_a_cordoned_node_takes_pods_that_tolerate_it() -> None:
-    """Daemon pods do."""
     node = facts(unschedulable=True)
     assert why_not({"spec": {}}, node) == UNSCHEDULABLE
     key = "node.kubernetes.io/unschedulable"
@@ -97,7 +94,6 @@ def test_a_cordoned_node_takes_pods_that_tolerate_it() -> None:
     ],
 )
 def test_a_node_matches_selector_and_affinity(pod: JSON, reason: str) -> None:
-    """One term of the affinity is enough, with all its requirements."""
     assert why_not(pod, facts(labels={"zone": "a", "cores": "8"})) == reason
 
 

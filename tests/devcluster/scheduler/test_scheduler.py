@@ -47,7 +47,6 @@ def unschedulable(total: int, reasons: str) -> str:
 
 
 def pinned(node: str) -> JSON:
-    """Return the affinity of a daemon pod."""
     term = {
         "matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]
     }
@@ -161,7 +160,6 @@ async def test_a_pod_waits_for_its_claims(cluster: Cluster) -> None:
 
 @pytest.mark.looptime
 async def test_only_pods_of_the_default_scheduler_are_bound(cluster: Cluster) -> None:
-    """And none with a scheduling gate."""
     async with cluster.nodes(count=1):
         await create_pod(cluster, "other", schedulerName="mine")
         await create_pod(cluster, "gated", schedulingGates=[{"name": "g"}])
@@ -188,7 +186,6 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 async def test_heartbeats_of_nodes_cause_no_scheduling(
     cluster: Cluster, looked: list[str]
 ) -> None:
-    """Waiting pods are looked at when labels, taints or the cordon change only."""
     async with cluster.nodes(count=20):
         for number in range(10):
             await create_pod(cluster, f"w{number}", nodeSelector={"disk": "ssd"})
@@ -212,7 +209,6 @@ async def test_heartbeats_of_nodes_cause_no_scheduling(
 async def test_a_node_is_found_without_a_search_through_all(
     cluster: Cluster, looked: list[str]
 ) -> None:
-    """The next one fits, and a daemon pod's is known by name."""
     async with cluster.nodes(count=50):
         for number in range(3):
             await create_pod(cluster, f"p{number}")

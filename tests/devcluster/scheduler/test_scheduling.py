@@ -38,13 +38,11 @@ def requesting(**requests: str) -> list[JSON]:
 
 
 def on_port(port: int, **more: Any) -> list[JSON]:
-    """Return a container with a port of its node."""
     ports = [{"containerPort": port, "hostPort": port, **more}]
     return [{"name": "c", "image": "i", "ports": ports}]
 
 
 def selecting(app: str, key: str = HOSTNAME, **more: Any) -> JSON:
-    """Return a term about the pods of an application."""
     selector = {"matchLabels": {"app": app}}
     return {"labelSelector": selector, "topologyKey": key, **more}
 
@@ -62,14 +60,12 @@ def spread(app: str, key: str = HOSTNAME, when: str = "DoNotSchedule") -> list[J
 
 
 async def create_app(cluster: Cluster, name: str, app: str, **spec: Any) -> None:
-    """Create a pod with a label."""
     spec.setdefault("containers", [{"name": "c", "image": "i"}])
     body = {"metadata": {"name": name, "labels": {"app": app}}, "spec": spec}
     await send(cluster, "POST", PODS, body)
 
 
 async def nodes_of(cluster: Cluster) -> dict[str, str]:
-    """Return the node of each pod, empty without one."""
     items = (await send(cluster, "GET", PODS))["items"]
     return {
         each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in items
@@ -77,7 +73,6 @@ async def nodes_of(cluster: Cluster) -> dict[str, str]:
 
 
 async def why(cluster: Cluster, name: str) -> str:
-    """Return why a pod is not scheduled."""
     return condition(await status_of(cluster, name), "PodScheduled")[2]
 
 
@@ -151,7 +146,6 @@ async def test_a_pod_waits_for_resources_that_no_node_has(
 async def test_ports_of_other_addresses_and_protocols_are_free(
     cluster: Cluster,
 ) -> None:
-    """One node has room for all of them."""
     async with cluster.nodes(count=1):
         for number, more in enumerate(
             ({"hostIP": "10.0.0.1"}, {"hostIP": "10.0.0.2"}, {"protocol": "UDP"})
@@ -162,7 +156,6 @@ async def test_ports_of_other_addresses_and_protocols_are_free(
 
 
 async def test_pods_that_have_ended_leave_their_resources(cluster: Cluster) -> None:
-    """To the next ones, one after the other."""
     async with cluster.nodes(count=1, start_delay=0):
         for number in range(3):
             await create_pod(
@@ -259,7 +252,6 @@ async def test_a_pod_keeps_others_away(cluster: Cluster) -> None:
 
 
 async def test_preferences_choose_among_the_nodes_that_fit(cluster: Cluster) -> None:
-    """Preferred affinity, and nodes that are to be avoided."""
     taint = {"key": "a", "effect": "PreferNoSchedule"}
     preferred = {
         "nodeAffinity": {
@@ -354,7 +346,6 @@ async def test_a_pod_of_a_higher_priority_evicts_others(cluster: Cluster) -> Non
 
 
 async def test_a_pod_that_may_not_preempt_waits(cluster: Cluster) -> None:
-    """Its message says why."""
     async with cluster.nodes(count=1):
         await _priority_classes(cluster)
         await create_pod(cluster, "low", containers=requesting(cpu="8"))
@@ -368,7 +359,6 @@ async def test_a_pod_that_may_not_preempt_waits(cluster: Cluster) -> None:
 
 
 async def test_a_budget_chooses_the_victims(cluster: Cluster) -> None:
-    """A node is chosen on which no budget is violated."""
     async with cluster.nodes(count=2, start_delay=0):
         await _priority_classes(cluster)
         budget = {
@@ -443,7 +433,6 @@ async def test_a_kubelet_rejects_pods_that_do_not_fit(
 async def test_resources_that_a_client_writes_into_a_node_stay(
     cluster: Cluster,
 ) -> None:
-    """As those of devices do that no plugin knows."""
     async with cluster.nodes(count=1):
         path = f"{CORE}/nodes/node-0/status"
         patch = {"status": {"capacity": {"example.com/dongle": "4"}}}

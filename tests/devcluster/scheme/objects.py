@@ -42,7 +42,6 @@ class Objects:
         self._rng = rng
 
     def of(self, name: str, depth: int = 0) -> Any:
-        """Return a value of a model."""
         if special := getattr(self, f"_{name.rpartition('.')[2]}", None):
             return special(depth)
         if name == f"{_SCHEMA}JSONSchemaProps":

@@ -29,7 +29,6 @@ from controller_manager.devcluster.scheme.readers import base64_problem
     ],
 )
 def test_base64_is_valid_where_go_decodes_it(text: str, place: int | None) -> None:
-    """And valid texts can be decoded."""
     expected = "" if place is None else f"illegal base64 data at input byte {place}"
     assert base64_problem(text) == expected
     if place is None:

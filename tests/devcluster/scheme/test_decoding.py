@@ -48,7 +48,6 @@ def test_unknown_fields_are_named_and_empty_ones_dropped() -> None:
 
 
 def test_a_zero_value_stays_where_it_differs_from_none() -> None:
-    """In a pointer, and in a field that Go always writes."""
     spec = {
         "replicas": 0,
         "minReadySeconds": 0,
@@ -68,12 +67,10 @@ def test_a_zero_value_stays_where_it_differs_from_none() -> None:
 
 @rows("given", "found")
 def test_a_value_is_written_again_as_go_does(given: JSON, found: JSON) -> None:
-    """A null in a list or map is the zero value of its type."""
     assert Decoder().decode(given, f"{CORE}Container") == found
 
 
 def test_times_are_written_again_in_utc() -> None:
-    """In seconds, or microseconds."""
     event = {
         "firstTimestamp": "2026-01-01T02:00:00.5+02:00",
         "eventTime": "2026-01-01T00:00:00.5Z",
@@ -125,7 +122,6 @@ def test_an_unreadable_text_ends_the_decoding() -> None:
     ],
 )
 def test_a_text_that_is_no_time_is_named_as_go_does(text: str, problem: str) -> None:
-    """By the first part of the layout that it does not have."""
     layout = "2006-01-02T15:04:05Z07:00"
     expected = f'parsing time "{text}"{" " * (problem[0] == "a")}{problem}'
     found = error_of({"lastTimestamp": text}, f"{CORE}Event")
@@ -165,7 +161,6 @@ def test_unknown_fields_of_a_schema_inside_another_are_not_named() -> None:
 
 
 def test_at_most_a_hundred_problems_are_named() -> None:
-    """As upstream."""
     decoder = Decoder()
     decoder.decode({f"field{number}": 1 for number in range(200)}, DEPLOYMENT)
     assert len(decoder.problems) == MOST_PROBLEMS

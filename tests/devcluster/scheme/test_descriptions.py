@@ -45,7 +45,6 @@ POD = SimpleNamespace(
 
 
 def test_the_tool_takes_the_texts_of_properties() -> None:
-    """Also of a class that is named after its group."""
     classes = SimpleNamespace(V1Pod=POD, EventsV1Event=POD)
     names = ["io.k8s.api.core.v1.Pod", "io.k8s.api.events.v1.Event", "io.k8s.a.v1.Odd"]
     decoder = msgspec.json.Decoder(dict[str, str])
@@ -59,7 +58,6 @@ def test_the_tool_takes_the_texts_of_properties() -> None:
 
 
 def test_the_file_has_the_descriptions_of_the_package() -> None:
-    """The package of the version that the file was made from."""
     if not version("kubernetes_asyncio").startswith("36."):
         pytest.skip("another version of kubernetes_asyncio is installed")
     from kubernetes_asyncio.client import models  # noqa: PLC0415 - it takes long
@@ -83,7 +81,6 @@ def test_an_unknown_model_has_no_descriptions(name: str) -> None:
 
 @pytest.mark.slow
 def test_a_cluster_does_not_import_the_package() -> None:
-    """The import takes a fifth of a second, and 38 MB."""
     root = Path(__file__).parents[3]
     output = subprocess.check_output([sys.executable, "-c", START_AND_STOP], cwd=root)
     assert output == b"[]\n"

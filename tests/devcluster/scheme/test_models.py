@@ -21,7 +21,6 @@ CORE = "io.k8s.api.core.v1."
 
 
 def test_every_reference_leads_to_a_model() -> None:
-    """Of fields, items and values."""
 
     def references(of: Type | None) -> set[str]:
         if of is None:
@@ -35,7 +34,6 @@ def test_every_reference_leads_to_a_model() -> None:
 
 
 def test_no_two_fields_of_a_message_have_one_number() -> None:
-    """The kind and apiVersion of an object are in the envelope only."""
     for name in MODELS:
         model = MODELS.model(name)
         numbered = [each for each in model.fields.values() if each.number]
@@ -54,7 +52,6 @@ def test_every_field_of_a_kind_has_a_number() -> None:
 
 
 def test_a_field_tells_all_that_the_api_declares() -> None:
-    """As of the ports of a container."""
     assert MODELS.model(f"{CORE}Container").fields["ports"] == Field(
         type="array",
         items=Type(ref=f"{CORE}ContainerPort"),
@@ -77,7 +74,6 @@ def test_a_package_is_decoded_when_it_is_needed() -> None:
 
 
 def test_a_model_is_decoded_when_it_is_needed() -> None:
-    """A wrong model hurts no other model of its package."""
     data = write({"a.v1.One": {"type": "object"}, "a.v1.Two": {"type": 2}})
     models = Models(data)
     assert list(models) == ["a.v1.One", "a.v1.Two"]
@@ -87,14 +83,12 @@ def test_a_model_is_decoded_when_it_is_needed() -> None:
 
 
 def test_kinds_lead_to_models() -> None:
-    """By apiVersion and kind."""
     assert MODELS.find("v1", "Pod") == f"{CORE}Pod"
     assert MODELS.find("apps/v1", "DeleteOptions") == MODELS.find("v1", "DeleteOptions")
     assert MODELS.find("example.com/v1", "Tree") is None
 
 
 def test_the_tool_writes_the_file_of_a_table(tmp_path: Path) -> None:
-    """It takes missing field numbers from v1, and keeps those that differ."""
     one = {"proto": [1, "bytes"], "type": "string"}
     other = {"proto": [7, "bytes"], "type": "string"}
     kind = [{"group": "g", "version": "v1", "kind": "A"}]

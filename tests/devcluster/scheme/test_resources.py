@@ -17,7 +17,6 @@ RECORDED = Path(__file__).parents[2] / "data" / "discovery.json"
 
 
 def test_the_file_has_all_that_a_server_lists() -> None:
-    """Each fact of each entry."""
     recorded = {
         each["groupVersion"]: {entry["name"]: entry for entry in each["resources"]}
         for each in json.loads(RECORDED.read_bytes())
@@ -33,7 +32,6 @@ def test_the_file_has_all_that_a_server_lists() -> None:
 
 
 def test_the_tool_writes_the_file_of_a_list(tmp_path: Path) -> None:
-    """Beside that of the models, of which this table has none."""
     entry = {
         "name": "trees",
         "singularName": "tree",
@@ -54,12 +52,10 @@ def test_the_tool_writes_the_file_of_a_list(tmp_path: Path) -> None:
 
 
 def test_a_resource_that_kubernetes_does_not_have_is_no_kind() -> None:
-    """A misspelt name is seen at once."""
     with pytest.raises(KeyError, match="deploymnets"):
         kind_of("apps/v1", "deploymnets", Strategy())
 
 
 def test_two_kinds_with_one_name_have_two_models() -> None:
-    """Their group stands in front."""
     models = {kind.type_name for kind in find_kinds() if kind.kind == "Event"}
     assert models == {"io.k8s.api.core.v1.Event", "io.k8s.api.events.v1.Event"}

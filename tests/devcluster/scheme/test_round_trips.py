@@ -64,7 +64,6 @@ def check(name: str, rng: random.Random) -> None:
 @given(seeds)
 @pytest.mark.parametrize("package", PACKAGES)
 def test_an_object_of_every_model_is_unchanged(package: str, seed: int) -> None:
-    """Through JSON, YAML and protobuf."""
     for name in PACKAGES[package]:
         check(name, random.Random(seed))
 

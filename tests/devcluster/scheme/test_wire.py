@@ -15,12 +15,12 @@ from controller_manager.devcluster.scheme.protobuf_decoder import (
     write_text,
     write_varint,
 )
+from tests.devcluster.rows import parsed
 
 MODELS = built_in()
 
 
 def enveloped(message: bytes, kind: str = "ConfigMap", version: str = "v1") -> bytes:
-    """Return a body with a message."""
     meta = write_text(1, version) + write_text(2, kind)
     return MAGIC + write_bytes(1, meta) + write_bytes(2, message)
 
@@ -32,7 +32,6 @@ def decoded(message: bytes, kind: str = "ConfigMap", version: str = "v1") -> JSO
 
 
 def tag(number: int, wire: int) -> bytes:
-    """Return the first bytes of a field."""
     return write_varint(number << 3 | wire)
 
 
@@ -76,7 +75,6 @@ UNKNOWN_GROUP = tag(99, 3) + write_text(1, "x") + tag(1, 3) + tag(1, 4) + tag(99
 def test_a_broken_message_is_refused_with_the_words_of_go(
     message: bytes, expected: str
 ) -> None:
-    """None of it is taken."""
     with pytest.raises(ProtobufError) as raised:
         decode(enveloped(message), MODELS)
     assert str(raised.value) == expected
@@ -142,12 +140,10 @@ def test_a_broken_envelope_is_refused_with_the_words_of_go(
 def test_an_unusual_message_is_read_as_go_reads_it(
     message: bytes, expected: JSON
 ) -> None:
-    """A later value replaces an earlier one, messages are merged, bytes are kept."""
     assert decoded(message) == expected
 
 
 def test_numbers_have_the_bits_of_their_type() -> None:
-    """Higher bits are cut off."""
     spec = write_number(1, (1 << 32) + 5) + write_number(5, -1)
     assert decoded(write_bytes(2, spec), "Deployment", "apps/v1") == {
         "spec": {"replicas": 5, "minReadySeconds": -1}
@@ -157,7 +153,6 @@ def test_numbers_have_the_bits_of_their_type() -> None:
 
 
 def test_the_numbers_of_a_list_stand_alone_or_packed() -> None:
-    """Or both."""
     groups = write_number(4, 1) + write_bytes(4, b"\x02\x83\x01") + write_number(4, 3)
     message = write_bytes(2, write_bytes(14, groups))
     wanted = {"spec": {"securityContext": {"supplementalGroups": [1, 2, 131, 3]}}}
@@ -182,20 +177,15 @@ def test_a_message_that_is_nested_too_deeply_is_refused() -> None:
 def damaged(seed: int) -> bytes:
     """Return an encoded pod with some bytes changed, cut off or repeated."""
     rng = random.Random(seed)
-    pod = {
-        "metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z"},
-        "spec": {
-            "containers": [
-                {
-                    "name": "c",
-                    "ports": [{"containerPort": 80}],
-                    "resources": {"limits": {"cpu": "1"}},
-                    "livenessProbe": {"httpGet": {"port": "http"}},
-                }
-            ],
-            "securityContext": {"supplementalGroups": [1, 2]},
-        },
-    }
+    pod = parsed("""
+        metadata: {name: a, creationTimestamp: '2026-01-01T00:00:00Z'}
+        spec:
+          containers:
+            - name: c
+              ports: [{containerPort: 80}]
+              resources: {limits: {cpu: '1'}}
+              livenessProbe: {httpGet: {port: http}}
+          securityContext: {supplementalGroups: [1, 2]}""")
     encoded = encode({"apiVersion": "v1", "kind": "Pod", **pod}, MODELS)
     assert encoded is not None
     body = bytearray(encoded)

@@ -6,6 +6,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheme.models import condition_times, zeros_of
 from tests.clusters import Cluster
 from tests.devcluster.registry.requests import create
+from tests.devcluster.rows import parsed
 
 EXTENSIONS = "apiextensions.k8s.io/v1"
 
@@ -32,33 +33,24 @@ def test_structs_and_scalars_are_filled_in_at_any_depth() -> None:
 
 
 def test_a_model_inside_itself_is_filled_in() -> None:
-    """As schemas, in lists, maps and unions."""
     version: JSON = {
         "schema": {"openAPIV3Schema": {"properties": {"a": {"externalDocs": {}}}}}
     }
     definition: JSON = {"spec": {"versions": [version]}}
-    assert filled(EXTENSIONS, "CustomResourceDefinition", definition) == {
-        "spec": {
-            "group": "",
-            "names": {"kind": "", "plural": ""},
-            "scope": "",
-            "versions": [
-                {
-                    "name": "",
-                    "served": False,
-                    "storage": False,
-                    "schema": {
-                        "openAPIV3Schema": {"properties": {"a": {"externalDocs": {}}}}
-                    },
-                }
-            ],
-        },
-        "status": {
-            "acceptedNames": {"kind": "", "plural": ""},
-            "conditions": None,
-            "storedVersions": None,
-        },
-    }
+    assert filled(EXTENSIONS, "CustomResourceDefinition", definition) == parsed("""
+        spec:
+          group: ''
+          names: {kind: '', plural: ''}
+          scope: ''
+          versions:
+            - name: ''
+              served: false
+              storage: false
+              schema: {openAPIV3Schema: {properties: {a: {externalDocs: {}}}}}
+        status:
+          acceptedNames: {kind: '', plural: ''}
+          conditions: null
+          storedVersions: null""")
 
 
 @pytest.mark.parametrize("given", [{}, {"rules": []}, {"rules": None}])
@@ -72,12 +64,10 @@ def test_an_absent_list_is_null_where_go_writes_it(given: JSON) -> None:
 
 
 def test_a_required_list_is_not_filled_in() -> None:
-    """The kind refuses its absence."""
     assert filled("v1", "LimitRange", {}) == {"spec": {}}
 
 
 def test_absent_pointers_and_times_are_null_where_go_writes_them() -> None:
-    """Not pointers with omitempty, and not those that the kind refuses to lack."""
     group: JSON = {"name": "g"}
     workload: JSON = {"spec": {"podGroupTemplates": [group]}}
     assert filled("scheduling.k8s.io/v1alpha2", "Workload", workload) == {
@@ -105,12 +95,10 @@ def test_absent_pointers_and_times_are_null_where_go_writes_them() -> None:
 
 
 def test_an_unknown_kind_has_none() -> None:
-    """Go writes custom resources as they are."""
     assert zeros_of("example.com/v1", "Tree") is None
 
 
 def test_absent_times_of_conditions_are_null() -> None:
-    """Not those behind a pointer, and none of an unknown kind."""
     found = {
         kind: condition_times("v1", kind) for kind in ("Node", "Pod", "Secret", "Tree")
     }

@@ -87,7 +87,6 @@ async def test_the_objects_of_manifests_exist_before_the_controllers_start(
 def test_nothing_is_left_of_a_cluster_that_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Objects that its controllers have frozen are thawed if the process froze none."""
     collector = list[str]()
     monkeypatch.setattr(caches, "gc", gc)  # as outside of tests
     monkeypatch.setattr(gc, "get_freeze_count", lambda: 0)
@@ -178,7 +177,6 @@ def test_a_service_account_may_do_what_its_roles_allow() -> None:
 
 
 async def test_a_test_has_a_client_of_kubernetes_asyncio() -> None:
-    """As the administrator, and as an account with the rights of its roles."""
     settings = ClusterSettings(nodes=0, controllers=(), rbac=True)
     async with (
         DevelopmentCluster(settings) as cluster,
@@ -236,7 +234,6 @@ def test_other_namespaces_keep_their_objects(fast: DevelopmentCluster) -> None:
 
 
 def test_time_passes_faster_by_the_factor(fast: DevelopmentCluster) -> None:
-    """A deleted pod ends after thirty seconds of the cluster."""
     caller = Caller(fast.kubeconfig)
     with fast.namespace() as name:
         pods = f"/api/v1/namespaces/{name}/pods"
@@ -377,7 +374,6 @@ def test_a_missing_object_is_named_in_one_line(
 def test_pods_have_accounts_if_controllers_make_accounts(
     controllers: tuple[str, ...], enabled: tuple[str, ...], has_accounts: bool
 ) -> None:
-    """Without controllers, only the test itself can make them."""
     settings = ClusterSettings(
         nodes=0, controllers=controllers, enable_admission_plugins=enabled
     )

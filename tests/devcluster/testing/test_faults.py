@@ -87,7 +87,6 @@ def test_a_conflict_names_the_object_and_meets_only_changes(
 def test_a_client_that_continues_from_an_old_version_must_list_again(
     faults: Faults, caller: Caller
 ) -> None:
-    """A list without a version is answered."""
     version = caller.get(MAPS).body["metadata"]["resourceVersion"]
     fault = faults.expired(resource="configmaps")
     assert caller.get(f"{MAPS}?continue=x").reason == (410, "Expired")
@@ -229,7 +228,6 @@ def test_a_silent_watch_brings_nothing_and_stays_open(
 def test_a_restart_keeps_objects_and_forgets_the_history(
     faults: Faults, caller: Caller, with_watch: bool
 ) -> None:
-    """An open watch is cut."""
     version = caller.get(MAPS).body["metadata"]["resourceVersion"]
     with caller.watch(MAPS) as events:
         opened(events, caller, "a")
@@ -250,7 +248,6 @@ def test_an_outage_refuses_connections(faults: Faults, caller: Caller) -> None:
 def test_no_other_process_gets_the_port_during_an_outage(
     running: DevelopmentCluster, faults: Faults
 ) -> None:
-    """The system gives free ports to connections, too."""
     port = int(running.url.rpartition(":")[2])
     with (
         faults.outage(),

@@ -50,7 +50,6 @@ def definition(tmp_path: Path) -> Path:
 
 
 async def create(manager: VirtualManager, definition: Path) -> None:
-    """Create the definition and a website."""
     await manager.create_manifests(definition)
     site = Website(metadata=ObjectMeta(name="shop", namespace="default"))
     await manager.client.create(WEBSITES, site)
@@ -76,7 +75,6 @@ async def test_controllers_settle_and_an_hour_takes_no_time(
 async def test_flags_are_those_of_a_start(
     manager: VirtualManager, definition: Path
 ) -> None:
-    """A manager that was stopped starts anew, with other flags."""
     await create(manager, definition)
     await manager.settle()
     await manager.stop()
@@ -211,7 +209,6 @@ TESTS = """
 def test_the_fixture_takes_controllers_and_manifests_and_shows_the_log(
     pytester: pytest.Pytester, definition: Path
 ) -> None:
-    """The controllers of the ini file, or those of the marker."""
     result = test_plugin.run(
         pytester,
         TESTS,

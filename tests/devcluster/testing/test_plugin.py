@@ -89,7 +89,6 @@ def test_the_fixtures_are_a_cluster_a_namespace_and_faults(
 def test_options_stand_in_the_ini_file_and_on_the_command_line(
     pytester: pytest.Pytester, ini: str, arguments: list[str], changed: str
 ) -> None:
-    """The command line goes first."""
     pytester.makepyfile(
         f"""
         from controller_manager.devcluster.testing import ClusterSettings
@@ -118,7 +117,6 @@ def test_an_error_of_a_user_gives_one_line(
 def test_without_the_extra_one_line_says_how_to_install_it(
     pytester: pytest.Pytester,
 ) -> None:
-    """Other tests of the project run."""
     pytester.makeconftest(
         """
         import sys
@@ -147,7 +145,6 @@ def test_without_the_extra_one_line_says_how_to_install_it(
 def test_a_number_in_toml_that_pytest_refuses_is_one_line(
     pytester: pytest.Pytester,
 ) -> None:
-    """All options are texts."""
     pytester.makepyfile("def test_it(cluster): pass")
     settings = 'asyncio_default_fixture_loop_scope = "function"\ndevcluster-nodes = 1\n'
     pytester.makepyprojecttoml(f"[tool.pytest]\n{settings}")
@@ -193,7 +190,6 @@ def test_a_project_chooses_settings_in_its_conftest(pytester: pytest.Pytester) -
 def test_it_imports_nothing_before_its_first_use(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The package is installed in environments of projects that do not test with it."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(
         """
@@ -221,7 +217,6 @@ def test_it_imports_nothing_before_its_first_use(
 def test_each_worker_of_xdist_has_its_own_cluster(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the two plugins are loaded, which takes less time."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(
         """

@@ -27,12 +27,10 @@ def recorded() -> Iterator[DevelopmentCluster]:
 
 
 def config_map(name: str, **data: str) -> Any:
-    """Return the body of a config map."""
     return {"metadata": {"name": name}, "data": data}
 
 
 def test_the_example_of_the_page_works(recorded: DevelopmentCluster) -> None:
-    """With an operator that makes a copy, and changes it once."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (example,) = [each for each in blocks if "cluster.requests" in each]
     caller = Caller(recorded.kubeconfig)
@@ -53,7 +51,6 @@ def test_the_example_of_the_page_works(recorded: DevelopmentCluster) -> None:
 def test_a_request_has_its_user_its_object_and_its_answer(
     recorded: DevelopmentCluster,
 ) -> None:
-    """Also one that is refused, one of a subresource, and one of a path."""
     caller = Caller(recorded.kubeconfig)
     recorded.requests.clear()
     scale = "/apis/apps/v1/namespaces/default/deployments/web/scale"
@@ -78,7 +75,6 @@ def test_a_request_has_its_user_its_object_and_its_answer(
 
 
 def test_a_create_has_the_name_of_the_new_object(recorded: DevelopmentCluster) -> None:
-    """Also one that the server has made, and that of a refused object."""
     caller, path = Caller(recorded.kubeconfig), "/api/v1/namespaces/default/configmaps"
     recorded.requests.clear()
     made = caller.send("POST", path, {"metadata": {"generateName": "a-"}})
@@ -90,7 +86,6 @@ def test_a_create_has_the_name_of_the_new_object(recorded: DevelopmentCluster) -
 def test_requests_are_selected_by_the_keywords_of_faults(
     recorded: DevelopmentCluster,
 ) -> None:
-    """Besides the name of the user, also of a service account."""
     path = "/api/v1/namespaces/default"
     admin = Caller(recorded.kubeconfig)
     admin.send("POST", f"{path}/serviceaccounts", {"metadata": {"name": "operator"}})
@@ -111,7 +106,6 @@ def test_requests_are_selected_by_the_keywords_of_faults(
 
 
 def test_faults_are_answers_too(recorded: DevelopmentCluster) -> None:
-    """A connection that is cut has the code 0."""
     caller = Caller(recorded.kubeconfig)
     recorded.requests.clear()
     with recorded.faults.refuse(503, times=1):
@@ -122,7 +116,6 @@ def test_faults_are_answers_too(recorded: DevelopmentCluster) -> None:
 
 
 def test_wrong_credentials_have_no_user(recorded: DevelopmentCluster) -> None:
-    """The request is recorded with its refusal."""
     caller = Caller(recorded.kubeconfig)
     recorded.requests.clear()
     connection = caller.connection(5)
@@ -133,5 +126,4 @@ def test_wrong_credentials_have_no_user(recorded: DevelopmentCluster) -> None:
 
 
 def test_the_list_is_bounded() -> None:
-    """A long session does not take all memory."""
     assert RequestLog().requests.maxlen == requests.MOST == 10_000

@@ -46,13 +46,11 @@ def damaged(kind: Kind, change: JSON) -> JSON:
 
 
 def texts(causes: list[Cause]) -> list[str]:
-    """Return the causes as a message shows them."""
     return [str(each) for each in causes]
 
 
 @pytest.mark.parametrize("name", sorted({case["kind"] for case in CASES}))
 def test_the_causes_are_the_recorded_ones(name: str) -> None:
-    """All of them, in the same order, with the same words."""
     kind = KINDS[name]
     strategy = kind.strategy
     for case in (each for each in CASES if each["kind"] == name):

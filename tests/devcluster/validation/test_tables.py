@@ -57,7 +57,6 @@ def test_the_tables_of_a_kind_name_fields_of_its_schema(kind: Kind) -> None:
 
 
 def test_all_tables_compile() -> None:
-    """Also those that a kind uses in a method, or that it has for a rare case."""
     modules = [
         module
         for name, module in list(sys.modules.items())

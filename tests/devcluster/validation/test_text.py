@@ -34,12 +34,10 @@ OUTER = table(
 
 @rows("text", "obj", "says")
 def test_a_rule_says_what_is_wrong(text: str, obj: JSON, says: list[str]) -> None:
-    """The causes have the words of a real API server."""
     assert [str(each) for each in table(text).errors(obj)] == says
 
 
 def test_functions_decide_and_check() -> None:
-    """The text names them without the underscore."""
     ports = [{"name": "a", "port": 0}, {"name": "a", "port": 70000}, {}]
     assert [str(each) for each in OUTER.errors({"ports": ports}, path="spec.")] == [
         'spec.ports[1].name: Duplicate value: "a"',
@@ -53,7 +51,6 @@ def test_functions_decide_and_check() -> None:
 
 
 def test_a_table_about_updates_compares_the_old_object() -> None:
-    """The rules of a field with `change` get its old value as their outer object."""
     rules = table(
         'spec change:\n  a: immutable\n  b: immutable "stays"\n  b: kept "no change"'
     )
@@ -84,7 +81,6 @@ def test_a_table_about_updates_compares_the_old_object() -> None:
     ],
 )
 def test_a_wrong_text_is_refused(text: str, given: Any, message: str) -> None:
-    """The message has the line and the mistake."""
     with pytest.raises(RuleError) as raised:
         table(text, *given).errors({})
     assert str(raised.value) == message

@@ -10,7 +10,6 @@ from tests.devcluster.registry.apiextensions.test_conversion_webhooks import rep
 
 @pytest_asyncio.fixture
 async def hook() -> AsyncGenerator[WebhookServer, None]:
-    """Return a webhook that converts."""
     async with webhook_server() as server:
         server.reply = reply
         yield server

@@ -129,7 +129,6 @@ async def test_two_managers_share_lists_and_maps(cluster: Cluster) -> None:
 async def test_a_conflict_names_the_field(
     cluster: Cluster, first: JSON, second: JSON, fields: list[str]
 ) -> None:
-    """A list without a type, and an atomic map, are one field each."""
     await define(cluster, spec(version(schema={"openAPIV3Schema": SCHEMA})))
     await applied(cluster, "one", **first)
     status, body = await apply(cluster, "two", **second)
@@ -138,7 +137,6 @@ async def test_a_conflict_names_the_field(
 
 
 async def test_finalizers_of_several_managers_are_kept(cluster: Cluster) -> None:
-    """The metadata of custom resources is merged as that of all kinds."""
     await define(cluster, spec(version(schema={"openAPIV3Schema": SCHEMA})))
     for manager in ("one", "two"):
         body = {
@@ -215,7 +213,6 @@ async def test_metadata_that_a_manager_gives_up_in_another_version(
 async def test_a_configuration_fits_the_schema(
     cluster: Cluster, fields: JSON, refusal: str
 ) -> None:
-    """An object without a schema may have any fields."""
     properties = SCHEMA["properties"]["spec"]["properties"]
     free = {**properties, "free": {"type": "object"}}
     inner = {**SCHEMA["properties"]["spec"], "properties": free}

@@ -141,7 +141,6 @@ async def test_a_wrong_answer_is_refused(
     answer: Callable[[JSON], JSON],
     message: str,
 ) -> None:
-    """With the message of a real API server, and without a reason."""
     await define(cluster, widgets(hook))
     made = await make(cluster, "v1", "a", address="h:1")
     hook.reply = answer
@@ -167,7 +166,6 @@ async def test_wrong_labels_are_named(cluster: Cluster, hook: WebhookServer) -> 
 async def test_other_metadata_is_restored(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """Labels and annotations are the webhook's, all the rest stays."""
     await define(cluster, widgets(hook))
     made = await make(cluster, "v1", "a", address="h:1")
     hook.reply = changed(labels={"a": "b"}, generation=9, finalizers=["x.io/y"])
@@ -178,7 +176,6 @@ async def test_other_metadata_is_restored(
 async def test_a_list_names_the_place_of_a_wrong_object(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """With the kind of the list."""
     await define(cluster, widgets(hook))
     for name in ("a", "b"):
         await make(cluster, "v1", name, address="h:1")
@@ -203,7 +200,6 @@ async def test_a_list_names_the_place_of_a_wrong_object(
 async def test_a_webhook_that_does_not_answer_fails_the_request(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """Nothing is stored. The stored version needs no webhook."""
     address = {"url": "https://127.0.0.1:1/convert"}
     both = (version("v1", storage=True), version("v2"))
     await define(cluster, spec(*both, conversion=conversion(hook, **address)))
@@ -226,7 +222,6 @@ async def test_a_webhook_that_does_not_answer_fails_the_request(
 async def test_a_webhook_may_stand_behind_a_service(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """Its certificate is for the name of the service."""
     service = {"name": "hook", "namespace": "default", "path": "/convert"}
     both = (version("v1", storage=True), version("v2"))
     given = spec(*both, conversion=conversion(hook, service=service))
@@ -277,7 +272,6 @@ async def test_a_wrong_authority_keeps_a_definition_from_being_established(
 async def test_a_definition_with_objects_can_be_deleted_without_its_webhook(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """The objects are deleted as they are stored."""
     await define(cluster, widgets(hook))
     await make(cluster, "v2", "a", host="h", port="1")
     hook.reply = objects()

@@ -61,7 +61,6 @@ def converted(obj: JSON, api_version: str) -> JSON:
 
 
 def review_of(request: JSON, objects: list[Any], **response: Any) -> JSON:
-    """Return a successful answer with these objects."""
     result = {"status": "Success"}
     answer = {"uid": request["uid"], "result": result, "convertedObjects": objects}
     head = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1"}
@@ -96,14 +95,12 @@ def path(version: str, name: str = "") -> str:
 async def send(
     cluster: Cluster, method: str, where: str, body: Any = None, **headers: str
 ) -> tuple[int, JSON]:
-    """Return the status and the body of an answer."""
     content = b"" if body is None else msgspec.json.encode(body)
     answer = await call(cluster, method, where, content, **headers)
     return answer.status, msgspec.json.decode(answer.body)
 
 
 async def make(cluster: Cluster, version: str, name: str, **fields: Any) -> JSON:
-    """Create a widget in a version."""
     head = {"apiVersion": f"example.com/{version}", "kind": "Widget"}
     body = {**head, "metadata": {"name": name}, "spec": fields}
     status, made = await send(cluster, "POST", path(version), body)
@@ -172,7 +169,6 @@ async def test_a_list_is_converted_by_one_call(
 async def test_every_write_works_in_every_version(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """PUT, patches, apply, status, a dry run, and deletion."""
     await define(cluster, widgets(hook))
     made = await make(cluster, "v1", "a", address="h:1")
     there = path("v2", "/a")
@@ -221,7 +217,6 @@ async def test_every_write_works_in_every_version(
 async def test_managers_of_fields_may_apply_in_different_versions(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """Their fields are compared in the version of each manager."""
     await define(cluster, widgets(hook))
 
     async def apply(version: str, manager: str, force: str, **fields: Any) -> Any:
@@ -282,7 +277,6 @@ async def test_a_write_without_a_change_stores_nothing(
 async def test_a_collection_is_deleted_in_any_version(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """By labels, which the webhook may change."""
 
     def labelled(request: JSON) -> JSON:
         answer = reply(request)
@@ -304,7 +298,6 @@ async def test_a_collection_is_deleted_in_any_version(
 
 
 async def events(cluster: Cluster, where: str, count: int) -> list[JSON]:
-    """Return the first events of a watch."""
     where, _, query = where.partition("?")
     pairs = tuple(tuple(each.split("=")) for each in query.split("&"))
     headers = {"authorization": f"Bearer {TOKEN}"}
@@ -324,7 +317,6 @@ async def events(cluster: Cluster, where: str, count: int) -> list[JSON]:
 async def test_a_watch_shows_changes_in_its_version(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """The first objects, changes by any version, and deletions."""
     await define(cluster, widgets(hook))
     await make(cluster, "v1", "a", address="h:1")
     query = "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
@@ -365,7 +357,6 @@ async def test_a_watch_ends_with_the_error_of_the_webhook(
 async def test_selectable_fields_are_those_of_the_version(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """In lists and in watches."""
     fields = [{"jsonPath": ".spec.host"}]
     both = version("v1", storage=True), version("v2", selectableFields=fields)
     await define(cluster, spec(*both, conversion=conversion(hook)))
@@ -380,7 +371,6 @@ async def test_selectable_fields_are_those_of_the_version(
 async def test_the_scale_is_that_of_the_version(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """A write of it goes through the webhook, too."""
     paths = {"specReplicasPath": ".spec.count", "statusReplicasPath": ".status.count"}
     both = (
         version("v1", storage=True),
@@ -419,7 +409,6 @@ async def test_the_scale_is_that_of_the_version(
 async def test_admission_sees_the_version_that_its_rules_name(
     cluster: Cluster, hook: WebhookServer
 ) -> None:
-    """A webhook for v1 reviews writes in v2, and may change them."""
     await define(cluster, widgets(hook))
 
     def patched(_: JSON) -> JSON:

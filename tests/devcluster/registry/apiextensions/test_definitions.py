@@ -55,7 +55,6 @@ def spec(*versions: JSON, plural: str = "widgets", **more: Any) -> JSON:
 
 
 def with_field(field: JSON, **root: Any) -> JSON:
-    """Return a spec whose objects have the field x."""
     schema = {"type": "object", "properties": {"x": field}, **root}
     return spec(version(schema={"openAPIV3Schema": schema}))
 
@@ -65,25 +64,21 @@ def problems(given: JSON) -> list[str]:
 
 
 def test_a_plain_definition_is_right() -> None:
-    """The server finds no error in it."""
     assert problems(spec()) == []
 
 
 @pytest.mark.parametrize("case", CASES["specs"])
 def test_a_wrong_definition_is_refused(case: JSON) -> None:
-    """With the fields as upstream names them in its internal form."""
     assert problems({**spec(), **case["spec"]}) == case["says"]
 
 
 @pytest.mark.parametrize("case", CASES["fields"])
 def test_a_wrong_schema_is_refused(case: JSON) -> None:
-    """A definition with one version has its schema at the top of the spec."""
     given = with_field(case["field"], **case.get("root", {}))
     assert problems(given) == case["says"]
 
 
 def test_versions_that_differ_are_named_one_by_one() -> None:
-    """A field with the same value in all versions stands at the top of the spec."""
     given = spec(version(), version("v2"))
     given["versions"][1]["schema"] = {"openAPIV3Schema": {}}
     (problem,) = problems(given)
@@ -120,7 +115,6 @@ async def conditions(cluster: Cluster, plural: str) -> dict[str, tuple[str, ...]
 
 @pytest.mark.looptime
 async def test_a_taken_name_is_not_accepted_until_it_is_free(cluster: Cluster) -> None:
-    """The second definition is served once the first one is gone."""
     await define(cluster, spec())
     second = spec(plural="gadgets")
     second["names"]["shortNames"] = ["widget", "widgets", "g"]
@@ -162,7 +156,6 @@ async def test_a_taken_name_is_not_accepted_until_it_is_free(cluster: Cluster) -
 async def test_what_objects_depend_on_cannot_change(
     cluster: Cluster, change: JSON, field: str
 ) -> None:
-    """Nor can a stored version be removed."""
     await define(cluster, spec())
     body = msgspec.json.encode({"spec": change})
     path = f"{DEFINITIONS}/widgets.example.com"
@@ -174,7 +167,6 @@ async def test_what_objects_depend_on_cannot_change(
 
 @pytest.mark.looptime
 async def test_a_new_storage_version_is_remembered(cluster: Cluster) -> None:
-    """Objects may still be stored in the one before."""
     await define(cluster, spec(version(), version("v2")))
     versions = [version(storage=False), version("v2", storage=True)]
     body = msgspec.json.encode({"spec": {"versions": versions}})
@@ -197,7 +189,6 @@ async def test_a_new_storage_version_is_remembered(cluster: Cluster) -> None:
 async def test_groups_of_the_project_need_an_approval(
     cluster: Cluster, approval: str | None, outcome: Any
 ) -> None:
-    """Or a statement that it has none."""
     given = spec(group="gateway.networking.k8s.io")
     annotations = {"api-approved.kubernetes.io": approval} if approval else {}
     status, body = await define(cluster, given, annotations=annotations)
@@ -217,7 +208,6 @@ async def test_groups_of_the_project_need_an_approval(
 async def test_a_deleted_definition_with_objects_has_a_condition(
     cluster: Cluster,
 ) -> None:
-    """While one of them is held."""
     await define(cluster, spec())
     path = "/apis/example.com/v1/namespaces/default/widgets"
     held = {"metadata": {"name": "a", "finalizers": ["example.com/hold"]}}
@@ -231,7 +221,6 @@ async def test_a_deleted_definition_with_objects_has_a_condition(
 
 
 def test_validation_changes_nothing() -> None:
-    """The definition is stored as it was sent."""
     given = with_field({**TEXT, "default": 5})
     before = copy.deepcopy(given)
     problems(given)
@@ -243,7 +232,6 @@ def test_validation_changes_nothing() -> None:
 async def test_a_schema_of_a_wrong_form_is_refused(
     cluster: Cluster, field: JSON, problem: str
 ) -> None:
-    """Wherever it is, and never with an error of the server."""
     status, body = await define(cluster, with_field(field))
     assert status == 400
     assert problem in body["message"]
@@ -251,7 +239,6 @@ async def test_a_schema_of_a_wrong_form_is_refused(
 
 @pytest.mark.looptime
 async def test_unknown_words_of_a_schema_are_dropped(cluster: Cluster) -> None:
-    """Also in the schema of items."""
     field = {"type": "array", "items": {**TEXT, "minLenght": 1}}
     status, body = await define(cluster, with_field(field))
     assert status == 201

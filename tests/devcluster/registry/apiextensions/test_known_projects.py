@@ -38,7 +38,6 @@ async def post(cluster: Cluster, path: str, obj: JSON) -> Response:
 
 @pytest.mark.parametrize("name", [each.stem for each in DIRECTORY.glob("*.yaml")])
 async def test_its_objects_are_shown_and_checked(cluster: Cluster, name: str) -> None:
-    """The definition is accepted, the right object stored, the wrong one refused."""
     definition, right, wrong, expected = documents(name)
     answer = await post(cluster, DEFINITIONS, definition)
     assert answer.status == 201, answer.body
@@ -56,7 +55,6 @@ async def test_its_objects_are_shown_and_checked(cluster: Cluster, name: str) ->
 
 
 async def test_defaults_are_nested(cluster: Cluster) -> None:
-    """A default may have defaults in it."""
     definition, right, *_ = documents("routes")
     await post(cluster, DEFINITIONS, definition)
     answer = await post(cluster, collection(definition), right)

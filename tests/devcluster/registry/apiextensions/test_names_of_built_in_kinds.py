@@ -48,7 +48,6 @@ def explained(found: JSON, path: str) -> JSON:
 async def test_each_is_explained_by_its_own_type(
     cluster: Cluster, custom: str, core: str
 ) -> None:
-    """A definition of pods in another group changes nothing for pods."""
     before = await document(cluster, core)
     given = spec(version(schema={"openAPIV3Schema": SCHEMA}), plural="pods")
     assert (await define(cluster, given))[0] == 201
@@ -66,7 +65,6 @@ async def test_each_is_explained_by_its_own_type(
 
 
 async def test_its_list_and_its_items_are_of_the_custom_type(cluster: Cluster) -> None:
-    """Also as protobuf, which has both parts of the document."""
     given = spec(version(schema={"openAPIV3Schema": SCHEMA}), plural="pods")
     await define(cluster, given)
     found = await document(cluster, "v3/apis/example.com/v1")
@@ -88,7 +86,6 @@ async def test_its_list_and_its_items_are_of_the_custom_type(cluster: Cluster) -
 async def test_its_status_is_an_object_and_its_scale_a_scale(
     cluster: Cluster,
 ) -> None:
-    """Of the custom type, and of autoscaling/v1."""
     scale = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}
     subresources = {"status": {}, "scale": scale}
     await define(cluster, spec(version(subresources=subresources), plural="pods"))
@@ -107,7 +104,6 @@ async def test_its_status_is_an_object_and_its_scale_a_scale(
 
 
 async def test_a_removed_custom_resource_has_no_document(cluster: Cluster) -> None:
-    """Nor does the document of version 2 describe it."""
     await define(cluster, spec(plural="pods"))
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/pods.example.com"
     assert "com.example.v1.Pod" in (await document(cluster, "v2"))["definitions"]

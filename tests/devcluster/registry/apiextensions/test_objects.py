@@ -77,7 +77,6 @@ SCALE = {
 
 
 def widgets(**more: Any) -> JSON:
-    """Return the spec of a definition with a schema."""
     return spec(
         version(
             schema={"openAPIV3Schema": SCHEMA},
@@ -104,7 +103,6 @@ def decoded(answer: Response) -> Any:
 
 
 async def change(cluster: Cluster, path: str, **body: Any) -> Response:
-    """Send a merge patch."""
     patch = msgspec.json.encode(body)
     return await call(cluster, "PATCH", path, patch, content_type=MERGE)
 
@@ -186,7 +184,6 @@ async def test_metadata_of_a_wrong_type_is_refused(cluster: Cluster) -> None:
 async def test_odd_objects_are_no_error_of_the_server(
     cluster: Cluster, change: JSON, status: int
 ) -> None:
-    """They are refused, or stored without their odd parts."""
     await define(cluster, widgets())
     body = {**msgspec.json.decode(widget()), **change}
     answer = await call(cluster, "POST", PATH, json.dumps(body).encode())
@@ -194,7 +191,6 @@ async def test_odd_objects_are_no_error_of_the_server(
 
 
 async def test_a_status_that_is_null_goes(cluster: Cluster) -> None:
-    """Like each optional field that may not be null."""
     await define(cluster, widgets())
     await call(cluster, "POST", PATH, widget())
     made = decoded(await change(cluster, f"{PATH}/a/status", status={"size": 1}))
@@ -207,7 +203,6 @@ async def test_a_status_that_is_null_goes(cluster: Cluster) -> None:
 async def test_an_odd_status_is_no_error_of_the_server(
     cluster: Cluster, status: Any
 ) -> None:
-    """It is refused, and the old one stays."""
     await define(cluster, widgets())
     made = decoded(await call(cluster, "POST", PATH, widget()))
     body = json.dumps({**made, "status": status}).encode()
@@ -217,7 +212,6 @@ async def test_an_odd_status_is_no_error_of_the_server(
 
 
 async def test_status_and_spec_are_written_apart(cluster: Cluster) -> None:
-    """Each endpoint leaves the other part, and the metadata, as it is."""
     await define(cluster, widgets())
     await call(cluster, "POST", PATH, widget())
     await change(cluster, f"{PATH}/a", spec={"size": 2}, status={"phase": "New"})
@@ -257,7 +251,6 @@ async def test_the_scale_is_a_view_of_an_object(cluster: Cluster) -> None:
 
 
 async def test_a_put_needs_the_version_that_it_replaces(cluster: Cluster) -> None:
-    """Unlike that of most built-in kinds."""
     await define(cluster, widgets())
     await call(cluster, "POST", PATH, widget())
     answer = await call(cluster, "PUT", f"{PATH}/a", widget(size=3))
@@ -267,7 +260,6 @@ async def test_a_put_needs_the_version_that_it_replaces(cluster: Cluster) -> Non
 
 
 async def test_the_table_has_the_columns_of_the_definition(cluster: Cluster) -> None:
-    """Absent fields leave their cells empty."""
     await define(cluster, widgets())
     for name in ("a", "b"):
         await call(cluster, "POST", PATH, widget(name))
@@ -317,7 +309,6 @@ async def test_selectable_fields_select(
 
 
 async def test_each_version_shows_objects_by_its_own_schema(cluster: Cluster) -> None:
-    """It hides fields that it does not have, and adds its defaults."""
     other = copy.deepcopy(SCHEMA)
     other["properties"]["spec"]["properties"] = {
         "color": TEXT,
@@ -345,7 +336,6 @@ async def test_each_version_shows_objects_by_its_own_schema(cluster: Cluster) ->
 async def test_fields_select_objects_as_their_version_shows_them(
     cluster: Cluster,
 ) -> None:
-    """In lists, in watches, and in deletions of collections."""
     other = copy.deepcopy(SCHEMA)
     other["properties"]["spec"]["properties"]["shape"] = {**TEXT, "default": "round"}
     second = version(
@@ -403,7 +393,6 @@ async def test_a_new_schema_holds_for_objects_that_are_stored(cluster: Cluster) 
 
 
 async def test_an_update_that_changes_nothing_is_no_change(cluster: Cluster) -> None:
-    """The version stays."""
     await define(cluster, widgets())
     made = decoded(await call(cluster, "POST", PATH, widget()))
     again = decoded(await change(cluster, f"{PATH}/a", spec={"odd": 1}))
@@ -431,7 +420,6 @@ async def test_openapi_describes_the_kind(cluster: Cluster) -> None:
 
 
 async def test_openapi_of_version_2_omits_unsupported_parts(cluster: Cluster) -> None:
-    """Combinations, and fields that may be null, are left out."""
     fields = {
         "a": {**TEXT, "nullable": True},
         "b": {

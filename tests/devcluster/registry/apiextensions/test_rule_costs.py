@@ -98,7 +98,6 @@ def cost(schema: JSON, rule: str) -> int:
 def test_expressions_cost_what_upstream_estimates(
     shape: str, kind: str, rule: str, unlimited: int | None, limit: int, wanted: int
 ) -> None:
-    """In a schema without a limit, and in one with it."""
     most = cost(built(shape, kind, None), rule)
     assert most == unlimited if unlimited is not None else most > 10_000_000
     assert cost(built(shape, kind, limit), rule) == wanted
@@ -109,7 +108,6 @@ def test_expressions_cost_what_upstream_estimates(
     [(16, 909_090), (63, 333_333), (253, 94_339), (1024, 24_154)],
 )
 def test_the_largest_list_is_as_large_as_upstream(length: int, items: int) -> None:
-    """One more item, and the rule costs too much."""
     rule = "self.all(x, x.contains('gpu'))"
     most, more = (a_list(scalar("string", length), items + each) for each in (0, 1))
     assert [*validate_costs(an_object(x=ruled(most, rule)), "s")] == []
@@ -137,7 +135,6 @@ def test_a_rule_that_costs_too_much_is_refused() -> None:
 
 
 def test_rules_that_cost_too_much_together_are_refused() -> None:
-    """With those that cost most, and with the total."""
     schema = ruled(a_list(scalar("string")), "self.all(x, x.contains('gpu'))")
     where = f"{SCHEMA}.properties[x].{RULES}[0].rule: Forbidden: "
     assert problems(with_field(schema)) == [
@@ -173,7 +170,6 @@ def test_a_message_that_costs_too_much_is_refused() -> None:
 def test_sizes_are_known_through_expressions(
     schema: JSON, rule: str, wanted: int
 ) -> None:
-    """Of constants, of converted values, and of fields with other names."""
     assert cost(schema, rule) == wanted
 
 
@@ -188,5 +184,4 @@ def test_sizes_are_known_through_expressions(
     ],
 )
 def test_ordinary_rules_are_accepted(rule: str) -> None:
-    """On a list of a few hundred items."""
     assert problems(with_field(ruled(a_list(scalar("integer"), 300), rule))) == []

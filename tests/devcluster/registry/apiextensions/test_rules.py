@@ -24,7 +24,6 @@ RULES = "x-kubernetes-validations"
 
 
 def ruled(schema: JSON, *rules: str | JSON) -> JSON:
-    """Return a schema with rules."""
     given = [{"rule": each} if isinstance(each, str) else each for each in rules]
     return {**schema, RULES: given}
 
@@ -42,7 +41,6 @@ RANGE = ruled(an_object(least=INTEGER, most=INTEGER), "self.least <= self.most")
 
 
 def test_a_rule_that_does_not_hold_is_the_cause() -> None:
-    """At the field that has it, with the type of its value."""
     schema = an_object(x=RANGE)
     assert found(schema, {"x": {"least": 1, "most": 2}}) == []
     assert found(schema, {"x": {"least": 2, "most": 1}}) == [
@@ -65,7 +63,6 @@ def test_a_rule_has_a_message(rule: JSON, text: str) -> None:
 
 
 def test_a_rule_names_the_field_that_is_wrong() -> None:
-    """Below the one that has the rule."""
     rule = {"rule": "false", "fieldPath": ".y.z", "message": "no"}
     inner = an_object(y=an_object(z=TEXT))
     schema = an_object(x=ruled(inner, rule))
@@ -94,7 +91,6 @@ def test_rules_stand_anywhere() -> None:
 
 
 def test_values_have_the_types_of_the_schema() -> None:
-    """And the names of fields that expressions can write."""
     schema = ruled(
         {
             "type": "object",
@@ -150,7 +146,6 @@ def test_a_transition_needs_something_before_it() -> None:
 
 
 def test_a_transition_may_begin_from_nothing() -> None:
-    """If the old value is optional."""
     rule = {"rule": "oldSelf.hasValue() || self == 0", "optionalOldSelf": True}
     schema = an_object(x=ruled(INTEGER, rule))
     assert found(schema, {"x": 0}) == []
@@ -159,7 +154,6 @@ def test_a_transition_may_begin_from_nothing() -> None:
 
 
 def test_unchanged_parts_are_not_checked_again() -> None:
-    """A new rule does not prevent changes of other fields."""
     schema = an_object(x=RANGE, y=TEXT)
     old = {"x": {"least": 2, "most": 1}}
     assert found(schema, {**old, "y": "a"}, old) == []
@@ -168,7 +162,6 @@ def test_unchanged_parts_are_not_checked_again() -> None:
 
 
 def test_rules_wait_until_the_object_fits_its_schema() -> None:
-    """Where something is missing, or has a wrong type."""
     schema = an_object(x=RANGE)
     obj = {"x": {"least": 2, "most": 1}}
     assert found(schema, obj, ABSENT, required("y")) == [
@@ -182,7 +175,6 @@ def test_rules_wait_until_the_object_fits_its_schema() -> None:
 
 
 def test_a_rule_that_takes_too_long_ends_all() -> None:
-    """With the words of a real API server."""
     loops = "self.all(x, self.all(y, x == y))"
     strings = ruled({"type": "array", "items": {"type": "string"}}, loops, "true")
     assert found(an_object(x=strings), {"x": ["k" * 20] * 725}) == [
@@ -196,7 +188,6 @@ def test_a_rule_that_takes_too_long_ends_all() -> None:
 
 @pytest.mark.slow
 def test_rules_that_take_too_long_together_end() -> None:
-    """With the words of a real API server."""
     loops = "self.all(a, self.all(b, a + b >= 0))"
     numbers = ruled({"type": "array", "items": INTEGER}, loops)
     schema = an_object(x=numbers, y=numbers, z=numbers)
@@ -215,7 +206,6 @@ def test_rules_that_take_too_long_together_end() -> None:
 
 @pytest.mark.looptime
 async def test_rules_hold_on_every_way_to_an_object(cluster: Cluster) -> None:
-    """When it is created, changed, and when its status is written."""
     schema = ruled(
         an_object(
             spec=ruled(

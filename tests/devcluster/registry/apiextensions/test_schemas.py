@@ -62,7 +62,6 @@ def test_unchanged_parts_are_not_checked_again() -> None:
 
 
 def test_unknown_fields_are_pruned_and_named() -> None:
-    """But not where a schema preserves them, nor the metadata of a resource."""
     schema = an_object(
         known=TEXT,
         items=a_list(an_object(a=TEXT)),
@@ -101,7 +100,6 @@ def test_unknown_fields_are_pruned_and_named() -> None:
 
 
 def test_defaults_are_filled_in_and_wrong_nulls_go() -> None:
-    """A null becomes the default, goes, or stays where the schema allows it."""
     schema = an_object(
         a={**INTEGER, "default": 1},
         b={**TEXT, "default": "x"},
@@ -131,7 +129,6 @@ def test_defaults_are_filled_in_and_wrong_nulls_go() -> None:
 
 
 def test_nothing_may_be_twice_in_a_set_or_a_map() -> None:
-    """Items of a map are the same if their keys are."""
     keys = ["port", "protocol"]
     port = an_object(port=INTEGER, protocol=TEXT, name=TEXT)
     schema = an_object(
@@ -220,5 +217,4 @@ def test_a_format_tells_right_from_wrong(format_: str, right: str, wrong: str) -
     ],
 )
 def test_a_number_is_printed_as_go_prints_it(number: float, text: str) -> None:
-    """With an exponent from a million on."""
     assert go_number(number) == text

@@ -72,7 +72,6 @@ def user(name: str) -> JSON:
 
 
 def rule(verbs: str, resources: str, group: str = "", **more: Any) -> JSON:
-    """Return a rule; lists are given as words."""
     return {
         "verbs": verbs.split(),
         "apiGroups": [group],

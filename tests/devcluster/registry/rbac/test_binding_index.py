@@ -40,7 +40,6 @@ def binding(rng: random.Random, namespace: str, name: str) -> JSON:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_index_follows_every_change(seed: int) -> None:
-    """It finds the bindings of a user that a look at all of them finds."""
     rng, storage = random.Random(seed), Storage()
     collection = storage.collection(f"rolebindings.{GROUP}")
     collection.put(("a", "old"), binding(rng, "a", "old"))

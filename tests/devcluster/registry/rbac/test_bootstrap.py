@@ -110,7 +110,6 @@ async def test_components_may_do_their_work(
 
 
 async def test_anonymous_users_read_public_paths() -> None:
-    """The version and the probes."""
     cluster = Cluster(rbac=True)
     statuses = {
         path: (await ask(cluster, "", "GET", path))[0] for path in ("/version", "/api")
@@ -190,7 +189,6 @@ async def test_a_protected_role_is_left_alone() -> None:
 
 
 async def test_a_snapshot_without_roles_gets_them() -> None:
-    """It comes from a cluster that did not ask for roles."""
     source, cluster = Cluster(), Cluster(rbac=True)
     cluster.server.restore(state_of(source.server.storage), ends_watches=True)
     assert reconciled(cluster) == 0

@@ -64,7 +64,6 @@ SELECTING = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
 async def test_a_user_grants_only_its_own_rights(
     path: str, body: JSON, expected: int | str
 ) -> None:
-    """The refusal lists the missing rights."""
     status, answer = await ask(cluster_with_jane(), "jane", "POST", path, body)
     if isinstance(expected, int):
         assert status == expected, answer
@@ -92,7 +91,6 @@ async def test_a_user_grants_only_its_own_rights(
 async def test_escalate_and_bind_allow_more(
     path: str, body: JSON, granted: JSON
 ) -> None:
-    """Also for one role by its name."""
     answer = await ask(cluster_with_jane(granted), "jane", "POST", path, body)
     assert answer[0] == 201, answer
 
@@ -125,7 +123,6 @@ async def test_an_update_is_checked_too() -> None:
 
 
 async def test_a_binding_keeps_its_role() -> None:
-    """Subjects change, the role does not."""
     cluster = Cluster(rbac=True)
     bindings = f"{LOCAL}/rolebindings"
     await ask(cluster, TOKEN, "POST", bindings, binding("b", "ClusterRole", "view"))
@@ -142,7 +139,6 @@ async def test_a_binding_keeps_its_role() -> None:
 
 
 async def test_without_rbac_every_user_may_grant_everything(cluster: Cluster) -> None:
-    """Everybody may do everything then."""
     log_in(cluster, "jane")
     path = f"{ROLES}/clusterrolebindings"
     body = binding("b", "ClusterRole", "cluster-admin")

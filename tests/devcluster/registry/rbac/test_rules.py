@@ -51,7 +51,6 @@ LIST = Attributes("list", group="apps", resource="deployments")
 def test_a_rule_permits_the_requests_that_it_names(
     given: JSON, attributes: Attributes, *, expected: bool
 ) -> None:
-    """As upstream's evaluation helpers."""
     assert permits(given, attributes) is expected
 
 
@@ -71,5 +70,4 @@ def test_a_rule_with_too_many_parts_is_covered_as_a_whole_or_not_at_all() -> Non
 def test_parts_that_others_do_not_cover_are_missing(
     held: list[JSON], wanted: list[JSON], expected: list[str]
 ) -> None:
-    """In the words of upstream's messages."""
     assert [description(each) for each in compact(missing(held, wanted))] == expected
