@@ -346,17 +346,22 @@ def segment(name: str, what: str) -> str:
     return name
 
 
+_CLUSTER: Final = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+
+
 @dataclass(frozen=True, slots=True)
 class Resource(Generic[ObjectT]):
     """A resource of the API and the type that its objects decode to.
 
     With `metadata_only`, requests ask the API server only for metadata
     (PartialObjectMetadata). The `field_selector` restricts which objects are listed
-    and watched; empty means all.
+    and watched; empty means all. A `cluster` is another one than that of the process.
 
     >>> WEBSITES = Resource("example.com", "v1", "websites", "Website", Website)
     >>> WEBSITES.path("default", "shop", "status")
     '/apis/example.com/v1/namespaces/default/websites/shop/status'
+    >>> WEBSITES.in_cluster("edge").group_resource
+    'websites.example.com in edge'
     """
 
     group: str
@@ -367,6 +372,18 @@ class Resource(Generic[ObjectT]):
     namespaced: bool = True
     metadata_only: bool = False
     field_selector: str = ""
+    cluster: str = ""
+
+    def in_cluster(self, name: str) -> "Resource[ObjectT]":
+        """Return the same resource in another cluster, of which `name` is a DNS label.
+
+        The process reaches that cluster by its flag ``--kubeconfig-NAME``. Raises
+        ValueError for another name.
+        """
+        if not _CLUSTER.fullmatch(name):
+            msg = f"{name!r} is no name of a cluster: use lower-case letters and digits"
+            raise ValueError(msg)
+        return replace(self, cluster=name)
 
     @property
     def api_version(self) -> str:
@@ -375,8 +392,12 @@ class Resource(Generic[ObjectT]):
 
     @property
     def group_resource(self) -> str:
-        """``deployments.apps``, or ``pods`` for the core group."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+        """``deployments.apps``, or ``pods`` for the core group.
+
+        One of another cluster names that: ``pods in edge``.
+        """
+        name = f"{self.plural}.{self.group}" if self.group else self.plural
+        return f"{name} in {self.cluster}" if self.cluster else name
 
     def may_select(self, obj: KubeObject) -> bool:
         """Tell whether a watch with this `field_selector` may show `obj`.

@@ -255,6 +255,9 @@ async def _explained(
     "--namespace", default="", help="With --manifests: where the process runs."
 )
 @click.option("--image", default="", help="With --manifests: the container's image.")
+@click.option(
+    "--cluster", default="", help="With --manifests: those of this other cluster."
+)
 @click.argument("controllers", nargs=-1, metavar="[CONTROLLER]...")
 def roles_command(
     controllers: tuple[str, ...],
@@ -262,6 +265,7 @@ def roles_command(
     manifests: bool,  # noqa: FBT001 - click gives it by name
     namespace: str,
     image: str,
+    cluster: str,
 ) -> None:
     """Print the roles of all controllers, or of those that are named, as manifests.
 
@@ -282,7 +286,7 @@ def roles_command(
 
         if not controllers:
             raise Failure(["roles --manifests: name the controllers of the process"])
-        print_manifests(operator_build(tuple(chosen)), namespace, image)
+        print_manifests(operator_build(tuple(chosen)), namespace, image, cluster)
         return
     given = {"feature-gates": [feature_gates]} if feature_gates else {}
     features = flags.make_config(given, ()).features

@@ -122,7 +122,7 @@ async def run_daemon(
         thread = ControlThread(clock, logger, uvloop.new_event_loop, end)
         control_loop = await stack.enter_async_context(thread)
         opener = Opener(stack, control_loop, build.user_agent)
-        connections = await connect(config, clock, logger, opener)
+        connections = await connect(config, clock, logger, opener, build.clusters)
         if config.preview.enabled:
             config = await _as_in_charge(config, given, connections, build, logger)
         logger.info("Starting", version=build.version, kubernetes=KUBERNETES_VERSION)
@@ -189,9 +189,13 @@ def stop_on_signals(logger: Logger) -> asyncio.Event:
 
 
 async def connect(
-    config: Config, clock: Clock, logger: Logger, open_transport: "Opener"
+    config: Config,
+    clock: Clock,
+    logger: Logger,
+    open_transport: "Opener",
+    clusters: Sequence[str] = (),
 ) -> Connections:
-    """Read all credentials and open the connections.
+    """Read all credentials and open the connections, also to other clusters.
 
     Those of the lease and of the reviews are opened beside the main loop, and share no
     credentials with the others: a token that is read again belongs to one thread.
@@ -212,8 +216,13 @@ async def connect(
     )
     own = config.generic.use_service_account_credentials
     anonymous = manager.anonymous()
+    others = {
+        name: _of_flag(clock, logger, read, f"--kubeconfig-{name}", path)
+        for name in clusters
+        if (path := config.flags[f"kubeconfig-{name}"])
+    }
     reviewers = filter(None, (authentication, authorization))
-    everyone = [manager, leader, anonymous, *reviewers]
+    everyone = [manager, leader, anonymous, *reviewers, *others.values()]
     return Connections(
         manager=await open_transport(manager),
         anonymous=await open_transport(anonymous) if own else None,
@@ -229,6 +238,10 @@ async def connect(
             where: pem for each in everyone for where, pem in each.certificate().items()
         },
         look_ups=open_transport.look_ups,
+        clusters={
+            name: Connections(await open_transport(each))
+            for name, each in others.items()
+        },
     )
 
 
@@ -308,6 +321,13 @@ def _reviewer(
     """
     if not path:
         return in_cluster(clock, logger=logger) if is_in_cluster() else None
+    return _of_flag(clock, logger, read, flag, path)
+
+
+def _of_flag(
+    clock: Clock, logger: Logger, read: ReadKubeconfig, flag: str, path: str
+) -> Credentials:
+    """Return the credentials of the kubeconfig that a flag names."""
     try:
         return from_kubeconfig(path, "", clock, logger=logger, read=read)
     except ConfigError as error:

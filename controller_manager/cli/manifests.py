@@ -28,7 +28,8 @@ def operator_manifests(build: Registry, namespace: str, image: str) -> list[JSON
 
     It has one service account for all: for its caches, the writes of its controllers,
     the lease, and the reviews of who reads its metrics. The namespace is made, too, and
-    has the component's name by default. The image is ``NAME:latest`` by default.
+    has the component's name by default. The image is ``NAME:latest`` by default. For
+    each other cluster the pod has the key ``kubeconfig`` of a secret.
     """
     name = build.component
     where = namespace or name
@@ -36,9 +37,27 @@ def operator_manifests(build: Registry, namespace: str, image: str) -> list[JSON
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": where}},
         _namespaced("v1", "ServiceAccount", name, where),
         *_roles(build, name, where),
-        _deployment(name, where, image or f"{name}:latest"),
+        *_reviewer(name, where),
+        _deployment(name, where, image or f"{name}:latest", build.clusters),
         _service(name, where),
         _service_monitor(name, where),
+    ]
+
+
+def manifests_elsewhere(build: Registry, cluster: str, namespace: str) -> list[JSON]:
+    """Return the objects that the process needs in another cluster.
+
+    These are a service account and its roles, for a kubeconfig.
+    """
+    name = build.component
+    where = namespace or name
+    of_cluster = Registry(
+        (each.in_cluster(cluster) for each in build.descriptors), component=name
+    )
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": where}},
+        _namespaced("v1", "ServiceAccount", name, where),
+        *_roles(of_cluster, name, where, leads=False),
     ]
 
 
@@ -49,9 +68,13 @@ def _namespaced(
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **parts}
 
 
-def _roles(build: Registry, name: str, namespace: str) -> Iterator[JSON]:
+def _roles(
+    build: Registry, name: str, namespace: str, *, leads: bool = True
+) -> Iterator[JSON]:
     """Yield a cluster role, a role for each namespace, and all bindings."""
-    election = LeaderElectionConfig(resource_name=name, resource_namespace=namespace)
+    election = LeaderElectionConfig(
+        leader_elect=leads, resource_name=name, resource_namespace=namespace
+    )
     # All controllers act as the process, as the one that runs first always does.
     descriptors = [replace(each, runs_first=True) for each in build.descriptors]
     needed = permissions_by_purpose(descriptors, election)
@@ -63,7 +86,11 @@ def _roles(build: Registry, name: str, namespace: str) -> Iterator[JSON]:
     for where, allowed in by_namespace.items():
         yield in_namespace(cluster_role(name, _rules(allowed)), where)
         yield in_namespace(cluster_role_binding(name, subjects), where)
-    # Roles that every API server has, see REVIEW_PERMISSIONS.
+
+
+def _reviewer(name: str, namespace: str) -> Iterator[JSON]:
+    """Yield bindings to roles that every API server has, see REVIEW_PERMISSIONS."""
+    subjects = [service_account(name, namespace)]
     delegator = "system:auth-delegator"
     yield cluster_role_binding(f"{name}-reviews", subjects, role=delegator)
     reader = "extension-apiserver-authentication-reader"
@@ -81,10 +108,14 @@ def _rules(permissions: Iterable[Permission]) -> Iterator[JSON]:
         yield rule(Permission(group, resource, tuple(sorted(found)), names))
 
 
-def _deployment(name: str, namespace: str, image: str) -> JSON:
+def _deployment(name: str, namespace: str, image: str, clusters: Iterable[str]) -> JSON:
+    files = {each: f"/etc/clusters/{each}" for each in clusters}
     container = {
         "name": name,
         "image": image,
+        "args": [
+            f"--kubeconfig-{each}={path}/kubeconfig" for each, path in files.items()
+        ],
         "ports": [{"name": "https", "containerPort": PORT}],
         "livenessProbe": _probe("/livez", failureThreshold=8, periodSeconds=10),
         "readinessProbe": _probe("/readyz", periodSeconds=5),
@@ -95,7 +126,13 @@ def _deployment(name: str, namespace: str, image: str) -> JSON:
             "capabilities": {"drop": ["ALL"]},
         },
         # The ssl module takes certificates from files only.
-        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
+        "volumeMounts": [
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108
+            *(
+                {"name": each, "mountPath": path, "readOnly": True}
+                for each, path in files.items()
+            ),
+        ],
     }
     pod = {
         "serviceAccountName": name,
@@ -106,7 +143,13 @@ def _deployment(name: str, namespace: str, image: str) -> JSON:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [container],
-        "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory"}}],
+        "volumes": [
+            {"name": "tmp", "emptyDir": {"medium": "Memory"}},
+            *(
+                {"name": each, "secret": {"secretName": f"{name}-{each}"}}
+                for each in files
+            ),
+        ],
     }
     labels = {_LABEL: name}
     template = {"metadata": {"labels": labels}, "spec": pod}

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, NoReturn
@@ -11,7 +10,6 @@ import click
 import yaml
 from msgspec.structs import replace as with_fields
 
-from controller_manager.api.meta import AnyResource
 from controller_manager.client.identity.credentials import (
     SERVICE_ACCOUNT,
     is_in_cluster,
@@ -19,14 +17,14 @@ from controller_manager.client.identity.credentials import (
 from controller_manager.options.flag import Flag
 from controller_manager.options.general_flags import GENERAL_FLAGS
 from controller_manager.runtime.descriptor import Descriptor
-from controller_manager.runtime.reconciler import Reconciler
+from controller_manager.runtime.reconciler import with_watched
 from controller_manager.runtime.registry import Registry, RegistryError
 
 from . import flags
 from .command import exit_with, run_with
 from .crds import print_definitions
 from .failure import Failure
-from .manifests import PORT, operator_manifests
+from .manifests import PORT, manifests_elsewhere, operator_manifests
 
 _OF_MANAGERS: Final = frozenset(
     (
@@ -99,7 +97,7 @@ def operator_build(
         msg = "run() needs at least one controller; give it a Descriptor"
         raise RegistryError(msg)
     name = name or controllers[0].name
-    descriptors = [replace(each, requires=(*_required(each),)) for each in controllers]
+    descriptors = [_with_watched(each) for each in controllers]
     general = _general_flags(descriptors, name, namespace or _own_namespace())
     return Registry(
         descriptors,
@@ -118,20 +116,12 @@ def _version_of(descriptor: Descriptor) -> str:
         return "unknown"
 
 
-def _required(descriptor: Descriptor) -> Iterator[AnyResource]:
-    """Yield the resources that a controller names or watches, each once and whole."""
+def _with_watched(descriptor: Descriptor) -> Descriptor:
     try:
-        loaded = descriptor.resolve()
+        return with_watched(descriptor)
     except (ImportError, AttributeError) as error:
         msg = f"{descriptor.name} cannot be imported: {error}; repair its `load`"
         raise RegistryError(msg) from error
-    watched: tuple[AnyResource, ...] = ()
-    if isinstance(loaded, type) and issubclass(loaded, Reconciler):
-        watched = tuple(each.resource for each in loaded.watches)
-    whole = (
-        replace(each, field_selector="") for each in (*descriptor.requires, *watched)
-    )
-    yield from dict.fromkeys(whole)
 
 
 def _own_namespace(directory: Path = SERVICE_ACCOUNT) -> str:
@@ -207,10 +197,13 @@ def _run(**given: tuple[str, ...]) -> None:
 @click.command("manifests")
 @click.option("--namespace", default="", help="Where it runs; its name by default.")
 @click.option("--image", default="", help="The image of the container.")
+@click.option("--cluster", default="", help="Of another cluster that it works on.")
 @click.pass_context
-def manifests_command(ctx: click.Context, namespace: str, image: str) -> None:
+def manifests_command(
+    ctx: click.Context, namespace: str, image: str, cluster: str
+) -> None:
     """Print what the process needs in a cluster, for kubectl apply."""
-    print_manifests(flags.build_of(ctx), namespace, image)
+    print_manifests(flags.build_of(ctx), namespace, image, cluster)
 
 
 @click.command("crds")
@@ -221,7 +214,20 @@ def definitions_command(ctx: click.Context) -> None:
     print_definitions(each for one in build.descriptors for each in one.definitions)
 
 
-def print_manifests(build: Registry, namespace: str, image: str) -> None:
-    """Print the manifests of an operator."""
-    documents = operator_manifests(build, namespace, image)
+def print_manifests(build: Registry, namespace: str, image: str, cluster: str) -> None:
+    """Print the manifests of an operator for its own cluster, or for another one.
+
+    Raises Failure for an unknown cluster.
+    """
+    if cluster:
+        if cluster not in build.clusters:
+            known = ", ".join(build.clusters) or "none"
+            raise Failure([f"there is no cluster {cluster!r}; others are: {known}"])
+        click.echo(f"# For the cluster {cluster}.")
+        documents = manifests_elsewhere(build, cluster, namespace)
+    else:
+        if build.clusters:
+            others = ", ".join(f"--cluster={each}" for each in build.clusters)
+            click.echo(f"# For the first cluster. Others: {others}")
+        documents = operator_manifests(build, namespace, image)
     click.echo(yaml.safe_dump_all(documents, sort_keys=False), nl=False)

@@ -9,6 +9,7 @@ rate limit.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 
 from controller_manager.client.rest.request import ServerClock
@@ -21,7 +22,13 @@ from controller_manager.version import NAME
 from .identity.credentials import ConnectionCounts
 from .identity.service_accounts import ServiceAccountToken, ServiceAccountTransport
 from .leadership.fencing import FencedTransport, Ownership, PermanentOwnership
-from .rest.client import Client, RequestMetrics, WriteHook, ignore_write
+from .rest.client import (
+    Client,
+    NoRequestMetrics,
+    RequestMetrics,
+    WriteHook,
+    ignore_write,
+)
 from .rest.limits import RequestLimiter
 from .rest.request import WarningHeaders
 from .rest.transport import Transport
@@ -64,6 +71,7 @@ class Connections:
     - `look_ups` measures how long look-ups of names take.
     - `of_controller` returns the transport of a controller, by its name; without it, a
       controller uses `manager` or its service account.
+    - `clusters` has the connections to other clusters, by the names of these.
     """
 
     manager: Transport
@@ -77,6 +85,7 @@ class Connections:
     certificates: Callable[[], Mapping[str, bytes]] = dict
     look_ups: LookUpSeconds = field(default_factory=LookUpSeconds)
     of_controller: Callable[[str], Transport] | None = None
+    clusters: Mapping[str, "Connections"] = field(default_factory=dict)
 
 
 class ClientBuilder:
@@ -90,8 +99,11 @@ class ClientBuilder:
         clock: Clock,
         metrics: RequestMetrics,
         logger: Logger,
+        metrics_of: Callable[[str], RequestMetrics] = lambda _: NoRequestMetrics(),
     ) -> None:
+        """Take the metrics of this cluster, and those of another one by its host."""
         self._connections = connections
+        self._metrics_of = metrics_of
         self._config = config
         self._clock = clock
         self._metrics = metrics
@@ -102,6 +114,11 @@ class ClientBuilder:
         self._ownership: Ownership = PermanentOwnership()
         self._ownership_of: dict[str, Ownership] = {}
         self._fences: list[tuple[str, FencedTransport]] = []
+
+    @property
+    def clusters(self) -> frozenset[str]:
+        """The names of the other clusters."""
+        return frozenset(self._connections.clusters)
 
     def fence(self, ownership: Ownership, controllers: Iterable[str] = ()) -> None:
         """Restrict the writes of every fenced client to the keys of `ownership`.
@@ -127,7 +144,12 @@ class ClientBuilder:
         Its number of requests is not limited, because each informer has at most one
         request in flight. So a list that hangs delays no other list.
         """
-        return self._client(self._connections.manager, self._config.limit)
+        limit = self._config.limit
+        clusters = {
+            name: self._client(there.manager, limit, of_host=there.manager.host)
+            for name, there in self._connections.clusters.items()
+        }
+        return self._client(self._connections.manager, limit, clusters=clusters)
 
     def monitors(self) -> Client:
         """Return a client of the manager for informers that no controller waits for.
@@ -181,12 +203,18 @@ class ClientBuilder:
         Without a `service_account` it has the manager's own identity. At most
         `in_flight` requests are in flight at a time, and never fewer than `IN_FLIGHT`.
         If its requests are slow, for example because of a webhook, other controllers
-        are not delayed.
+        are not delayed. The limits hold for each cluster.
         """
         transport = self._fenced(self._transport_of(service_account, name), name)
         limit = self._config.limit_of(name, qps_factor, burst_factor)
+        most = max(in_flight, IN_FLIGHT)
+        clusters = {}
+        for cluster, there in self._connections.clusters.items():
+            own = there.of_controller(name) if there.of_controller else there.manager
+            fenced = self._fenced(own, name)
+            clusters[cluster] = self._client(fenced, limit, most, of_host=own.host)
         return self._client(
-            transport, limit, max(in_flight, IN_FLIGHT), on_write, field_manager=name
+            transport, limit, most, on_write, field_manager=name, clusters=clusters
         )
 
     async def close(self) -> None:
@@ -221,18 +249,22 @@ class ClientBuilder:
         *,
         limits_watches: bool = False,
         field_manager: str = NAME,
+        of_host: str = "",
+        clusters: Mapping[str, Client] = MappingProxyType({}),
     ) -> Client:
+        """Return a client; `of_host` is the host of another cluster."""
         limiter = RequestLimiter(limit.qps, limit.burst, self._clock)
         return Client(
             transport,
             self._clock,
             limiter,
-            self._metrics,
+            self._metrics_of(of_host) if of_host else self._metrics,
             self._warnings,
-            self.server_clock,
+            None if of_host else self.server_clock,
             in_flight=in_flight,
             write_timeout=self._config.write_timeout,
             on_write=on_write,
             limits_watches=limits_watches,
             field_manager=field_manager,
+            clusters=clusters,
         )

@@ -255,7 +255,7 @@ class InformerFactory:
             rng=self._rng,
             logger=self._logger,
             metrics=self._metrics.informer(
-                resource.group, resource.version, resource.plural
+                resource.group, resource.version, resource.plural, resource.cluster
             ),
         )
 
@@ -340,6 +340,8 @@ def _form(resource: AnyResource) -> str:
 
 def _key(resource: AnyResource) -> str:
     name = f"{resource.api_version}/{resource.plural}"
+    if resource.cluster:
+        name = f"{name} in {resource.cluster}"
     return f"{name}?{resource.field_selector}" if resource.field_selector else name
 
 

@@ -148,6 +148,7 @@ class ControllerManager:
             clock=self._clock,
             metrics=self._metrics.client,
             logger=self._logger,
+            metrics_of=self._metrics.client.of_host,
         )
 
     def _make_informers(self, most_watches: int) -> InformerFactory:

@@ -115,7 +115,8 @@ def without_writes(connections: Connections, preview: "Preview | None") -> Conne
     """Return connections over which a preview writes nothing.
 
     All controllers have the manager's own identity: a token of a service account would
-    be a write. The connections that review users stay as they are.
+    be a write. Other clusters are not reached: nobody judges writes to them. The
+    connections that review users stay as they are.
     """
     if preview is None:
         return connections
@@ -125,4 +126,5 @@ def without_writes(connections: Connections, preview: "Preview | None") -> Conne
         anonymous=None,
         lease=None,
         of_controller=preview.transport,
+        clusters={},
     )

@@ -173,7 +173,7 @@ class StartUp:
         self, descriptor: Descriptor, informers: ControllerInformers
     ) -> Controller | None:
         """Return the controller, `None` if it lacks flags; raises StartError."""
-        if lacking := descriptor.lacks(self.config, self.root_ca):
+        if lacking := self._lacking(descriptor):
             self.logger.warning(
                 "Controller is disabled by the configuration",
                 controller=descriptor.name,
@@ -193,6 +193,13 @@ class StartUp:
             )
             self.logger.v(2).info("Controller not made", exc_info=error)
             raise StartError(msg) from error
+
+    def _lacking(self, descriptor: Descriptor) -> str:
+        """Return the flags that a controller lacks, "" for none."""
+        unknown = descriptor.clusters - self.clients.clusters
+        if unknown:
+            return ", ".join(f"--kubeconfig-{each}" for each in sorted(unknown))
+        return descriptor.lacks(self.config, self.root_ca)
 
     def _context(
         self, descriptor: Descriptor, informers: ControllerInformers

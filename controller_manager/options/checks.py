@@ -54,6 +54,7 @@ longer_than_nothing: Final = rule(
 at_most_two: Final = rule(
     lambda value: value.count(",") <= 1, "must not have more than two entries"
 )
+given: Final = rule(bool, "must be given")
 no_user: Final = rule(
     lambda value: not has_user(value),
     "the URL must not hold a user name or a password; "

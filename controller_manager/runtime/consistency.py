@@ -107,6 +107,7 @@ class ConsistencyStore:
             if (
                 watched.plural == resource.plural
                 and watched.group == resource.group
+                and watched.cluster == resource.cluster
                 and watched.may_select(obj)
             ):
                 yield informer

@@ -1,9 +1,11 @@
 """The descriptor of a controller: its facts, known before its code is imported."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, TypeVar
+
+from msgspec import structs
 
 from controller_manager.api.apiextensions.definition import Definition
 from controller_manager.api.meta import AnyResource
@@ -43,7 +45,7 @@ class Descriptor:
       only if the controller runs: ``.module:name`` from the package, or the whole
       ``package.module:name``.
     - `requires`: resources that the API server must have; the controller waits for
-      them.
+      them. Those of another cluster tell that it needs the cluster.
     - `gated_requires`: the resources that it requires as well while a gate is enabled.
     - `reads`: the fields that it reads of cached objects whose type is a projection;
       of a resource that is not named here it reads all fields.
@@ -121,13 +123,49 @@ class Descriptor:
             return ""
         return self.service_account or self.name
 
+    @property
+    def clusters(self) -> frozenset[str]:
+        """The names of the other clusters that it needs."""
+        required = {each.cluster for each in self.requires}
+        permitted = {each.cluster for each in self.permissions}
+        return frozenset((required | permitted) - {""})
+
+    def in_cluster(self, name: str) -> "Descriptor":
+        """Return it with what it requires and may do in one of the other clusters.
+
+        To an API server of that cluster these are its own.
+        """
+        return replace(
+            self,
+            requires=tuple(
+                replace(each, cluster="")
+                for each in self.requires
+                if each.cluster == name
+            ),
+            permissions=tuple(
+                structs.replace(each, cluster="")
+                for each in self.permissions
+                if each.cluster == name
+            ),
+            gated_requires=(),
+            gated_permissions=(),
+        )
+
     def requires_with(self, features: FeatureGates) -> tuple[AnyResource, ...]:
-        """Return the resources that it requires with these feature gates."""
-        return (*self.requires, *_enabled(self.gated_requires, features))
+        """Return the resources that it requires with these feature gates.
+
+        Those of other clusters are left out.
+        """
+        own = (each for each in self.requires if not each.cluster)
+        return (*own, *_enabled(self.gated_requires, features))
 
     def permissions_with(self, features: FeatureGates) -> tuple[Permission, ...]:
-        """Return the rules of its role on an API server with these feature gates."""
-        return (*self.permissions, *_enabled(self.gated_permissions, features))
+        """Return the rules of its role on an API server with these feature gates.
+
+        Those in other clusters are left out.
+        """
+        own = (each for each in self.permissions if not each.cluster)
+        return (*own, *_enabled(self.gated_permissions, features))
 
     @property
     def flags(self) -> tuple[Flag, ...]:

@@ -17,7 +17,8 @@ class Permission(Struct, frozen=True):
     """A rule of a role: these verbs on a resource of a group; ``*`` is any.
 
     With `names` it is for the objects of these names only. With a `namespace` it
-    belongs to a role in that namespace, instead of a cluster role.
+    belongs to a role in that namespace, instead of a cluster role. A `cluster` is
+    another one than that of the process.
     """
 
     group: str
@@ -25,6 +26,7 @@ class Permission(Struct, frozen=True):
     verbs: tuple[str, ...]
     names: tuple[str, ...] = ()
     namespace: str = ""
+    cluster: str = ""
 
 
 def allow(
@@ -36,13 +38,15 @@ def allow(
 ) -> Permission:
     """Return a permission for `verbs` on a resource, or on a subresource of it.
 
-    See `Permission` for `names` and `namespace`.
+    See `Permission` for `names` and `namespace`. It counts in the cluster of the
+    resource.
 
     >>> allow(WEBSITES, "patch", subresource="status").resource
     'websites/status'
     """
     name = f"{resource.plural}/{subresource}" if subresource else resource.plural
-    return Permission(resource.group, name, verbs, names, namespace)
+    where = (namespace, resource.cluster)
+    return Permission(resource.group, name, verbs, names, *where)
 
 
 def allow_everywhere(*verbs: str) -> Permission:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -27,6 +27,7 @@ from controller_manager.workqueue.ratelimiters import Backoff
 
 from .consistency import requeue_for
 from .context import ControllerContext
+from .descriptor import Descriptor
 from .outcome import DONE, Outcome, log_reasons
 from .watches import For, Handles, Maps, Owns, Watch, WatchLog
 from .worker import Workers
@@ -105,6 +106,12 @@ class Reconciler(ABC, Generic[ObjectT]):
                 changes = handler_for(self._for, self.queue, self, self._deleted)
                 self._add_handler(resource, changes)
             case Owns(resource=resource):
+                if resource.cluster != self.resource.cluster:
+                    msg = (
+                        f"Owns({resource.group_resource}): owners are in the same "
+                        "cluster as their dependents; use Maps"
+                    )
+                    raise ValueError(msg)
                 owned = (BY_CONTROLLER, ORPHANS, ORPHANS_BY_LABEL)
                 self._listers[resource] = self.context.lister(resource, *owned)
                 told = self.dependent_added, self.dependent_gone
@@ -216,6 +223,20 @@ class Reconciler(ABC, Generic[ObjectT]):
         outcome = await self.reconcile(obj)
         log_reasons(outcome, self.logger)
         return outcome
+
+
+def with_watched(descriptor: Descriptor) -> Descriptor:
+    """Return a descriptor that also requires what its class watches, each once.
+
+    Raises ImportError or AttributeError if the class cannot be imported.
+    """
+    loaded = descriptor.resolve()
+    watched: tuple[AnyResource, ...] = ()
+    if isinstance(loaded, type) and issubclass(loaded, Reconciler):
+        watched = tuple(each.resource for each in loaded.watches)
+    required = (*descriptor.requires, *watched)
+    whole = (replace(each, field_selector="") for each in required)
+    return replace(descriptor, requires=tuple(dict.fromkeys(whole)))
 
 
 def enqueue(queue: WorkQueue, watch: For[ObjectT], obj: ObjectT) -> None:

@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from controller_manager import upstream
 from controller_manager.api.meta import AnyResource
+from controller_manager.options.checks import given
 from controller_manager.options.controller_options import ControllerOptions
-from controller_manager.options.flag import Flag
+from controller_manager.options.flag import Flag, section
 from controller_manager.options.flag_set import DuplicateFlag, FlagSet
 from controller_manager.options.gates import GENERAL_GATES, Gate
 from controller_manager.options.general_flags import GENERAL_FLAGS
@@ -102,15 +103,40 @@ class Registry:
                     raise RegistryError(msg)
                 self._by_name[name] = descriptor
         self.gates = _gates(self.descriptors)
+        self.clusters = sorted(
+            {name for each in self.descriptors for name in each.clusters}
+        )
+        """The names of the other clusters that controllers need."""
         try:
             self.flags = FlagSet(
-                (flag for each in self.descriptors for flag in each.flags),
+                (*self._flags_of_clusters(), *self._flags_of_controllers()),
                 self.names,
                 self.gates,
                 general_flags,
             )
         except DuplicateFlag as error:
             raise RegistryError(str(error)) from error
+
+    def _flags_of_controllers(self) -> Iterator[Flag]:
+        return (flag for each in self.descriptors for flag in each.flags)
+
+    def _flags_of_clusters(self) -> tuple[Flag, ...]:
+        """Return a flag for each other cluster; an operator has no use without it."""
+        check = None if self.is_upstreams else given
+        return section(
+            "Clusters",
+            *(
+                Flag(
+                    f"kubeconfig-{name}",
+                    "string",
+                    None,
+                    f"Path to the kubeconfig file of the cluster {name}.",
+                    value_name="file",
+                    check=check,
+                )
+                for name in self.clusters
+            ),
+        )
 
     @property
     def is_upstreams(self) -> bool:

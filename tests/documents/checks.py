@@ -29,6 +29,7 @@ TOOLS = {
 }
 EXAMPLES = ROOT / "examples"
 DECLARED = re.compile(r"""\b(?:Flag|option)\(\s*"([a-z0-9-]+)",""")
+CLUSTER = re.compile(r'in_cluster\("([-a-z]+)"\)')
 LOCAL = re.compile(r"(?:controller_manager|tests|config|docs|examples)/\S*")
 
 OTHERS = frozenset(
@@ -45,6 +46,7 @@ OTHERS = frozenset(
         "--audience",
         "--clusterrole",
         "--duration",
+        "--from-file",
         "--list",
         "--resource",
         "--resource-name",
@@ -152,7 +154,9 @@ def declared_flags(page: Page) -> set[str]:
     """Return the flags that the files of a page declare, and those of examples."""
     sources = [path.read_text() for path in EXAMPLES.rglob("*.py")]
     sources += page.files.values()
-    return {f"--{name}" for text in sources for name in DECLARED.findall(text)}
+    named = {f"--{name}" for text in sources for name in DECLARED.findall(text)}
+    clusters = {name for text in sources for name in CLUSTER.findall(text)}
+    return named | {f"--kubeconfig-{name}" for name in clusters}
 
 
 def link_problems(page: Page) -> list[str]:

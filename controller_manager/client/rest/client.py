@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
@@ -128,6 +129,7 @@ class Client:
         on_write: WriteHook = ignore_write,
         limits_watches: bool = False,
         field_manager: str = NAME,
+        clusters: Mapping[str, "Client"] = MappingProxyType({}),
     ) -> None:
         """Without a limiter the rate is not limited.
 
@@ -136,7 +138,8 @@ class Client:
         `write_timeout` seconds from the moment at which it is sent. `on_write` is
         called with each object that was created or changed, as stored. The rate limit
         holds for watches only with `limits_watches`; client-go's never does.
-        `field_manager` owns the fields that `apply` sets.
+        `field_manager` owns the fields that `apply` sets. Requests for resources of
+        other clusters are sent by the clients of `clusters`, by name.
         """
         self._field_manager = field_manager
         self._on_write = on_write
@@ -151,6 +154,22 @@ class Client:
             write_timeout=write_timeout,
             limits_watches=limits_watches,
         )
+        self._clusters = {name: each._rest for name, each in clusters.items()}  # noqa: SLF001 - of this class
+
+    def _to(self, resource: AnyResource) -> RESTClient:
+        """Return what sends requests to the cluster of a resource.
+
+        Raises ValueError for a cluster that this client does not reach.
+        """
+        if not resource.cluster:
+            return self._rest
+        if (rest := self._clusters.get(resource.cluster)) is None:
+            msg = (
+                f"{resource.group_resource}: the cluster is not known; name a resource "
+                "of it in the permissions of the Descriptor, or in requires"
+            )
+            raise ValueError(msg)
+        return rest
 
     # The verbs that read.
 
@@ -175,7 +194,7 @@ class Client:
     ) -> ObjectT:
         """Return one object as it is in etcd (a quorum read)."""
         path = object_path(resource, namespace, name)
-        answer = await self._rest.call(
+        answer = await self._to(resource).call(
             Request("GET", path, headers=serializer.headers_of(resource))
         )
         return serializer.decode(resource.type, answer)
@@ -185,7 +204,9 @@ class Client:
     ) -> dict[str, Any]:
         """Return one object with all its fields, also those that no type has."""
         path = object_path(resource, namespace, name)
-        answer = await self._rest.call(Request("GET", path, headers=serializer.JSON))
+        answer = await self._to(resource).call(
+            Request("GET", path, headers=serializer.JSON)
+        )
         return serializer.decode(dict[str, Any], answer)
 
     async def read(
@@ -218,7 +239,7 @@ class Client:
             timeout=LIST_TIMEOUT,
             largest_answer=LARGEST_LIST,
         )
-        answer = await self._rest.call(request)
+        answer = await self._to(resource).call(request)
         try:
             page = await serializer.decode_list(resource.type, answer.body)
         except msgspec.DecodeError as error:
@@ -272,7 +293,7 @@ class Client:
             headers=serializer.headers_of(resource),
             timeout=options.idle_timeout,
         )
-        stream = await self._rest.open(request)
+        stream = await self._to(resource).open(request)
         try:
             yield []
             decode_line = (decoder or _event_decoder(resource.type)).decode
@@ -293,7 +314,9 @@ class Client:
     ) -> Scale:
         """Return the scale subresource."""
         path = object_path(resource, namespace, name, "scale")
-        answer = await self._rest.call(Request("GET", path, headers=serializer.JSON))
+        answer = await self._to(resource).call(
+            Request("GET", path, headers=serializer.JSON)
+        )
         return serializer.decode(Scale, answer)
 
     # The verbs that write.
@@ -305,7 +328,7 @@ class Client:
         """
         body = serializer.encode(resource, obj)
         path = namespace_path(resource, obj.metadata.namespace)
-        answer = await self._rest.write("POST", path, body)
+        answer = await self._to(resource).write("POST", path, body)
         return self._stored(resource, answer)
 
     async def try_create(
@@ -315,7 +338,7 @@ class Client:
         body = serializer.encode(resource, obj)
         path = namespace_path(resource, obj.metadata.namespace)
         query = (("dryRun", "All"),)
-        answer = await self._rest.write("POST", path, body, query=query)
+        answer = await self._to(resource).write("POST", path, body, query=query)
         return serializer.decode(resource.type, answer)
 
     async def create_for_metadata(
@@ -332,7 +355,7 @@ class Client:
     ) -> ObjectT:
         """Create the object that `body` holds as JSON; return it as stored."""
         path = namespace_path(resource, namespace)
-        answer = await self._rest.write(
+        answer = await self._to(resource).write(
             "POST", path, body, headers=serializer.headers_of(resource)
         )
         return self._stored(resource, answer)
@@ -348,7 +371,7 @@ class Client:
         """Post `body` to a subresource; return the answer, of the same type."""
         serializer.require_complete(body)
         path = object_path(resource, namespace, name, subresource)
-        answer = await self._rest.write("POST", path, msgspec.json.encode(body))
+        answer = await self._to(resource).write("POST", path, msgspec.json.encode(body))
         return serializer.decode(type(body), answer)
 
     async def update(
@@ -379,7 +402,7 @@ class Client:
     ) -> ObjectT:
         metadata = obj.metadata
         path = object_path(resource, metadata.namespace, metadata.name, subresource)
-        answer = await self._rest.write(
+        answer = await self._to(resource).write(
             "PUT", path, body, headers=serializer.headers_of(resource)
         )
         return self._stored(resource, answer)
@@ -392,7 +415,7 @@ class Client:
         namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
         path = object_path(resource, namespace, name)
         body = msgspec.json.encode(obj)
-        answer = await self._rest.write(
+        answer = await self._to(resource).write(
             "PUT", path, body, headers=serializer.headers_of(resource)
         )
         return self._stored(resource, answer)
@@ -418,7 +441,7 @@ class Client:
         path = object_path(resource, namespace, name, subresource)
         headers = {**serializer.headers_of(resource), "content-type": patch_type}
         body = msgspec.json.encode(patch)
-        answer = await self._rest.write("PATCH", path, body, headers=headers)
+        answer = await self._to(resource).write("PATCH", path, body, headers=headers)
         return self._stored(resource, answer)
 
     async def patch_exactly(
@@ -470,7 +493,7 @@ class Client:
             **serializer.headers_of(resource),
             "content-type": serializer.APPLY_PATCH,
         }
-        answer = await self._rest.write(
+        answer = await self._to(resource).write(
             "PATCH", path, body, headers=headers, query=query
         )
         return self._stored(resource, answer)
@@ -487,7 +510,7 @@ class Client:
         path = object_path(resource, metadata.namespace, metadata.name)
         same = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
         head = {"apiVersion": resource.api_version, "kind": resource.kind}
-        answer = await self._rest.write(
+        answer = await self._to(resource).write(
             "PATCH",
             path,
             msgspec.json.encode({**head, "metadata": same}),
@@ -514,7 +537,7 @@ class Client:
         """Delete an object; it stays until its finalizers are removed."""
         path = object_path(resource, namespace, name)
         body = (options or DeleteOptions()).encode()
-        await self._rest.write("DELETE", path, body)
+        await self._to(resource).write("DELETE", path, body)
 
     async def delete_exactly(
         self,
@@ -545,7 +568,7 @@ class Client:
         path = namespace_path(resource, namespace)
         body = (options or DeleteOptions()).encode()
         # The answer has all the objects.
-        await self._rest.write(
+        await self._to(resource).write(
             "DELETE", path, body, timeout=LIST_TIMEOUT, largest=LARGEST_LIST
         )
 
@@ -556,7 +579,7 @@ class Client:
         """
         namespace, name = scale.metadata.namespace, scale.metadata.name
         path = object_path(resource, namespace, name, "scale")
-        answer = await self._rest.write("PUT", path, msgspec.json.encode(scale))
+        answer = await self._to(resource).write("PUT", path, msgspec.json.encode(scale))
         return serializer.decode(Scale, answer)
 
     def api_client(self) -> "ApiClient":

@@ -26,7 +26,7 @@ from controller_manager.runtime.registry import Registry, RegistryError
 from controller_manager.version import COMMAND_USER_AGENT
 
 from . import ClusterError, ClusterSettings
-from .faults import FaultControl, Faults, RunningCluster, Snapshot, run_cluster
+from .faults import ClusterFaults, Faults, RunningCluster, Snapshot, run_cluster
 from .requests import Requests
 from .thread import ClusterThread, PacedLoop
 
@@ -256,7 +256,7 @@ class DevelopmentCluster:
     @property
     def faults(self) -> Faults:
         """The faults between the clients and the API server."""
-        return Faults(FaultControl(*self._now))
+        return Faults(ClusterFaults(*self._now))
 
     @property
     def requests(self) -> Requests:

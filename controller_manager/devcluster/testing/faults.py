@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final, Self, Unpack
+from typing import Final, Protocol, Self, Unpack
 
 import yaml
 from msgspec import Struct
@@ -28,6 +28,7 @@ from controller_manager.devcluster.cluster import (
     controllers_in_memory,
     prepared,
 )
+from controller_manager.devcluster.controlplane import APIServer
 from controller_manager.devcluster.http_server import (
     Answer,
     Answering,
@@ -198,11 +199,15 @@ class RunningCluster:
             self._reserved = None
 
     def _forget_history(self, which: RequestFilter) -> None:
-        server = self.cluster.server
-        for kind in server.catalogue.all():
-            attributes = Attributes("watch", group=kind.group, resource=kind.plural)
-            if which.selects(attributes):
-                server.storage.collection(kind.resource).compact()
+        forget_history(self.cluster.server, which)
+
+
+def forget_history(server: APIServer, which: RequestFilter) -> None:
+    """Forget the events of the selected resources: their watches must list again."""
+    for kind in server.catalogue.all():
+        attributes = Attributes("watch", group=kind.group, resource=kind.plural)
+        if which.selects(attributes):
+            server.storage.collection(kind.resource).compact()
 
 
 @asynccontextmanager
@@ -297,7 +302,33 @@ def thawed() -> Iterator[None]:
 # Faults between a client and the API server of a cluster.
 
 
-class FaultControl:
+class FaultControl(Protocol):
+    """Changes the faults of an API server."""
+
+    @property
+    def version(self) -> int:
+        """The latest resourceVersion."""
+
+    def add(self, fault: Fault) -> Fault:
+        """Apply a fault to requests from now on, and return it."""
+
+    def clear(self) -> None:
+        """Remove all faults, and listen if the server does not."""
+
+    def end_watches(self, which: RequestFilter, ending: Ending) -> int:
+        """End the open watches that are selected; return their number."""
+
+    def stop_listening(self) -> None:
+        """Cut all connections and refuse new ones."""
+
+    def listen_again(self, after: float = 0.0) -> None:
+        """Accept connections again, at once or some seconds later."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait some seconds of the clients' clock."""
+
+
+class ClusterFaults(FaultControl):
     """Changes the faults of a cluster; its methods may be called in any thread."""
 
     def __init__(
@@ -374,9 +405,10 @@ _REASONS: Final = {
 class Faults:
     """Faults between the clients of a cluster and its API server.
 
-    They meet all clients on the network: the controller under test, kubectl, the test
-    itself. They do not meet the controllers and nodes of the cluster. Each method may
-    be called in any thread, and returns without waiting.
+    Those of a `DevelopmentCluster` meet all clients on the network: the controller
+    under test, kubectl, the test itself. They do not meet the controllers and nodes of
+    the cluster. Those of a `VirtualManager` meet its controllers. Each method returns
+    without waiting; those of a cluster may be called in any thread.
 
     A fault of requests lasts until it has met `times` requests, until it is removed, or
     until :meth:`clear`; the keywords of `which` select the requests, see

@@ -4,8 +4,8 @@ import asyncio
 import random
 import re
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -24,7 +24,7 @@ from controller_manager.devcluster.apiserver.security import (
     User,
     account_groups,
 )
-from controller_manager.devcluster.cluster import ADMIN, embedded_config, running
+from controller_manager.devcluster.cluster import ADMIN, embedded_config
 from controller_manager.devcluster.controlplane import (
     MANAGER,
     APIServer,
@@ -41,10 +41,12 @@ from controller_manager.observability.exposition import expose
 from controller_manager.observability.logs import make_logger
 from controller_manager.options.options import OptionsError
 from controller_manager.runtime.descriptor import Descriptor
+from controller_manager.runtime.reconciler import with_watched
 from controller_manager.runtime.registry import Registry, RegistryError
 
 from . import ClusterError
-from .faults import thawed
+from .faults import Faults, thawed
+from .memory import FaultyServer
 
 _EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _VERBOSITY: Final = 4
@@ -69,44 +71,62 @@ class VirtualManager:
     Nothing waits: an hour of the clock takes milliseconds. Nothing else runs, so a
     deployment gets no pods, and an owner that is gone leaves its dependents. Each
     controller may do what the permissions of its descriptor allow, and reads the fields
-    that it declares; a test in which it tries more fails.
+    that it declares; a test in which it tries more fails. Each other cluster that they
+    name has an API server, too, with the rights of the controllers there.
     """
 
     def __init__(self, controllers: Sequence[Descriptor]) -> None:
         """Take the controllers; nothing runs yet. Raises ClusterError."""
         try:
-            self._build = Registry(controllers)
+            self._build = Registry([_with_watched(each) for each in controllers])
         except RegistryError as error:
             raise ClusterError(str(error)) from None
         self.clock: Final = LoopClock(_EPOCH)
-        """The clock of server and controllers; it begins with the year 2026."""
+        """The clock of servers and controllers; it begins with the year 2026."""
         self._metrics = CollectorRegistry()
         self._log = StringIO()
         self._rng = random.Random(1)  # noqa: S311 - names and jitter
-        users = {"admin": ADMIN, "manager": User(MANAGER)}
-        users |= {each.name: _account(each) for each in self._build.descriptors}
-        self._server = APIServer(
-            clock=self.clock, rng=self._rng, users=users, rbac=True, build=self._build
+        self._own = _Cluster(self._build, self.clock, self._rng)
+        self._others = {name: self._other(name) for name in self._build.clusters}
+        self.faults: Final = self._own.faults
+        """Faults between your controllers and the API server, not `client`."""
+        self.client: Final = Client(
+            self._own.admin,
+            self.clock,
+            field_manager="test",
+            clusters={
+                name: Client(each.admin, self.clock)
+                for name, each in self._others.items()
+            },
         )
-        add_system_namespaces(self._server.objects)
-        self._admin = InMemoryTransport(self._server, "admin")
-        self.client: Final = Client(self._admin, self.clock, field_manager="test")
-        """A client of the administrator, for the test."""
-        self._transports = {
-            each.name: _Confined(self._server, each.name, self.clock)
-            for each in self._build.descriptors
-        }
-        self._stack = AsyncExitStack()
+        """A client of the administrator, for the test; it reaches other clusters."""
+        self._stack = ExitStack()
         self._running: ControllerManager | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
 
-    async def create_manifests(self, *files: Path | str) -> None:
+    def _other(self, name: str) -> "_Cluster":
+        of_cluster = [each.in_cluster(name) for each in self._build.descriptors]
+        return _Cluster(Registry(of_cluster), self.clock, self._rng, name)
+
+    @property
+    def _clusters(self) -> "tuple[_Cluster, ...]":
+        return (self._own, *self._others.values())
+
+    def faults_in(self, cluster: str) -> Faults:
+        """Return the faults between your controllers and another cluster."""
+        return self._others[cluster].faults
+
+    async def create_manifests(self, *files: Path | str, cluster: str = "") -> None:
         """Create the objects of YAML files, or of directories with such files.
 
+        They are created in the first cluster, or in the one that `cluster` names.
         Raises ClusterError for an object that is not valid.
         """
+        where = self._others[cluster] if cluster else self._own
         try:
             manifests = read_manifests([*map(Path, files)])
-            await apply_manifests(self._admin, manifests, lambda _: None)
+            await apply_manifests(where.admin, manifests, lambda _: None)
         except ManifestError as error:
             raise ClusterError(str(error)) from None
 
@@ -125,29 +145,53 @@ class VirtualManager:
             config = embedded_config(self._build, 0, _VERBOSITY, (), given)
         except OptionsError as error:
             raise ClusterError("; ".join(error.problems)) from None
-        connections = Connections(
-            InMemoryTransport(self._server, "manager"),
-            of_controller=self._transports.__getitem__,
-        )
-        logger = make_logger(verbosity=_VERBOSITY, stream=self._log)
         self._metrics = CollectorRegistry()
-        self._stack.enter_context(thawed())
-        self._running = await self._stack.enter_async_context(
-            running(
-                self._build,
-                config,
-                connections,
-                self.clock,
-                logger,
-                rng=self._rng,
-                registry=self._metrics,
-            )
+        manager = ControllerManager(
+            config,
+            self._own.connections(self._others),
+            clock=self.clock,
+            rng=self._rng,
+            logger=make_logger(verbosity=_VERBOSITY, stream=self._log),
+            build=self._build,
+            registry=self._metrics,
         )
+        self._stack.enter_context(thawed())
+        self._stopping.clear()
+        self._task = asyncio.create_task(manager.run(self._stopping))
+        starting = asyncio.create_task(manager.started.wait())
+        either = (self._task, starting)
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        starting.cancel()
+        if self._task.done():
+            await self.stop()
+        self._running = manager
 
     async def stop(self) -> None:
         """Stop the controllers, if they run; the objects stay."""
-        self._running = None
-        await self._stack.aclose()
+        self._stopping.set()
+        await self._ended()
+
+    async def crash(self) -> None:
+        """End the controllers at once, as a killed process ends; the objects stay.
+
+        No sync goes on, and no more request reaches an API server.
+        """
+        servers = [each.server for each in self._clusters]
+        for each in servers:
+            each.is_left = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        for each in servers:
+            each.is_left = False
+        await self._ended()
+
+    async def _ended(self) -> None:
+        task, self._task, self._running = self._task, None, None
+        with self._stack:
+            if task is not None:
+                await task
 
     async def settle(self, seconds: float = 0.0) -> None:
         """Let some seconds pass, and go on until the controllers have nothing to do.
@@ -162,11 +206,11 @@ class VirtualManager:
             await self.start()
         await asyncio.sleep(seconds)
         for _ in range(_PATIENCE):
-            before = self._server.storage.version
+            before = self._versions()
             await asyncio.sleep(_QUIET)
             self.check_requests()
             is_idle = self._running is None or self._running.is_idle
-            if is_idle and before == self._server.storage.version:
+            if is_idle and before == self._versions():
                 return
         msg = (
             f"the controllers did not settle within {_PATIENCE * _QUIET:g} s of their "
@@ -174,11 +218,14 @@ class VirtualManager:
         )
         raise AssertionError(msg)
 
+    def _versions(self) -> list[int]:
+        return [each.server.version for each in self._clusters]
+
     def check_requests(self) -> None:
         """Raise AssertionError for requests that a controller was refused, once."""
         __tracebackhide__ = True
         refused: dict[str, None] = {}
-        for each in self._transports.values():
+        for each in self._transports():
             refused |= dict.fromkeys(each.refused)
             each.refused.clear()
         if refused:
@@ -188,9 +235,15 @@ class VirtualManager:
     def writes(self) -> list[str]:
         """The writes of the controllers so far, without events.
 
-        Each is a method and a path, such as ``PATCH /api/v1/namespaces/shop``.
+        Each is a method and a path, such as ``PATCH /api/v1/namespaces/shop``; one to
+        another cluster ends with its name, such as ``in edge``. Those that a fault has
+        met are there, too.
         """
-        return [line for each in self._transports.values() for line in each.writes]
+        return [line for each in self._transports() for line in each.writes]
+
+    def _transports(self) -> "Iterator[_Confined]":
+        for each in self._clusters:
+            yield from each.of_controllers.values()
 
     @property
     def log(self) -> str:
@@ -207,12 +260,50 @@ def _account(descriptor: Descriptor) -> User:
     return User(name, groups=(*account_groups(NAMESPACE), AUTHENTICATED))
 
 
+def _with_watched(descriptor: Descriptor) -> Descriptor:
+    try:
+        return with_watched(descriptor)
+    except (ImportError, AttributeError) as error:
+        msg = f"{descriptor.name} cannot be imported: {error}; repair its `load`"
+        raise ClusterError(msg) from error
+
+
+class _Cluster:
+    """An API server in memory, and the ways of the controllers and the test to it."""
+
+    def __init__(
+        self, build: Registry, clock: Clock, rng: random.Random, name: str = ""
+    ) -> None:
+        users = {"admin": ADMIN, "manager": User(MANAGER)}
+        users |= {each.name: _account(each) for each in build.descriptors}
+        server = APIServer(clock=clock, rng=rng, users=users, rbac=True, build=build)
+        add_system_namespaces(server.objects)
+        self.admin = InMemoryTransport(server, "admin")
+        self.server = FaultyServer(server)
+        self.faults = Faults(self.server)
+        self.of_controllers = {
+            each.name: _Confined(self.server, each.name, clock, name)
+            for each in build.descriptors
+        }
+
+    def connections(self, others: "Mapping[str, _Cluster]") -> Connections:
+        """Return the connections of a manager to this cluster and to others."""
+        return Connections(
+            InMemoryTransport(self.server, "manager"),
+            of_controller=self.of_controllers.__getitem__,
+            clusters={name: each.connections({}) for name, each in others.items()},
+        )
+
+
 class _Confined(InMemoryTransport):
     """Notes the writes of a controller, and the requests that no role allows."""
 
-    def __init__(self, server: APIServer, controller: str, clock: Clock) -> None:
-        super().__init__(server, controller)
+    def __init__(
+        self, server: FaultyServer, controller: str, clock: Clock, cluster: str
+    ) -> None:
+        super().__init__(server, controller, controller)
         self._controller = controller
+        self._where = f" in {cluster}" if cluster else ""
         self._clock = clock
         self._now = 0.0
         self._writes_now: Counter[str] = Counter()
@@ -223,7 +314,7 @@ class _Confined(InMemoryTransport):
     async def request(self, request: Request) -> Response:
         """Pass a request on; raises NotSent for a write that repeats without end."""
         if request.method != "GET" and "/events" not in request.path:
-            self._note_write(f"{request.method} {request.path}")
+            self._note_write(f"{request.method} {request.path}{self._where}")
         answer = await super().request(request)
         if answer.status == 403:
             self._note_refusal(str(error_from_response(403, answer.body, None, None)))
@@ -253,6 +344,7 @@ class _Confined(InMemoryTransport):
         what = f"{name}.{found['group']}" if found["group"] else name
         more = f", subresource={subresource!r}" if subresource else ""
         self.refused.append(
-            f"{self._controller} may not {found['verb']} {found['resource']}: give its "
+            f"{self._controller} may not {found['verb']} {found['resource']}"
+            f"{self._where}: give its "
             f'Descriptor allow(<{what}>, "{found["verb"]}"{more}) among the permissions'
         )

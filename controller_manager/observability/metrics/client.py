@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from copy import copy
 from itertools import accumulate
 from operator import mul
 from typing import Final
@@ -26,7 +27,7 @@ _ROTATION_AGE: Final = (
 
 
 class ClientCollectors:
-    """The ``rest_client_*`` metrics of one API server."""
+    """The ``rest_client_*`` metrics of one API server; see `of_host` for others."""
 
     def __init__(self, registry: CollectorRegistry, host: str) -> None:
         self._host = host
@@ -75,6 +76,12 @@ class ClientCollectors:
             registry=registry,
         )
         self._register_transport(registry)
+
+    def of_host(self, host: str) -> "ClientCollectors":
+        """Return these metrics for another API server."""
+        other = copy(self)
+        vars(other).update(_host=host, _hooks={}, _throttle_hooks={})
+        return other
 
     def _register_transport(self, registry: CollectorRegistry) -> None:
         """Register the metrics of connections and plugins.
@@ -231,9 +238,15 @@ class InformerCollectors:
             registry=registry,
         )
 
-    def informer(self, group: str, version: str, resource: str) -> "InformerMetrics":
-        """Return the hooks of one informer; all its series start at zero."""
-        return InformerMetrics(self, (group, self._name, resource, version))
+    def informer(
+        self, group: str, version: str, resource: str, cluster: str = ""
+    ) -> "InformerMetrics":
+        """Return the hooks of one informer; all its series start at zero.
+
+        The name of another `cluster` follows that of the factory.
+        """
+        name = f"{self._name}/{cluster}" if cluster else self._name
+        return InformerMetrics(self, (group, name, resource, version))
 
     def remove(self, group: str, version: str, resource: str) -> None:
         """Remove the series of an informer that has been stopped."""
