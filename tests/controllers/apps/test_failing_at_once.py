@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -13,12 +12,12 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.control.creation_delays import FailuresAtOnce
 from tests.clusters import EPOCH, Cluster, RecordingTransport, make_config
-from tests.controllers.apps.failing_node import Node
+from tests.controllers.apps.failing_node import Node, Ticking
 from tests.controllers.builders import (
     pod,
     replica_set,
     replica_set_json,
-    template,
+    replication_controller_json,
 )
 from tests.controllers.user import settle
 
@@ -30,18 +29,6 @@ CONTROLLERS = (
     "replicationcontroller-controller",
     "taint-eviction-controller",
 )
-
-
-class Ticking:
-    """A clock that a test moves."""
-
-    seconds = 0.0
-
-    def now(self) -> datetime:
-        return EPOCH
-
-    def monotonic(self) -> float:
-        return self.seconds
 
 
 @pytest.fixture
@@ -58,9 +45,8 @@ async def running(
         yield recording
 
 
-def controller_json(name: str) -> JSON:
-    spec = {"replicas": 1, "selector": {"app": name}, "template": template(app=name)}
-    return {"metadata": {"name": name}, "spec": spec}
+async def make(node: Node, replicas: int) -> None:
+    await node.user.create(REPLICASETS, replica_set_json("web", replicas))
 
 
 @pytest.mark.parametrize("deletes", [False, True])
@@ -68,7 +54,7 @@ def controller_json(name: str) -> JSON:
     ("resource", "body"),
     [
         (REPLICASETS, replica_set_json("web", 1)),
-        (REPLICATION_CONTROLLERS, controller_json("web")),
+        (REPLICATION_CONTROLLERS, replication_controller_json("web", 1)),
     ],
 )
 async def test_the_delay_doubles(
@@ -111,7 +97,7 @@ def test_nothing_is_remembered_of_a_failed_pod_that_is_gone() -> None:
 async def test_one_pod_at_a_time_is_tried(cluster: Cluster, node: Node) -> None:
     """Of a large replica set, too."""
     async with running(cluster, node):
-        await node.user.create(REPLICASETS, replica_set_json("web", 20))
+        await make(node, 20)
         await settle(60)
     times = node.of("web")
     assert (times.count(0), times[40:]) == (40, [1, 3, 7, 15, 31])
@@ -122,7 +108,7 @@ async def test_the_first_healthy_pod_brings_the_others(
 ) -> None:
     """One of the pods that are tried becomes ready."""
     async with running(cluster, node):
-        await node.user.create(REPLICASETS, replica_set_json("web", 10))
+        await make(node, 10)
         await settle(20)
         node.fails = lambda _: False
         await settle(20)
@@ -135,15 +121,14 @@ async def test_a_pod_that_waits_for_an_image_counts_as_healthy(
     cluster: Cluster, node: Node
 ) -> None:
     """After ten seconds: it has not failed at once."""
-    user = node.user
     async with running(cluster, node):
-        await node.user.create(REPLICASETS, replica_set_json("web", 5))
+        await make(node, 5)
         await settle(10)
         node.created.clear()
     async with cluster.manager(make_config(controllers=CONTROLLERS)):
         await settle(60)
-        active = [each for each in await user.pods() if each.status.phase == "Pending"]
-        assert len(active) == 5
+        phases = [each.status.phase for each in await node.user.pods()]
+        assert phases.count("Pending") == 5
 
 
 async def test_a_change_of_the_owner_is_tried_at_once(
@@ -151,7 +136,7 @@ async def test_a_change_of_the_owner_is_tried_at_once(
 ) -> None:
     """The delay after that is the next one."""
     async with running(cluster, node):
-        await node.user.create(REPLICASETS, replica_set_json("web", 1))
+        await make(node, 1)
         await settle(40.5)
         node.created.clear()
         await node.user.patch(REPLICASETS, "web", {"spec": {"replicas": 2}})
@@ -165,7 +150,7 @@ async def test_healthy_pods_beside_a_failing_one_do_not_end_its_delay(
     """Only a replacement that is healthy does."""
     node.fails = lambda _: False
     async with running(cluster, node):
-        await node.user.create(REPLICASETS, replica_set_json("web", 3))
+        await make(node, 3)
         await settle(100)
         node.fails = lambda _: True
         node.created.clear()
@@ -174,37 +159,23 @@ async def test_healthy_pods_beside_a_failing_one_do_not_end_its_delay(
     assert node.of("web") == [100, 100, 101, 103, 107, 115, 131]
 
 
-async def test_a_pod_that_a_user_deletes_is_replaced_at_once(
-    cluster: Cluster, node: Node
+@pytest.mark.parametrize("seconds", [1, 11])
+async def test_a_pod_that_goes_later_is_replaced_at_once(
+    cluster: Cluster, node: Node, seconds: int
 ) -> None:
-    """Nothing has failed."""
+    """Nothing has failed if a user deletes it; else more than ten seconds later."""
     node.fails = lambda _: False
     async with running(cluster, node):
-        await node.user.create(REPLICASETS, replica_set_json("web", 1))
+        await make(node, 1)
         for _ in range(8):
-            await settle(1)
-            (pod,) = await node.user.pods()
-            options = DeleteOptions(grace_period_seconds=0)
-            await node.user.client.delete(PODS, "default", pod.metadata.name, options)
+            await settle(seconds)
+            pods = await node.user.pods()
+            (pod,) = [each for each in pods if each.status.phase != "Failed"]
+            name = pod.metadata.name
+            if seconds == 1:
+                options = DeleteOptions(grace_period_seconds=0)
+                await node.user.client.delete(PODS, "default", name, options)
+            else:
+                await node.user.report(name, phase="Failed")
         await settle(1)
-        assert len(node.of("web")) == 9
-
-
-async def test_a_pod_that_fails_later_is_replaced_at_once(
-    cluster: Cluster, node: Node
-) -> None:
-    """More than ten seconds after its creation."""
-    node.fails = lambda _: False
-    status = {"status": {"phase": "Failed"}}
-    async with running(cluster, node):
-        await node.user.create(REPLICASETS, replica_set_json("web", 1))
-        for _ in range(8):
-            await settle(11)
-            (pod,) = [
-                each for each in await node.user.pods() if each.status.phase != "Failed"
-            ]
-            await node.user.client.patch(
-                PODS, "default", pod.metadata.name, status, subresource="status"
-            )
-            await settle(0.5)
         assert len(node.of("web")) == 9

@@ -54,6 +54,15 @@ def daemon_set(
     return msgspec.json.decode(msgspec.json.encode(obj), type=DaemonSet)
 
 
+def with_generation(annotation: str | None) -> DaemonSet:
+    """Return a daemon set with the deprecated generation of its template."""
+    obj = daemon_set()
+    annotations = {"deprecated.daemonset.template.generation": annotation}
+    given = {} if annotation is None else annotations
+    metadata = msgspec.structs.replace(obj.metadata, annotations=given)
+    return msgspec.structs.replace(obj, metadata=metadata)
+
+
 def node(name: str, *taints: str, **labels: str) -> Node:
     """Return a node; a taint reads ``key:effect`` or ``key=value:effect``."""
     spec = {"taints": [_taint(each) for each in taints]}
@@ -105,9 +114,9 @@ def pod(name: str, on: str = "", **fields: Any) -> Pod:
     return msgspec.convert(obj, Pod)
 
 
-def for_node(name: str, **rest: Any) -> JSON:
+def for_node(*names: str, **rest: Any) -> JSON:
     """Return the affinity of a pod that requires a node."""
-    field = {"key": "metadata.name", "operator": "In", "values": [name]}
+    field = {"key": "metadata.name", "operator": "In", "values": list(names)}
     required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     key = "requiredDuringSchedulingIgnoredDuringExecution"
     return {**rest, "nodeAffinity": {**rest.get("nodeAffinity", {}), key: required}}
@@ -137,9 +146,11 @@ CONTROLLERS = ("daemonset-controller", "garbage-collector-controller")
 class Operator(User):
     """A user of daemon sets and nodes."""
 
-    async def add_node(self, name: str, **labels: str) -> None:
-        self.cluster.add("Node", name, metadata={"name": name, "labels": labels})
-        await self.taint(name)
+    async def add_node(self, name: str, taint: str = "") -> None:
+        """Add a node without the taints of one that is not ready."""
+        self.cluster.add("Node", name)
+        spec = {"taints": [_taint(taint)] if taint else None}
+        await self._patch_node(name, {"spec": spec})
 
     async def label(self, node: str, **labels: str | None) -> None:
         await self._patch_node(node, {"metadata": {"labels": labels}})

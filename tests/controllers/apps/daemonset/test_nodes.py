@@ -14,7 +14,7 @@ from controller_manager.api.core.scheduling import Toleration
 from controller_manager.api.core.v1 import NODES, PODS, Pod, PodTemplateSpec
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import is_deleting
-from controller_manager.client.rest.client import DeleteOptions, PatchType
+from controller_manager.client.rest.client import DeleteOptions
 from controller_manager.controllers.apps.daemonset.backoff import NO_DELAYS, Delays
 from controller_manager.controllers.apps.daemonset.nodes import (
     Fit,
@@ -45,10 +45,12 @@ from tests.controllers.apps.daemonset.builders import (
     pod,
     running,
     summary,
+    with_generation,
 )
 from tests.controllers.user import settle
 
 _WELL_KNOWN = "node.kubernetes.io"
+NO_NETWORK = f"{_WELL_KNOWN}/network-unavailable:NoSchedule"
 
 
 def fit(*taints: str, compares_numbers: bool = False, **spec: Any) -> Fit:
@@ -59,71 +61,54 @@ def fit(*taints: str, compares_numbers: bool = False, **spec: Any) -> Fit:
     return placement.fit(node("n1", *taints, pool="a"))
 
 
-def test_every_node_must_have_a_pod_by_default() -> None:
-    """Also a node with the taint effect PreferNoSchedule."""
-    assert fit() is Fit.RUN
-    assert fit("dedicated:PreferNoSchedule") is Fit.RUN
+TOLERANT: JSON = {"tolerations": [{"key": "dedicated", "operator": "Exists"}]}
+BELOW = {"key": "load", "operator": "Lt", "value": "9", "effect": "NoSchedule"}
 
 
 @pytest.mark.parametrize(
-    ("spec", "expected"),
+    ("taints", "spec", "expected"),
     [
-        ({"nodeSelector": {"pool": "a"}}, Fit.RUN),
-        ({"nodeSelector": {"pool": "b"}}, Fit.NONE),
-        ({"nodeName": "n1"}, Fit.RUN),
-        ({"nodeName": "n2"}, Fit.NONE),
+        # Every node must have a pod by default.
+        ([], {}, Fit.RUN),
+        (["dedicated:PreferNoSchedule"], {}, Fit.RUN),
+        # A template chooses nodes by name and labels; affinity is in tests/control.
+        ([], {"nodeSelector": {"pool": "a"}}, Fit.RUN),
+        ([], {"nodeSelector": {"pool": "b"}}, Fit.NONE),
+        ([], {"nodeName": "n1"}, Fit.RUN),
+        ([], {"nodeName": "n2"}, Fit.NONE),
+        # With NoSchedule a running pod stays; with NoExecute it does not.
+        (["dedicated:NoSchedule"], {}, Fit.KEEP),
+        (["dedicated:NoExecute"], {}, Fit.NONE),
+        (["dedicated:NoSchedule", "other:NoExecute"], {}, Fit.NONE),
+        (["dedicated:NoSchedule"], TOLERANT, Fit.RUN),
+        (["dedicated:NoExecute"], TOLERANT, Fit.RUN),
+        (["dedicated:NoExecute", "other:NoSchedule"], TOLERANT, Fit.KEEP),
+        (["dedicated:NoSchedule"], {"nodeSelector": {"pool": "b"}}, Fit.NONE),
+        # A daemon pod comes to a node with problems, except to one that is not ready
+        # for the first time, or has no network. Network plugins use the host network.
+        ([f"{_WELL_KNOWN}/not-ready:NoExecute"], {}, Fit.RUN),
+        ([f"{_WELL_KNOWN}/unreachable:NoExecute"], {}, Fit.RUN),
+        ([f"{_WELL_KNOWN}/disk-pressure:NoSchedule"], {}, Fit.RUN),
+        ([f"{_WELL_KNOWN}/memory-pressure:NoSchedule"], {}, Fit.RUN),
+        ([f"{_WELL_KNOWN}/pid-pressure:NoSchedule"], {}, Fit.RUN),
+        ([f"{_WELL_KNOWN}/unschedulable:NoSchedule"], {}, Fit.RUN),
+        ([f"{_WELL_KNOWN}/not-ready:NoSchedule"], {}, Fit.KEEP),
+        ([NO_NETWORK], {}, Fit.KEEP),
+        ([NO_NETWORK], {"hostNetwork": True}, Fit.RUN),
+        # Numbers are compared only with the gate TaintTolerationComparisonOperators.
+        (["load=5:NoSchedule"], {"tolerations": [BELOW]}, Fit.KEEP),
     ],
 )
-def test_a_template_chooses_nodes_by_name_and_labels(
-    spec: dict[str, Any], expected: Fit
+def test_a_node_fits_by_its_taints_and_labels(
+    taints: list[str], spec: JSON, expected: Fit
 ) -> None:
-    """Required node affinity is in tests/control/scheduling."""
-    assert fit(**spec) is expected
+    assert fit(*taints, **spec) is expected
 
 
-def test_an_untolerated_taint_keeps_pods_or_removes_them() -> None:
-    """With NoSchedule a running pod stays; with NoExecute it does not."""
-    assert fit("dedicated:NoSchedule") is Fit.KEEP
-    assert fit("dedicated:NoExecute") is Fit.NONE
-    assert fit("dedicated:NoSchedule", "other:NoExecute") is Fit.NONE
-    tolerant = {"key": "dedicated", "operator": "Exists"}
-    assert fit("dedicated:NoSchedule", tolerations=[tolerant]) is Fit.RUN
-    assert fit("dedicated:NoExecute", tolerations=[tolerant]) is Fit.RUN
-    both = ("dedicated:NoExecute", "other:NoSchedule")
-    assert fit(*both, tolerations=[tolerant]) is Fit.KEEP
-    assert fit("dedicated:NoSchedule", nodeSelector={"pool": "b"}) is Fit.NONE
-
-
-@pytest.mark.parametrize(
-    ("taint", "expected"),
-    [
-        ("not-ready:NoExecute", Fit.RUN),
-        ("unreachable:NoExecute", Fit.RUN),
-        ("disk-pressure:NoSchedule", Fit.RUN),
-        ("memory-pressure:NoSchedule", Fit.RUN),
-        ("pid-pressure:NoSchedule", Fit.RUN),
-        ("unschedulable:NoSchedule", Fit.RUN),
-        ("not-ready:NoSchedule", Fit.KEEP),
-        ("network-unavailable:NoSchedule", Fit.KEEP),
-    ],
-)
-def test_a_daemon_pod_comes_to_a_node_with_problems(taint: str, expected: Fit) -> None:
-    """Except to a node that is not ready for the first time, or has no network."""
-    assert fit(f"{_WELL_KNOWN}/{taint}") is expected
-
-
-def test_on_the_host_network_no_network_is_needed() -> None:
-    """The pods of network plugins use the host network."""
-    taint = f"{_WELL_KNOWN}/network-unavailable:NoSchedule"
-    assert fit(taint, hostNetwork=True) is Fit.RUN
-
-
-def test_numbers_are_compared_only_with_the_gate() -> None:
-    """TaintTolerationComparisonOperators."""
-    below = {"key": "load", "operator": "Lt", "value": "9", "effect": "NoSchedule"}
-    taint = "load=5:NoSchedule"
-    assert fit(taint, tolerations=[below]) is Fit.KEEP
-    assert fit(taint, tolerations=[below], compares_numbers=True) is Fit.RUN
+def test_numbers_are_compared_with_the_gate() -> None:
+    tolerations = [BELOW]
+    found = fit("load=5:NoSchedule", compares_numbers=True, tolerations=tolerations)
+    assert found is Fit.RUN
 
 
 def test_a_default_toleration_replaces_one_that_is_limited_in_time() -> None:
@@ -157,122 +142,111 @@ SUCCEEDED = pod("succeeded", "n3", phase="Succeeded")
 SURGING = daemon_set(surge=1, unavailable=0)
 
 
-def managed(seen: DaemonPods) -> tuple[list[str], list[str]]:
-    return summary(manage_pods(seen, NO_DELAYS, NOW))
+LEAVING = pod("c", "n3", leaving=True)
+OLD, UNREADY = pod("old", "n3", hash="old"), pod("new", "n3", ready=False)
 
 
-def test_a_node_that_must_have_a_pod_gets_one() -> None:
-    """Not while it has a pod, even a pod that is being deleted."""
-    assert managed(placed()) == (["n1", "n2", "n3"], [])
-    assert managed(placed(*ALL)) == ([], [])
-    assert managed(placed(*ALL[:2])) == (["n3"], [])
-    assert managed(placed(*ALL[:2], pod("c", "n3", leaving=True))) == ([], [])
-    assert managed(placed(*ALL[:2], pod("c", "n3", bound=False))) == ([], [])
-
-
-def test_a_pod_that_has_ended_and_is_being_deleted_does_not_count() -> None:
-    """A finalizer may keep it; its node needs a pod now."""
-    for phase in ("Failed", "Succeeded"):
-        ended = pod("c", "n3", leaving=True, phase=phase)
-        assert managed(placed(*ALL[:2], ended)) == (["n3"], [])
-
-
-def test_pods_are_deleted_where_none_may_run() -> None:
-    """Also a pod that is not bound yet; a pod stays if no taint ends it."""
-    others = (pod("d", "n4"), pod("e", "n4", bound=False), pod("f", "n5"))
-    seen = placed(*ALL, *others, n4=Fit.NONE, n5=Fit.KEEP)
-    assert managed(seen) == ([], ["d", "e"])
-    assert managed(placed(*ALL, pod("d", "n4", leaving=True), n4=Fit.NONE)) == ([], [])
-
-
-def test_an_unbound_pod_for_a_node_that_is_gone_is_deleted() -> None:
-    """The pod garbage collector deletes a bound pod."""
-    others = (pod("d", "n4", bound=False), pod("e", "n5"))
-    assert managed(placed(*ALL, *others)) == ([], ["d"])
-
-
-def test_the_oldest_of_several_pods_stays() -> None:
-    """A pod that has a node counts as older."""
-    others = (
-        pod("a0", "n1", created=9),
-        pod("b0", "n2", bound=False, created=0),
-        pod("c0", "n3", leaving=True),
-    )
-    older = (pod("a", "n1", created=1), pod("b", "n2", created=5), pod("c", "n3"))
-    assert managed(placed(*others, *older)) == ([], ["a0", "b0"])
-
-
-def test_pods_that_have_ended_are_deleted() -> None:
-    """A new pod is created when the old one is gone."""
-    assert managed(placed(*ALL[:2], FAILED)) == ([], ["failed"])
-    assert managed(placed(*ALL[:2], SUCCEEDED)) == ([], ["succeeded"])
-    assert managed(placed(*ALL[:2], FAILED, SUCCEEDED)) == ([], ["failed", "succeeded"])
-
-
-def test_a_failed_pod_stays_while_there_is_a_delay() -> None:
-    """Another sync comes when the delay ends; a succeeded pod never waits."""
-    delays = Delays({"n3": 4.0, "n1": 1.0}, {})
-    for of in (None, SURGING):
-        plan = manage_pods(placed(*ALL[:2], FAILED, SUCCEEDED, of=of), delays, NOW)
-        assert (summary(plan), plan.requeue_after) == (([], ["succeeded"]), 4.0)
-
-
-def test_a_node_whose_failed_pod_others_deleted_gets_none_before_the_delay_ends() -> (
-    None
-):
-    """Also with surge, beside a pod that is being deleted."""
-    delays = Delays({"n3": 4.0, "n1": 1.0}, {"n3": 4.0})
-    for of in (None, SURGING):
-        plan = manage_pods(placed(*ALL[:2], of=of), delays, NOW)
-        assert plan == Plan(requeue_after=4.0)
-    leaving = pod("c", "n3", leaving=True)
-    plan = manage_pods(placed(*ALL[:2], leaving, of=SURGING), delays, NOW)
-    assert plan == Plan(requeue_after=4.0)
-
-
-def test_failed_pods_of_one_node_are_deleted_one_by_one() -> None:
-    """The deletion of the first begins a delay for the second."""
-    both = (pod("c", "n3", phase="Failed"), pod("d", "n3", phase="Failed"))
-    assert managed(placed(*ALL[:2], *both)) == ([], ["c"])
-    assert managed(placed(*ALL[:2], *both, of=SURGING)) == (["n3"], ["c"])
+def sickly(*pods: Pod, surges: bool = False, **fits: Fit) -> DaemonPods:
+    """Return the pods of three nodes, of which n1 and n2 have theirs."""
+    return placed(*ALL[:2], *pods, of=SURGING if surges else None, **fits)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "expected"),
+    ("seen", "created", "deleted"),
     [
-        (pod("old", "n3", hash="old"), pod("new", "n3", ready=False), []),
-        (pod("old", "n3", hash="old"), pod("new", "n3"), ["old"]),
+        # A node gets a pod, not while it has one, even one that is being deleted.
+        (placed(), ["n1", "n2", "n3"], []),
+        (placed(*ALL), [], []),
+        (sickly(), ["n3"], []),
+        (sickly(LEAVING), [], []),
+        (sickly(pod("c", "n3", bound=False)), [], []),
+        # One that has ended and is being deleted does not count: a finalizer keeps it.
+        (sickly(pod("c", "n3", leaving=True, phase="Failed")), ["n3"], []),
+        (sickly(pod("c", "n3", leaving=True, phase="Succeeded")), ["n3"], []),
+        # Pods are deleted where none may run, also one that is not bound yet; a pod
+        # stays if no taint ends it.
         (
-            pod("old", "n3", hash="old", ready=False),
-            pod("new", "n3", ready=False),
+            placed(
+                *ALL,
+                *(pod("d", "n4"), pod("e", "n4", bound=False), pod("f", "n5")),
+                n4=Fit.NONE,
+                n5=Fit.KEEP,
+            ),
+            [],
+            ["d", "e"],
+        ),
+        (placed(*ALL, pod("d", "n4", leaving=True), n4=Fit.NONE), [], []),
+        # Of a node that is gone, the pod garbage collector deletes bound pods.
+        (placed(*ALL, pod("d", "n4", bound=False), pod("e", "n5")), [], ["d"]),
+        # The oldest of several pods stays; one that has a node counts as older.
+        (
+            placed(
+                *(pod("a0", "n1", created=9), pod("b0", "n2", bound=False)),
+                *(pod("c0", "n3", leaving=True), pod("a", "n1", created=1)),
+                *(pod("b", "n2", created=5), pod("c", "n3")),
+            ),
+            [],
+            ["a0", "b0"],
+        ),
+        # Pods that have ended are deleted; a new one is created when they are gone.
+        (sickly(FAILED), [], ["failed"]),
+        (sickly(SUCCEEDED), [], ["succeeded"]),
+        (sickly(FAILED, SUCCEEDED), [], ["failed", "succeeded"]),
+        # Failed pods of one node go one by one: the first begins a delay.
+        (sickly(FAILED, pod("g", "n3", phase="Failed")), [], ["failed"]),
+        (
+            sickly(FAILED, pod("g", "n3", phase="Failed"), surges=True),
+            ["n3"],
+            ["failed"],
+        ),
+        # With surge a node has two pods until the new one is available, or the old
+        # one is not ready.
+        (sickly(OLD, UNREADY, surges=True), [], []),
+        (sickly(OLD, pod("new", "n3"), surges=True), [], ["old"]),
+        (
+            sickly(pod("old", "n3", hash="old", ready=False), UNREADY, surges=True),
+            [],
             ["old"],
         ),
+        # It has one pod of each kind at most, the oldest of the old and of the new.
+        (
+            sickly(
+                pod("old", "n3", hash="old", created=1),
+                pod("older", "n3", hash="older", created=0),
+                pod("new", "n3", ready=False, created=2),
+                pod("newer", "n3", ready=False, created=3),
+                surges=True,
+            ),
+            [],
+            ["newer", "old"],
+        ),
+        # With surge a node gets a pod while the last one is leaving.
+        (sickly(LEAVING, surges=True), ["n3"], []),
     ],
 )
-def test_with_surge_a_node_has_two_pods_until_one_is_superseded(
-    old: Pod, new: Pod, expected: list[str]
+def test_each_node_gets_and_keeps_its_pod(
+    seen: DaemonPods, created: list[str], deleted: list[str]
 ) -> None:
-    """The old pod is deleted if the new pod is available, or if it is not ready."""
-    assert managed(placed(*ALL[:2], old, new, of=SURGING)) == ([], expected)
+    assert summary(manage_pods(seen, NO_DELAYS, NOW)) == (created, deleted)
 
 
-def test_with_surge_a_node_has_one_pod_of_each_kind_at_most() -> None:
-    """The oldest of the old and the oldest of the new ones."""
-    pods = [
-        pod("old", "n3", hash="old", created=1),
-        pod("older", "n3", hash="older", created=0),
-        pod("new", "n3", ready=False, created=2),
-        pod("newer", "n3", ready=False, created=3),
-    ]
-    seen = placed(*ALL[:2], *pods, of=SURGING)
-    assert managed(seen) == ([], ["newer", "old"])
+@pytest.mark.parametrize("surges", [False, True])
+def test_a_failed_pod_stays_while_there_is_a_delay(surges: bool) -> None:
+    """Another sync comes when the delay ends; a succeeded pod never waits."""
+    delays = Delays({"n3": 4.0, "n1": 1.0}, {})
+    plan = manage_pods(sickly(FAILED, SUCCEEDED, surges=surges), delays, NOW)
+    assert (summary(plan), plan.requeue_after) == (([], ["succeeded"]), 4.0)
 
 
-def test_with_surge_a_node_gets_a_pod_while_the_last_one_is_leaving() -> None:
-    """Without surge the node waits until the last pod is gone."""
-    leaving = pod("c", "n3", leaving=True)
-    assert managed(placed(*ALL[:2], leaving, of=SURGING)) == (["n3"], [])
-    assert managed(placed(*ALL[:2], leaving)) == ([], [])
+@pytest.mark.parametrize(
+    "seen", [sickly(), sickly(surges=True), sickly(LEAVING, surges=True)]
+)
+def test_a_node_whose_failed_pod_others_deleted_gets_none_before_the_delay_ends(
+    seen: DaemonPods,
+) -> None:
+    """Also with surge, beside a pod that is being deleted."""
+    delays = Delays({"n3": 4.0, "n1": 1.0}, {"n3": 4.0})
+    assert manage_pods(seen, delays, NOW) == Plan(requeue_after=4.0)
 
 
 def test_one_sync_creates_and_deletes_at_most_250_pods() -> None:
@@ -302,25 +276,33 @@ def spec_of(node: str = "n1", **spec: Any) -> JSON:
     return decoded
 
 
-def test_a_pod_requires_its_node_by_name() -> None:
+ZONE = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+PREFERRED = {_PREFERRED: [{"weight": 1, "preference": ZONE}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "kept"),
+    [
+        (
+            {
+                "affinity": {
+                    "nodeAffinity": {
+                        _REQUIRED: {"nodeSelectorTerms": [ZONE]},
+                        **PREFERRED,
+                    },
+                    "podAntiAffinity": {"of": "any kind"},
+                }
+            },
+            {"nodeAffinity": PREFERRED, "podAntiAffinity": {"of": "any kind"}},
+        ),
+        ({}, {}),
+        ({"affinity": None}, {}),
+        ({"affinity": {"nodeAffinity": None}}, {}),
+    ],
+)
+def test_a_pod_requires_its_node_by_name(spec: JSON, kept: JSON) -> None:
     """The node affinity that the template requires is replaced, the rest is kept."""
-    zone = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
-    affinity = {
-        "nodeAffinity": {
-            _REQUIRED: {"nodeSelectorTerms": [zone]},
-            _PREFERRED: [{"weight": 1, "preference": zone}],
-        },
-        "podAntiAffinity": {"of": "any kind"},
-    }
-    assert spec_of("n2", affinity=affinity)["affinity"] == for_node(
-        "n2",
-        nodeAffinity={_PREFERRED: [{"weight": 1, "preference": zone}]},
-        podAntiAffinity={"of": "any kind"},
-    )
-    assert spec_of("n3")["affinity"] == for_node("n3")
-    assert spec_of("n3", affinity=None)["affinity"] == for_node("n3")
-    with_null = {"nodeAffinity": None}
-    assert spec_of("n3", affinity=with_null)["affinity"] == for_node("n3")
+    assert spec_of("n2", **spec)["affinity"] == for_node("n2", **kept)
 
 
 def test_no_field_of_the_template_is_lost() -> None:
@@ -334,22 +316,17 @@ def test_no_field_of_the_template_is_lost() -> None:
     assert made.keys() - spec.keys() == {"affinity", "tolerations"}
 
 
-def test_labels_tell_the_revision_and_the_template_generation() -> None:
+@pytest.mark.parametrize(
+    ("annotation", "more"),
+    [("12", {"pod-template-generation": "12"}), ("twelve", {}), ("", {})],
+)
+def test_labels_tell_the_revision_and_the_template_generation(
+    annotation: str, more: JSON
+) -> None:
     """The generation is deprecated; an annotation that is no number is ignored."""
-    for annotation, more in (
-        ("12", {"pod-template-generation": "12"}),
-        ("twelve", {}),
-        ("", {}),
-    ):
-        obj = daemon_set()
-        annotations = {"deprecated.daemonset.template.generation": annotation}
-        metadata = msgspec.structs.replace(obj.metadata, annotations=annotations)
-        templates = PodTemplates(msgspec.structs.replace(obj, metadata=metadata), "h")
-        assert templates.for_node("n").metadata.labels == {
-            "app": "agent",
-            "controller-revision-hash": "h",
-            **more,
-        }
+    templates = PodTemplates(with_generation(annotation), "h")
+    labels = {"app": "agent", "controller-revision-hash": "h", **more}
+    assert templates.for_node("n").metadata.labels == labels
 
 
 @pytest.mark.parametrize(
@@ -362,6 +339,8 @@ def test_labels_tell_the_revision_and_the_template_generation() -> None:
         ({"affinity": {}}, ""),
         ({"affinity": {"nodeAffinity": {}}}, ""),
         ({"affinity": {"nodeAffinity": {_REQUIRED: {}}}}, ""),
+        # As upstream, which ignores pods that ask for several nodes.
+        ({"affinity": for_node("n1", "n2")}, ""),
     ],
 )
 def test_a_pod_is_for_the_node_that_it_has_or_asks_for(
@@ -369,14 +348,6 @@ def test_a_pod_is_for_the_node_that_it_has_or_asks_for(
 ) -> None:
     """A pod of another client may belong to no certain node."""
     assert target_of(msgspec.convert({"spec": spec}, Pod)) == expected
-
-
-def test_a_pod_that_asks_for_several_nodes_is_for_none() -> None:
-    """As upstream, which ignores such pods."""
-    field = {"key": "metadata.name", "operator": "In", "values": ["n1", "n2"]}
-    terms = [{"matchFields": [field]}]
-    required = {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": terms}}}
-    assert target_of(msgspec.convert({"spec": {"affinity": required}}, Pod)) == ""
 
 
 def test_each_node_counts_by_its_pod() -> None:
@@ -477,8 +448,7 @@ async def held_node_workers(
 
 async def cause_a_sync(operator: Operator, pod: str) -> None:
     """Change a pod in a way that only causes a sync of its daemon set."""
-    patch = {"metadata": {"annotations": {"touched": "yes"}}}
-    await operator.client.patch(PODS, "default", pod, patch, PatchType.MERGE)
+    await operator.patch(PODS, pod, {"metadata": {"annotations": {"touched": "yes"}}})
     await settle(1)
 
 
@@ -511,9 +481,7 @@ async def test_a_pod_on_an_unknown_node_that_does_not_fit_is_deleted_at_once(
         await operator.client.delete(NODES, "", "n1")
         await settle(1)
         may_look.clear()
-        cluster.add(
-            "Node", "n1", spec={"taints": [{"key": "x", "effect": "NoExecute"}]}
-        )
+        await operator.add_node("n1", taint="x:NoExecute")
         await cause_a_sync(operator, before["n2"][0])
         pod = await operator.client.get(PODS, "default", before["n1"][0])
         assert pod.metadata.deletion_timestamp is not None

@@ -1,9 +1,7 @@
 """Daemon sets on a cluster in memory, beyond the recorded scenarios."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from unittest import mock
 
 import pytest
@@ -13,15 +11,12 @@ from controller_manager.api.core.v1 import NODES, PODS
 from controller_manager.client.builder import Connections
 from controller_manager.client.rest.client import (
     DeleteOptions,
-    PropagationPolicy,
 )
-from controller_manager.client.rest.transport import Request
 from controller_manager.controllers.apps.daemonset.controller import (
     DaemonSetReconciler,
 )
 from controller_manager.controllers.apps.daemonset.nodes import NodeHandlers
 from controller_manager.manager.manager import ControllerManager
-from controller_manager.options.gates import FeatureGates
 from controller_manager.runtime.controller import WorkerGroup
 from controller_manager.runtime.outcome import DONE, SyncError
 from tests.clusters import Cluster, RecordingTransport, make_config, run_manager
@@ -31,12 +26,6 @@ from tests.controllers.apps.daemonset.builders import (
     counted_syncs,
     daemon_set,
     running,
-)
-from tests.controllers.apps.replicaset.test_on_cluster import (
-    Lossy,
-    creates_pod,
-    creations,
-    hold,
 )
 from tests.controllers.builders import daemon_set_json, template
 from tests.controllers.user import settle
@@ -106,41 +95,12 @@ async def test_a_node_that_comes_back_without_fitting_loses_its_pod(
         await operator.run_all()
         await operator.client.delete(NODES, "", "n1")
         await settle(1)
-        cluster.add(
-            "Node", "n1", spec={"taints": [{"key": "x", "effect": "NoExecute"}]}
-        )
+        await operator.add_node("n1", taint="x:NoExecute")
         await settle(1)
         (pod,) = (await operator.placed())["n1"]
         gone = await operator.client.get(PODS, "default", pod)
         assert gone.metadata.deletion_timestamp is not None
         assert await operator.numbers() == (1, 1, 1, 1, 1)
-
-
-@pytest.mark.parametrize("how", ["before", "after", "500"])
-async def test_a_create_whose_response_is_lost_makes_no_surplus_pod(
-    cluster: Cluster, how: str
-) -> None:
-    """Each node gets one pod, even if the API server carried out the create."""
-    lossy, most = Lossy(cluster.transport), 0
-    lost: list[str] = []
-
-    def lose(request: Request) -> str:
-        if creates_pod(request) and len(lost) < 4:
-            lost.append(request.path)
-            return how
-        return ""
-
-    lossy.lose = lose
-    async with running(cluster, "n1", "n2", "n3", transport=lossy) as (operator, _):
-        for _ in range(300):
-            await asyncio.sleep(0.1)
-            most = max(most, len(await operator.pods()))
-        placed = await operator.placed()
-    assert len(lost) >= 3
-    assert ({node: len(pods) for node, pods in placed.items()}, most) == (
-        {"n1": 1, "n2": 1, "n3": 1},
-        3,
-    )
 
 
 async def test_only_a_pod_that_is_deleted_because_it_failed_gets_an_event(
@@ -151,17 +111,11 @@ async def test_only_a_pod_that_is_deleted_because_it_failed_gets_an_event(
         await operator.run_all()
         (doomed,) = (await operator.placed())["n1"]
         await operator.taint("n1", "reserved", effect="NoExecute")
-        status = {"status": {"phase": "Failed"}}
-        await operator.client.patch(
-            PODS, "default", doomed, status, subresource="status"
-        )
+        await operator.report(doomed, phase="Failed")
         await settle(5)
         assert await operator.events("FailedDaemonPod") == []
         (other,) = (await operator.placed())["n2"]
-        status = {"status": {"phase": "Succeeded"}}
-        await operator.client.patch(
-            PODS, "default", other, status, subresource="status"
-        )
+        await operator.report(other, phase="Succeeded")
         await settle(5)
         (event,) = await operator.events("SucceededDaemonPod")
         assert event.message == (
@@ -206,9 +160,6 @@ async def test_a_daemon_set_that_selects_all_pods_only_gets_a_warning(
     assert await operator.pods() == []
 
 
-STRATEGIES = ("OnDelete", "RollingUpdate")
-
-
 async def finish_deletions(operator: Operator) -> None:
     """Delete the pods that are being deleted, as their kubelets do at the end."""
     options = DeleteOptions(grace_period_seconds=0)
@@ -218,7 +169,7 @@ async def finish_deletions(operator: Operator) -> None:
     await settle(1)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", ["OnDelete", "RollingUpdate"])
 async def test_the_status_is_written_though_pods_cannot_be_created(
     cluster: Cluster, strategy: str
 ) -> None:
@@ -242,8 +193,7 @@ async def test_pods_of_a_former_daemon_set_are_updated(cluster: Cluster) -> None
     async with running(cluster, "n1", "n2") as (operator, _):
         await set_image(operator, "app:v2")
         await operator.run_all()
-        orphan = DeleteOptions(propagation_policy=PropagationPolicy.ORPHAN)
-        await operator.client.delete(DAEMON_SETS, "default", "agent", orphan)
+        await operator.delete(DAEMON_SETS, "agent", "Orphan")
         await settle(5)
         former = {pod.metadata.uid for pod in await operator.pods()}
         made = template(app="agent", image="app:v2")
@@ -335,55 +285,6 @@ async def test_a_standby_keeps_no_changed_nodes(cluster: Cluster) -> None:
                 await operator.add_node("n1")
                 await settle(1)
     synced.assert_not_called()
-
-
-@pytest.mark.parametrize(("gate", "answers"), [(True, [200]), (False, [200, 409])])
-async def test_a_daemon_set_waits_for_its_own_writes_if_the_gate_says_so(
-    cluster: Cluster, *, gate: bool, answers: list[int]
-) -> None:
-    """Without it, a sync on the stale cache writes a status that is refused."""
-    free = hold(cluster, "daemonsets")
-    gates = FeatureGates({"StaleControllerConsistencyDaemonSet": gate})
-    operator = Operator(cluster)
-    for name in ("n1", "n2"):
-        await operator.add_node(name)
-    async with cluster.manager(replace(config(), features=gates)) as recording:
-        await operator.create(DAEMON_SETS, daemon_set_json())
-        await settle()
-        recording.writes.clear()
-        free.clear()
-        for pod in await operator.pods():
-            await operator.bind(pod)
-            await settle(2)
-        assert {each.path.rpartition("/")[2] for each in recording.writes} == {"status"}
-        assert [each.status for each in recording.writes] == answers
-        free.set()
-        await settle()
-        assert await operator.numbers() == (2, 2, 2, 2, 0)
-
-
-@pytest.mark.parametrize("gate", [True, False])
-async def test_a_lagging_watch_of_pods_makes_no_surplus_in_either_position(
-    cluster: Cluster, *, gate: bool
-) -> None:
-    """Expectations work without the versions of written objects."""
-    free = hold(cluster, "pods")
-    gates = FeatureGates({"StaleControllerConsistencyDaemonSet": gate})
-    operator = Operator(cluster)
-    for name in ("n1", "n2", "n3"):
-        await operator.add_node(name)
-    async with cluster.manager(replace(config(), features=gates)) as recording:
-        free.clear()
-        await operator.create(DAEMON_SETS, daemon_set_json())
-        for number in range(30):
-            await settle(30)
-            poke = {"metadata": {"annotations": {"poke": str(number)}}}
-            await operator.patch(DAEMON_SETS, "agent", poke)
-        assert creations(recording.writes) == 3
-        free.set()
-        await settle(900)
-        assert creations(recording.writes) == 3
-        assert await operator.numbers() == (3, 3, 3, 0, 0)
 
 
 async def test_no_state_is_kept_of_a_daemon_set_that_is_deleted_during_a_sync(

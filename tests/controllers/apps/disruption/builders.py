@@ -9,7 +9,7 @@ from unittest import mock
 
 import msgspec
 
-from controller_manager.api.apps.v1 import REPLICASETS
+from controller_manager.api.apps.v1 import DEPLOYMENTS, REPLICASETS
 from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import AnyResource
@@ -20,17 +20,13 @@ from controller_manager.api.policy.v1 import (
 )
 from controller_manager.api.scalars import format_time
 from controller_manager.client.rest.client import PatchType
-from controller_manager.client.rest.transport import (
-    Request,
-    Response,
-    Transport,
-)
+from controller_manager.client.rest.transport import Request, Transport
 from controller_manager.controllers.apps.disruption.controller import (
     DisruptionReconciler,
 )
 from controller_manager.options.config import Config
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
-from tests.controllers.builders import replica_set_json
+from tests.controllers.builders import deployment_json, replica_set_json
 from tests.controllers.user import User, settle
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -127,24 +123,37 @@ class Guard(User):
         made = await self.create(REPLICASETS, body)
         return reference(REPLICASETS, name, made.metadata.uid)
 
+    async def deploy(self, replicas: int) -> JSON:
+        """Create a deployment; return metadata of its replica sets."""
+        made = await self.create(DEPLOYMENTS, deployment_json(replicas=replicas))
+        owner = reference(DEPLOYMENTS, "web", made.metadata.uid)
+        return {"ownerReferences": [{**owner, "controller": True}]}
+
     async def make_unready(self, name: str) -> None:
         await self.set_condition(name, type="Ready", status="False")
         await settle(1)
 
     async def set_condition(self, name: str, **condition: Any) -> None:
-        patch = {"status": {"conditions": [condition]}}
-        await self.client.patch(
-            PODS, "default", name, patch, PatchType.STRATEGIC, "status"
-        )
+        await self._write_status(PODS, name, conditions=[condition])
 
     async def record_eviction(self, name: str, at: str) -> None:
         """Write into the status what an API server writes that allows an eviction."""
         allowed = (await self.status()).disruptions_allowed - 1
-        status = {"disruptedPods": {name: at}, "disruptionsAllowed": allowed}
-        patch = {"status": status}
-        await self.client.patch(
-            BUDGETS, "default", "pdb", patch, PatchType.MERGE, "status"
-        )
+        await self.write_status(disruptedPods={name: at}, disruptionsAllowed=allowed)
+
+    async def write_status(self, **status: Any) -> None:
+        """Write fields of the status of the budget."""
+        await self._write_status(BUDGETS, "pdb", PatchType.MERGE, **status)
+
+    async def _write_status(
+        self,
+        resource: AnyResource,
+        name: str,
+        kind: PatchType = PatchType.STRATEGIC,
+        **status: Any,
+    ) -> None:
+        patch = self.client.patch
+        await patch(resource, "default", name, {"status": status}, kind, "status")
 
     async def evict(self, name: str, **options: Any) -> tuple[int, JSON]:
         """Evict a pod; return the code and the body of the answer."""
@@ -155,17 +164,12 @@ class Guard(User):
             **({"deleteOptions": options} if options else {}),
         }
         path = f"{PODS.path('default', name)}/eviction"
-        answer = await self._post(path, body)
-        return answer.status, json.loads(answer.body)
-
-    async def _post(self, path: str, body: JSON) -> Response:
-        headers = {
-            "authorization": f"Bearer {TOKEN}",
-            "content-type": "application/json",
-        }
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        headers["content-type"] = "application/json"
         encoded = json.dumps(body).encode()
         request = Request("POST", path, headers=headers, body=encoded)
-        return await self.cluster.transport.request(request)
+        answer = await self.cluster.transport.request(request)
+        return answer.status, json.loads(answer.body)
 
     async def conditions_of(self, name: str) -> dict[str, JSON]:
         """Return the conditions of a pod by type, with all their fields."""

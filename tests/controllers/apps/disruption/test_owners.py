@@ -1,6 +1,8 @@
 """The scales of the owners of pods, in the situations of upstream's tests."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -9,8 +11,8 @@ from controller_manager.api.core.v1 import PODS, REPLICATION_CONTROLLERS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import AnyResource
 from controller_manager.client.rest.client import PatchType
-from controller_manager.client.rest.transport import Request
-from tests.clusters import Cluster
+from controller_manager.client.rest.transport import Request, Transport
+from tests.clusters import Cluster, RecordingTransport
 from tests.controllers.apps.disruption.builders import (
     Guard,
     config,
@@ -18,14 +20,16 @@ from tests.controllers.apps.disruption.builders import (
     reference,
     running,
 )
-from tests.controllers.apps.replicaset.test_on_cluster import Lossy, hold
-from tests.controllers.builders import deployment_json, replica_set_json, template
+from tests.controllers.apps.replicaset.test_on_cluster import hold
+from tests.controllers.apps.statefulset.builders import stateful_set_json
+from tests.controllers.builders import replica_set_json, replication_controller_json
 from tests.controllers.custom_resources import (
     DEFINITIONS,
     SCALABLE,
     WIDGETS,
     definition,
 )
+from tests.controllers.responses import accept, refusing
 from tests.controllers.user import settle
 from tests.meddler import Meddler
 
@@ -33,107 +37,96 @@ pytestmark = pytest.mark.looptime
 
 
 UNKNOWN = 'no matches for kind "{}" in version "{}"'
+STRANGER = 'found no controllers for pod "a"'
 
 
 async def own(guard: Guard, resource: AnyResource, replicas: int) -> JSON:
     """Create a workload called "web"; return a reference to it."""
     body = {
-        DEPLOYMENTS: deployment_json(replicas=replicas),
         REPLICASETS: replica_set_json("web", replicas),
-        STATEFUL_SETS: {
-            **replica_set_json("web", replicas, serviceName="web"),
-            "kind": "StatefulSet",
-        },
-        REPLICATION_CONTROLLERS: {
-            "metadata": {"name": "web"},
-            "spec": {"replicas": replicas, "template": template(app="web")},
-        },
+        STATEFUL_SETS: stateful_set_json(replicas=replicas),
+        REPLICATION_CONTROLLERS: replication_controller_json("web", replicas),
     }[resource]
     made = await guard.create(resource, body)
     return reference(resource, "web", made.metadata.uid)
 
 
 @pytest.mark.parametrize(
-    ("resource", "api_version"),
+    ("resource", "fields", "problem"),
     [
-        (REPLICASETS, "apps/v1"),
-        (REPLICASETS, "apps/v1beta2"),
-        (REPLICASETS, "extensions/v1beta1"),
-        (STATEFUL_SETS, "apps/v1"),
-        (REPLICATION_CONTROLLERS, "v1"),
-        (REPLICATION_CONTROLLERS, "/v1"),
+        # The group and the kind find a workload in any version, also former ones.
+        (REPLICASETS, {}, ""),
+        (REPLICASETS, {"apiVersion": "apps/v1beta2"}, ""),
+        (REPLICASETS, {"apiVersion": "extensions/v1beta1"}, ""),
+        (STATEFUL_SETS, {}, ""),
+        (REPLICATION_CONTROLLERS, {}, ""),
+        (REPLICATION_CONTROLLERS, {"apiVersion": "/v1"}, ""),
+        # Another group or kind is another owner: no such kind is served.
+        (
+            REPLICASETS,
+            {"apiVersion": "invalid/v1"},
+            UNKNOWN.format("ReplicaSet", "invalid/v1"),
+        ),
+        (
+            REPLICATION_CONTROLLERS,
+            {"apiVersion": "apps/v1"},
+            UNKNOWN.format("ReplicationController", "apps/v1"),
+        ),
+        (
+            REPLICASETS,
+            {"kind": "InvalidKind"},
+            UNKNOWN.format("InvalidKind", "apps/v1"),
+        ),
+        # A namesake with another uid is another one.
+        (REPLICASETS, {"uid": "former"}, STRANGER),
+        (STATEFUL_SETS, {"kind": "ReplicaSet"}, STRANGER),
+        # A real API server does not store this; the development cluster does.
+        (
+            REPLICASETS,
+            {"apiVersion": "a/b/c", "kind": "X"},
+            "unexpected GroupVersion string: a/b/c",
+        ),
     ],
 )
-async def test_the_group_and_the_kind_of_a_workload_find_it(
-    cluster: Cluster, resource: AnyResource, api_version: str
+async def test_the_scale_of_the_owner_counts(
+    cluster: Cluster, resource: AnyResource, fields: JSON, problem: str
 ) -> None:
-    """In any version, also former ones; its scale comes from a cache."""
+    """It comes from a cache."""
     async with running(cluster) as (guard, _):
         owner = await own(guard, resource, 14)
-        await guard.add_pods("a", owner={**owner, "apiVersion": api_version})
+        if problem == STRANGER and resource is STATEFUL_SETS:
+            await own(guard, REPLICASETS, 3)
+        await guard.add_pods("a", owner={**owner, **fields})
         await guard.guard(maxUnavailable=4)
-        assert await guard.numbers() == (14, 10, 1, 0)
+        if problem:
+            assert await guard.reason() == ("False", "SyncFailed", problem)
+        else:
+            assert await guard.numbers() == (14, 10, 1, 0)
 
 
 @pytest.mark.parametrize(
-    ("resource", "api_version", "kind"),
+    ("fields", "expected"),
     [
-        (REPLICASETS, "invalid/v1", "ReplicaSet"),
-        (REPLICATION_CONTROLLERS, "apps/v1", "ReplicationController"),
-        (REPLICASETS, "apps/v1", "InvalidKind"),
-    ],
-)
-async def test_another_group_or_kind_is_another_owner(
-    cluster: Cluster, resource: AnyResource, api_version: str, kind: str
-) -> None:
-    """No such kind is served."""
-    async with running(cluster) as (guard, _):
-        owner = await own(guard, resource, 14)
-        other = {**owner, "apiVersion": api_version, "kind": kind}
-        await guard.add_pods("a", owner=other)
-        await guard.guard(maxUnavailable=4)
-        message = UNKNOWN.format(kind, api_version)
-        assert await guard.reason() == ("False", "SyncFailed", message)
-
-
-async def test_a_workload_of_another_kind_and_the_same_name_is_another_one(
-    cluster: Cluster,
-) -> None:
-    """The uid differs."""
-    async with running(cluster) as (guard, _):
-        await own(guard, REPLICASETS, 14)
-        owner = await own(guard, STATEFUL_SETS, 3)
-        await guard.add_pods("a", owner={**owner, "kind": "ReplicaSet"})
-        await guard.guard(maxUnavailable=4)
-        message = 'found no controllers for pod "a"'
-        assert await guard.reason() == ("False", "SyncFailed", message)
-
-
-@pytest.mark.parametrize(
-    ("api_version", "kind", "expected"),
-    [
-        ("apps/v1", "Deployment", 10),
-        ("extensions/v1beta1", "Deployment", 10),
+        ({}, 10),
+        ({"apiVersion": "extensions/v1beta1"}, 10),
         # Not its deployment: the API server tells the replica set's own scale.
-        ("deployment/v1", "Deployment", 5),
-        ("apps/v1", "InvalidKind", 5),
+        ({"apiVersion": "deployment/v1"}, 5),
+        ({"kind": "InvalidKind"}, 5),
     ],
 )
 async def test_the_deployment_of_a_replica_set_counts(
-    cluster: Cluster, api_version: str, kind: str, expected: int
+    cluster: Cluster, fields: JSON, expected: int
 ) -> None:
-    """If that is a deployment."""
+    """If that is a deployment, as long as it exists."""
     async with running(cluster) as (guard, _):
-        parent = {
-            **await own(guard, DEPLOYMENTS, 10),
-            "apiVersion": api_version,
-            "kind": kind,
-            "controller": True,
-        }
-        owner = await guard.own(replicas=5, ownerReferences=[parent])
-        await guard.add_pods("a", owner=owner)
+        deployed = await guard.deploy(10)
+        deployed["ownerReferences"][0] |= fields
+        await guard.add_pods("a", "b", owner=await guard.own(replicas=5, **deployed))
         await guard.guard(maxUnavailable=1)
-        assert await guard.numbers() == (expected, expected - 1, 1, 0)
+        assert await guard.numbers() == (expected, expected - 1, 2, 0)
+        await guard.delete(DEPLOYMENTS, "web")
+        await guard.make_unready("b")
+        assert await guard.numbers() == (5, 4, 1, 0)
 
 
 async def test_the_scales_of_two_workloads_add_up(cluster: Cluster) -> None:
@@ -149,79 +142,31 @@ async def test_the_scales_of_two_workloads_add_up(cluster: Cluster) -> None:
             assert await guard.numbers() == (3, 2, healthy, max(0, healthy - 2))
         await guard.add_pods("rogue")
         assert await guard.numbers() == (3, 2, 4, 2)
-        others = await own(guard, STATEFUL_SETS, 8)
-        await guard.add_pods("sts-0", owner=others)
+        await guard.add_pods("sts-0", owner=await own(guard, STATEFUL_SETS, 8))
         assert await guard.numbers() == (11, 4, 5, 1)
-
-
-async def test_a_malformed_version_of_an_owner_fails_the_budget(
-    cluster: Cluster,
-) -> None:
-    """A real API server does not store it; the development cluster does."""
-    async with running(cluster) as (guard, _):
-        owner = {"apiVersion": "a/b/c", "kind": "X", "name": "x", "uid": "u"}
-        await guard.add_pods("a", owner=owner)
-        await guard.guard(maxUnavailable=1)
-        message = "unexpected GroupVersion string: a/b/c"
-        assert await guard.reason() == ("False", "SyncFailed", message)
-
-
-async def test_a_replica_set_without_its_deployment_counts_by_itself(
-    cluster: Cluster,
-) -> None:
-    """The deployment's scale counts as long as the deployment exists."""
-    async with running(cluster) as (guard, _):
-        made = await guard.create(DEPLOYMENTS, deployment_json(replicas=6))
-        parent = reference(DEPLOYMENTS, "web", made.metadata.uid)
-        owners = [{**parent, "controller": True}]
-        owner = await guard.own(replicas=4, ownerReferences=owners)
-        await guard.add_pods("a", "b", owner=owner)
-        await guard.guard(maxUnavailable=5)
-        assert await guard.numbers() == (6, 1, 2, 1)
-        await guard.client.delete(DEPLOYMENTS, "default", "web")
-        await guard.make_unready("b")
-        assert await guard.numbers() == (4, 0, 1, 1)
 
 
 async def test_two_replica_sets_of_a_deployment_count_once(cluster: Cluster) -> None:
     """During a rollout there are pods of both."""
     async with running(cluster) as (guard, _):
-        made = await guard.create(DEPLOYMENTS, deployment_json(replicas=6))
-        parent = reference(DEPLOYMENTS, "web", made.metadata.uid)
-        owners = [{**parent, "controller": True}]
+        deployed = await guard.deploy(6)
         for name, replicas in (("old", 4), ("new", 3)):
-            owner = await guard.own(name, replicas, ownerReferences=owners)
+            owner = await guard.own(name, replicas, **deployed)
             await guard.add_pods(f"{name}-1", f"{name}-2", owner=owner)
         await guard.guard(maxUnavailable="50%")
         assert await guard.numbers() == (6, 3, 4, 1)
 
 
-async def test_a_namesake_of_an_owner_is_no_owner(cluster: Cluster) -> None:
-    """The replica set of that name is another one."""
-    async with running(cluster) as (guard, _):
-        owner = await guard.own()
-        await guard.add_pods("a", owner={**owner, "uid": "former"})
-        await guard.guard(maxUnavailable=1)
-        message = 'found no controllers for pod "a"'
-        assert await guard.reason() == ("False", "SyncFailed", message)
-
-
-@pytest.mark.parametrize("through_deployment", [False, True])
+@pytest.mark.parametrize("resource", [DEPLOYMENTS, REPLICASETS])
 async def test_a_scaled_owner_changes_the_status_at_once(
-    cluster: Cluster, through_deployment: bool
+    cluster: Cluster, resource: AnyResource
 ) -> None:
     """Upstream's status follows when a pod changes, which may never happen."""
     async with running(cluster) as (guard, _):
-        metadata: JSON = {}
-        if through_deployment:
-            made = await guard.create(DEPLOYMENTS, deployment_json(replicas=2))
-            parent = reference(DEPLOYMENTS, "web", made.metadata.uid)
-            metadata = {"ownerReferences": [{**parent, "controller": True}]}
-        owner = await guard.own("web", 2, **metadata)
-        await guard.add_pods("a", "b", owner=owner)
+        metadata = await guard.deploy(2) if resource is DEPLOYMENTS else {}
+        await guard.add_pods("a", "b", owner=await guard.own("web", 2, **metadata))
         await guard.guard(maxUnavailable=1)
         assert await guard.numbers() == (2, 1, 2, 1)
-        resource = DEPLOYMENTS if through_deployment else REPLICASETS
         await guard.patch(resource, "web", {"spec": {"replicas": 5}})
         await settle(1)
         assert await guard.numbers() == (5, 4, 2, 0)
@@ -232,14 +177,10 @@ async def test_a_replica_set_that_a_deployment_adopts_counts_no_more_itself(
 ) -> None:
     """Its own scale changes in each rollout; that causes no sync then."""
     async with running(cluster) as (guard, _):
-        owner = await guard.own("web", 2)
-        await guard.add_pods("a", "b", owner=owner)
+        await guard.add_pods("a", "b", owner=await guard.own("web", 2))
         await guard.guard(maxUnavailable=1)
         assert await guard.numbers() == (2, 1, 2, 1)
-        made = await guard.create(DEPLOYMENTS, deployment_json(replicas=3))
-        parent = reference(DEPLOYMENTS, "web", made.metadata.uid)
-        owners = [{**parent, "controller": True}]
-        await guard.patch(REPLICASETS, "web", {"metadata": {"ownerReferences": owners}})
+        await guard.patch(REPLICASETS, "web", {"metadata": await guard.deploy(3)})
         await settle(1)
         assert await guard.numbers() == (3, 2, 2, 0)
         with counted_syncs() as syncs:
@@ -256,8 +197,7 @@ async def test_an_owner_that_the_cache_shows_after_its_pods_counts_then(
     free = hold(cluster, plural)
     async with running(cluster) as (guard, _):
         free.clear()
-        parent = {**await own(guard, DEPLOYMENTS, 6), "controller": True}
-        owner = await guard.own(replicas=4, ownerReferences=[parent])
+        owner = await guard.own(replicas=4, **await guard.deploy(6))
         await guard.add_pods("a", "b", owner=owner)
         await guard.guard(maxUnavailable=5)
         assert await guard.numbers() == (4, 0, 2, 2)
@@ -266,62 +206,63 @@ async def test_an_owner_that_the_cache_shows_after_its_pods_counts_then(
         assert await guard.numbers() == (6, 1, 2, 1)
 
 
-_FAILED = "CalculateExpectedPodCountFailed"
+FAILED = "CalculateExpectedPodCountFailed"
 NO_SCALE = "widgets.example.com does not implement the scale subresource"
 
 
-def widget(size: int) -> JSON:
-    return {
-        "apiVersion": "example.com/v1",
-        "kind": "Widget",
-        "metadata": {"name": "w"},
-        "spec": {"size": size},
-    }
+async def widget(guard: Guard, size: int) -> JSON:
+    """Create a custom object; return a reference to it."""
+    body: JSON = {"apiVersion": "example.com/v1", "kind": "Widget"}
+    body |= {"metadata": {"name": "w"}, "spec": {"size": size}}
+    made = await guard.create(WIDGETS, body)
+    return reference(WIDGETS, "w", made["metadata"]["uid"])
 
 
-async def test_the_scale_of_a_custom_resource_counts(cluster: Cluster) -> None:
-    """It is found by discovery and read through its scale subresource."""
-    async with running(cluster) as (guard, _):
-        await guard.create(DEFINITIONS, definition(subresources=SCALABLE))
-        made = await guard.create(WIDGETS, widget(5))
-        owner = reference(WIDGETS, "w", made["metadata"]["uid"])
-        await guard.add_pods("a", "b", owner=owner)
+@asynccontextmanager
+async def with_widget(
+    cluster: Cluster,
+    size: int,
+    *pods: str,
+    scale: JSON | None = SCALABLE,
+    transport: Transport | None = None,
+    **fields: str,
+) -> AsyncGenerator[tuple[Guard, RecordingTransport], None]:
+    """Run the controller beside a custom object, the owner of these pods."""
+    async with running(cluster, transport) as (guard, recording):
+        await guard.create(DEFINITIONS, definition(subresources=scale))
+        owner = await widget(guard, size)
+        await guard.add_pods(*pods, owner={**owner, **fields})
+        yield guard, recording
+
+
+@pytest.mark.parametrize("version", ["v1", "v1alpha1"])
+async def test_the_scale_of_a_custom_resource_counts(
+    cluster: Cluster, version: str
+) -> None:
+    """It is found by discovery and read through its scale subresource.
+
+    Upstream finds no scale if the version that names the owner is not served any more.
+    """
+    api_version = f"example.com/{version}"
+    async with with_widget(cluster, 5, "a", "b", apiVersion=api_version) as (guard, _):
         await guard.guard(maxUnavailable="50%")
         assert await guard.numbers() == (5, 2, 2, 0)
         await guard.patch(WIDGETS, "w", {"spec": {"size": 2}})
-        await guard.add_pods("c", owner=owner)
-        assert await guard.numbers() == (2, 1, 3, 2)
-
-
-async def test_an_owner_may_be_named_by_a_version_of_long_ago(
-    cluster: Cluster,
-) -> None:
-    """Upstream finds no scale if that version is not served any more."""
-    async with running(cluster) as (guard, _):
-        await guard.create(DEFINITIONS, definition(subresources=SCALABLE))
-        made = await guard.create(WIDGETS, widget(4))
-        owner = reference(WIDGETS, "w", made["metadata"]["uid"])
-        former = {**owner, "apiVersion": "example.com/v1alpha1"}
-        await guard.add_pods("a", "b", owner=former)
-        await guard.guard(maxUnavailable=3)
-        assert await guard.numbers() == (4, 1, 2, 1)
+        await guard.make_unready("b")
+        assert await guard.numbers() == (2, 1, 1, 0)
 
 
 async def test_a_kind_that_is_defined_later_is_counted_then(cluster: Cluster) -> None:
     """Upstream looks again only when a pod or the budget changes."""
-    owner = reference(WIDGETS, "w", "u")
     async with running(cluster) as (guard, _):
-        await guard.add_pods("a", owner=owner)
+        await guard.add_pods("a", owner=reference(WIDGETS, "w", "u"))
         await guard.guard(maxUnavailable=1)
-        message = 'no matches for kind "Widget" in version "example.com/v1"'
+        message = UNKNOWN.format("Widget", "example.com/v1")
         assert await guard.reason() == ("False", "SyncFailed", message)
         await guard.create(DEFINITIONS, definition(subresources=SCALABLE))
-        made = await guard.create(WIDGETS, widget(3))
-        uid = made["metadata"]["uid"]
-        owners = [{**reference(WIDGETS, "w", uid), "controller": True}]
+        owners = [{**await widget(guard, 3), "controller": True}]
         await settle(60)
-        message = 'found no controllers for pod "a"'
-        assert await guard.reason() == ("False", "SyncFailed", message)
+        assert await guard.reason() == ("False", "SyncFailed", STRANGER)
         await guard.patch(PODS, "a", {"metadata": {"ownerReferences": owners}})
         await settle(1)
         assert await guard.numbers() == (3, 2, 1, 0)
@@ -329,59 +270,39 @@ async def test_a_kind_that_is_defined_later_is_counted_then(cluster: Cluster) ->
 
 
 async def test_a_kind_that_gets_a_scale_later_is_counted_then(cluster: Cluster) -> None:
-    """Within five minutes; upstream waits for a change of a pod or of the budget."""
-    async with running(cluster) as (guard, recording):
-        await guard.create(DEFINITIONS, definition())
-        made = await guard.create(WIDGETS, widget(1))
-        owner = reference(WIDGETS, "w", made["metadata"]["uid"])
-        await guard.add_pods("a", owner=owner)
+    """It is looked at every five minutes; until then its status is written once.
+
+    Upstream waits for a change of a pod or of the budget, and writes at each.
+    """
+    async with with_widget(cluster, 1, "a", scale=None) as (guard, recording):
         await guard.guard(maxUnavailable=1)
+        with counted_syncs() as syncs:
+            await settle(3000)
+        assert len(syncs) == 10
         assert await guard.reason() == ("False", "SyncFailed", NO_SCALE)
+        message = f"Failed to calculate the number of expected pods: {NO_SCALE}"
+        told = ("pdb", "Warning", "controllermanager", message)
+        assert await guard.told(FAILED) == [told]
+        assert [each.count for each in await guard.events(FAILED)] == [1]
         version = definition(subresources=SCALABLE)["spec"]["versions"]
-        await guard.client.patch(
-            DEFINITIONS,
-            "",
-            "widgets.example.com",
-            {"spec": {"versions": version}},
-            PatchType.MERGE,
-        )
+        patch, name = {"spec": {"versions": version}}, "widgets.example.com"
+        await guard.client.patch(DEFINITIONS, "", name, patch, PatchType.MERGE)
         await settle(301)
         assert await guard.numbers() == (1, 0, 1, 1)
     assert [each.status for each in recording.writes] == [200, 200]
 
 
-async def test_a_budget_that_stays_uncountable_is_written_once(
-    cluster: Cluster,
-) -> None:
-    """It is looked at every five minutes; upstream writes the same at each change."""
-    async with running(cluster) as (guard, recording):
-        await guard.create(DEFINITIONS, definition())
-        made = await guard.create(WIDGETS, widget(1))
-        owner = reference(WIDGETS, "w", made["metadata"]["uid"])
-        await guard.add_pods("a", owner=owner)
-        await guard.guard(maxUnavailable=1)
-        with counted_syncs() as syncs:
-            await settle(3000)
-        assert len(syncs) == 10
-        events = await guard.told(_FAILED)
-        counts = [e.count for e in await guard.events(_FAILED)]
-    assert (len(recording.writes), counts) == (1, [1])
-    message = f"Failed to calculate the number of expected pods: {NO_SCALE}"
-    assert events == [("pdb", "Warning", "controllermanager", message)]
-
-
 async def test_a_scale_that_cannot_be_read_is_read_again(cluster: Cluster) -> None:
     """Until then the budget allows nothing; upstream waits for a change."""
-    lossy = Lossy(cluster.transport)
-    async with running(cluster, lossy) as (guard, _):
-        await guard.create(DEFINITIONS, definition(subresources=SCALABLE))
-        made = await guard.create(WIDGETS, widget(2))
-        owner = reference(WIDGETS, "w", made["metadata"]["uid"])
-        await guard.add_pods("a", "b", owner=owner)
-        lossy.lose = lambda request: "500" if request.path.endswith("/scale") else ""
+
+    def reads_scale(request: Request) -> bool:
+        return request.path.endswith("/scale")
+
+    lossy = refusing(cluster, reads_scale, 500, "Timeout")
+    async with with_widget(cluster, 2, "a", "b", transport=lossy) as (guard, _):
         await guard.guard(maxUnavailable=1)
-        assert await guard.reason() == ("False", "SyncFailed", "etcd timed out")
-        lossy.lose = lambda _: ""
+        assert await guard.reason() == ("False", "SyncFailed", "refused: Timeout")
+        accept(lossy)
         await settle(30)
         assert await guard.numbers() == (2, 1, 2, 1)
 
@@ -396,11 +317,7 @@ async def test_a_scale_that_is_not_answered_delays_no_other_budget(
         if request.path.endswith("/scale"):
             await asyncio.sleep(30)
 
-    async with running(cluster, meddler) as (guard, _):
-        await guard.create(DEFINITIONS, definition(subresources=SCALABLE))
-        made = await guard.create(WIDGETS, widget(2))
-        owner = reference(WIDGETS, "w", made["metadata"]["uid"])
-        await guard.add_pods("a", owner=owner)
+    async with with_widget(cluster, 2, "a", transport=meddler) as (guard, _):
         meddler.meddle = hang
         for name in ("slow", "slower"):
             await guard.guard(name, maxUnavailable=1)
@@ -419,8 +336,6 @@ async def test_the_role_allows_to_read_every_scale() -> None:
     async with cluster.confined_manager(confined):
         guard = Guard(cluster)
         await guard.create(DEFINITIONS, definition(subresources=SCALABLE))
-        made = await guard.create(WIDGETS, widget(5))
-        owner = reference(WIDGETS, "w", made["metadata"]["uid"])
-        await guard.add_pods("a", "b", owner=owner)
+        await guard.add_pods("a", "b", owner=await widget(guard, 5))
         await guard.guard(maxUnavailable=4)
         assert await guard.numbers() == (5, 1, 2, 1)

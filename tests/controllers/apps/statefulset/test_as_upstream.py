@@ -20,7 +20,6 @@ from controller_manager.devcluster.inmemory import InMemoryTransport
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config, run_manager
-from tests.controllers.apps.replicaset.test_on_cluster import hold
 from tests.controllers.apps.statefulset.builders import (
     claim_template,
     owner,
@@ -237,28 +236,6 @@ async def test_a_set_survives_the_failure_of_each_request(
 def config_with(**gates: bool) -> Config:
     config = make_config(controllers=("statefulset-controller",))
     return replace(config, features=FeatureGates(gates))
-
-
-@pytest.mark.parametrize(("gate", "answers"), [(True, [200]), (False, [200, 409])])
-async def test_a_set_waits_for_its_own_writes_if_the_gate_says_so(
-    cluster: Cluster, sets: Sets, gate: bool, answers: list[int]
-) -> None:
-    """Without it, a sync on the stale cache writes a status that is refused."""
-    free = hold(cluster, "statefulsets")
-    config = config_with(StaleControllerConsistencyStatefulSet=gate)
-    async with cluster.manager(config) as recording:
-        await sets.make(replicas=2, podManagementPolicy="Parallel")
-        await settle()
-        recording.writes.clear()
-        free.clear()
-        for pod in await sets.uids():
-            await sets.make_ready(pod)
-            await settle(2)
-        assert {each.path.rpartition("/")[2] for each in recording.writes} == {"status"}
-        assert [each.status for each in recording.writes] == answers
-        free.set()
-        await settle()
-        assert (await sets.stateful_set()).status.ready_replicas == 2
 
 
 @pytest.mark.parametrize("strategy", ["RollingUpdate", "OnDelete"])
