@@ -1,1 +1,5 @@
-"""The development cluster."""
+"""Tests of the development cluster."""
+
+import pytest
+
+pytest.register_assert_rewrite("tests.devcluster.scenarios")

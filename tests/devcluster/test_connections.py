@@ -100,10 +100,7 @@ def annotate(cluster: DevelopmentCluster, kind: str, name: str, text: str) -> No
 
 async def executed(cluster: DevelopmentCluster, pod: str, *command: str) -> Any:
     """Execute a command by kubernetes_asyncio; return its output."""
-    async with (
-        cluster.api_client() as plain,
-        WsApiClient(plain.configuration) as api,
-    ):
+    async with cluster.api_client() as plain, WsApiClient(plain.configuration) as api:
         words: Any = [*command]
         return await client.CoreV1Api(api).connect_get_namespaced_pod_exec(
             pod, "default", command=words, stdout=True, stderr=True
@@ -264,14 +261,9 @@ async def test_a_redirect_stays_in_the_proxy(
     annotate(streams, "services", "web", f"127.0.0.1:{program}")
     caller, prefix = Caller(streams.kubeconfig), f"{CORE}/services/web/proxy"
     async with aiohttp.ClientSession(headers=caller.headers("tests")) as session:
-        for path, location in (
-            ("/old", f"{prefix}/new?a=b"),
-            ("", f"{prefix}/"),
-        ):
+        for path, location in (("/old", f"{prefix}/new?a=b"), ("", f"{prefix}/")):
             async with session.get(
-                streams.url + prefix + path,
-                ssl=caller.context,
-                allow_redirects=False,
+                streams.url + prefix + path, ssl=caller.context, allow_redirects=False
             ) as answer:
                 assert answer.headers["Location"] == location
 

@@ -10,13 +10,7 @@ from controller_manager.devcluster.manifests import (
     parted,
     read_manifests,
 )
-from tests.devcluster.manifests import (
-    CONFIG_MAP,
-    DEFINITION,
-    NAMESPACE,
-    POD,
-    WIDGET,
-)
+from tests.devcluster.manifests import CONFIG_MAP, DEFINITION, NAMESPACE, POD, WIDGET
 
 BOMB = "\n".join(
     ["a0: &a0 x"] + [f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40)]

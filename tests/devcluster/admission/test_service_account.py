@@ -4,10 +4,9 @@ import asyncio
 
 import pytest
 
-from controller_manager.api.json_objects import JSON
 from tests.clusters import Cluster
 from tests.devcluster.admission.requests import PODS, container, pod, post
-from tests.devcluster.rows import parsed, rows
+from tests.devcluster.rows import parsed
 
 pytestmark = pytest.mark.looptime
 
@@ -51,42 +50,6 @@ async def test_a_pod_gets_the_default_account_and_its_token(cluster: Cluster) ->
     assert mounts == [[mount], [mount], [other]]
 
 
-@pytest.mark.parametrize(
-    ("of_pod", "of_account", "mounted"),
-    [
-        (None, None, True),
-        (None, False, False),
-        (True, False, True),
-        (False, None, False),
-        (False, True, False),
-    ],
-)
-async def test_a_pod_decides_before_its_account_whether_it_has_a_token(
-    cluster: Cluster, of_pod: bool | None, of_account: bool | None, mounted: bool
-) -> None:
-    field = "automountServiceAccountToken"
-    parts: JSON = {} if of_account is None else {field: of_account}
-    secrets: JSON = {"imagePullSecrets": [{"name": "registry"}]}
-    cluster.add("ServiceAccount", "robot", **parts, **secrets)
-    change: JSON = {} if of_pod is None else {field: of_pod}
-    made = await post(cluster, PODS, pod(serviceAccountName="robot", **change))
-    assert ("volumes" in made["spec"]) is mounted
-    assert made["spec"]["imagePullSecrets"] == [{"name": "registry"}]
-
-
-async def test_a_missing_account_is_refused(cluster: Cluster) -> None:
-    wanted = pod(serviceAccountName="robot")
-    wanted["metadata"] = {"generateName": "web-"}
-    answer = await post(cluster, PODS, wanted)
-    assert (answer["code"], answer["message"]) == (
-        403,
-        (
-            'pods "web-" is forbidden: error looking up service account default/robot: '
-            'serviceaccount "robot" not found'
-        ),
-    )
-
-
 async def test_a_pod_waits_for_the_default_account(cluster: Cluster) -> None:
     """A controller makes it, so a pod in a new namespace is not refused at once."""
     path = "/api/v1/namespaces/kube-system/pods"
@@ -109,33 +72,3 @@ async def test_a_pod_does_not_wait_for_ever(cluster: Cluster) -> None:
         'serviceaccount "default" not found'
     )
     assert 1 <= cluster.clock.monotonic() - since <= 2
-
-
-ENFORCING = {
-    "metadata": {
-        "name": "robot",
-        "annotations": {"kubernetes.io/enforce-mountable-secrets": "true"},
-    },
-    "secrets": [{"name": "mine"}],
-}
-
-
-@rows("spec", "problem")
-async def test_an_account_may_limit_the_secrets_of_its_pods(
-    cluster: Cluster, spec: JSON, problem: str
-) -> None:
-    await post(cluster, "/api/v1/namespaces/default/serviceaccounts", ENFORCING)
-    answer = await post(cluster, PODS, pod(serviceAccountName="robot", **spec))
-    forbidden = f'pods "p" is forbidden: {problem}'
-    assert answer.get("message", "") == (forbidden if problem else "")
-
-
-@rows("spec", "problem")
-async def test_the_pod_of_a_manifest_on_a_node_has_no_account(
-    cluster: Cluster, spec: JSON, problem: str
-) -> None:
-    """Its kubelet would not take a changed one."""
-    wanted = pod(**spec)
-    wanted["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
-    answer = await post(cluster, PODS, wanted)
-    assert answer["message"] == f'pods "p" is forbidden: {problem}'

@@ -55,10 +55,7 @@ async def test_a_review_has_the_written_object(
         "name": "a",
         "namespace": "default",
         "operation": "CREATE",
-        "userInfo": {
-            "username": "admin",
-            "groups": ["system:masters"],
-        },
+        "userInfo": {"username": "admin", "groups": ["system:masters"]},
         "object": stored,
         "oldObject": None,
         "dryRun": False,

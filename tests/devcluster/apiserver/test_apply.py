@@ -69,9 +69,7 @@ async def test_an_object_that_is_absent_is_created(cluster: Cluster) -> None:
     assert await apply(cluster, f"{ROLES}/r", config) == (200, role)
 
 
-async def test_applied_fields_go_with_the_configuration(
-    cluster: Cluster,
-) -> None:
+async def test_applied_fields_go_with_the_configuration(cluster: Cluster) -> None:
     await send(
         cluster, "POST", ROLES, {"metadata": {"name": "r", "labels": {"l": "1"}}}
     )
@@ -87,10 +85,7 @@ async def test_applied_fields_go_with_the_configuration(
     _, role = await apply(cluster, f"{ROLES}/r", {"metadata": {}}, force="true")
     assert role["rules"] == [ALL_NODES]
     labels: JSON = {"f:labels": {".": {}, "f:l": {}}}
-    assert managers(role)["kubectl", "Update"] == {
-        "f:metadata": labels,
-        "f:rules": {},
-    }
+    assert managers(role)["kubectl", "Update"] == {"f:metadata": labels, "f:rules": {}}
 
 
 async def test_a_value_of_another_manager_is_taken_only_by_force(

@@ -214,11 +214,7 @@ async def test_kubectl_continues_with_fields_of_client_side_apply(
 async def test_a_scale_is_applied_to_the_replicas(cluster: Cluster) -> None:
     body = {"metadata": {"name": "web"}, "spec": SPEC}
     await send(cluster, "POST", DEPLOYMENTS, body)
-    scale = {
-        "apiVersion": "autoscaling/v1",
-        "kind": "Scale",
-        "spec": {"replicas": 3},
-    }
+    scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 3}}
     kind, query = "apply-patch+yaml", {"fieldManager": "hpa"}
     path = f"{WEB}/scale"
     status, refusal = await send(cluster, "PATCH", path, scale, kind, **query)
@@ -266,10 +262,7 @@ async def test_a_wrong_configuration_is_refused(
     ("name", "detail"),
     [
         ("x" * 129, "fieldManager: Too long: may not be more than 128 bytes"),
-        (
-            "a\u0007",
-            UNPRINTABLE,
-        ),
+        ("a\u0007", UNPRINTABLE),
     ],
 )
 async def test_a_name_that_no_manager_can_have_is_refused(
@@ -353,9 +346,7 @@ async def test_a_manager_without_fields_is_not_named(cluster: Cluster) -> None:
     assert [each["manager"] for each in metadata["managedFields"]] == ["new"]
 
 
-async def test_parts_of_the_cluster_own_fields_they_write(
-    cluster: Cluster,
-) -> None:
+async def test_parts_of_the_cluster_own_fields_they_write(cluster: Cluster) -> None:
     await create(cluster, a="1")
     kind = next(each for each in find_kinds() if each.kind == "ConfigMap")
     objects = cluster.server.objects.in_name_of("kubelet")

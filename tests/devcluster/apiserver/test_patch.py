@@ -103,10 +103,7 @@ def test_a_strategic_patch_merges_lists_by_their_key() -> None:
 
 
 def test_a_strategic_patch_merges_a_list_without_a_key_as_a_set() -> None:
-    patch = {
-        "finalizers": ["three"],
-        "$deleteFromPrimitiveList/finalizers": ["one"],
-    }
+    patch = {"finalizers": ["three"], "$deleteFromPrimitiveList/finalizers": ["one"]}
     target = {"finalizers": ["one", "two"]}
     assert strategic_merge_patch(target, patch, OBJECT_META) == {
         "finalizers": ["three", "two"]

@@ -104,10 +104,7 @@ async def test_a_watch_sends_frames(cluster: Cluster) -> None:
                 async for kind, obj in events
             ]
     assert found == {
-        MEDIA_TYPE: [
-            ("ADDED", "Pod", "a"),
-            ("BOOKMARK", "Pod", ""),
-        ],
+        MEDIA_TYPE: [("ADDED", "Pod", "a"), ("BOOKMARK", "Pod", "")],
         METADATA: [
             ("ADDED", "PartialObjectMetadata", "a"),
             ("BOOKMARK", "PartialObjectMetadata", ""),

@@ -25,10 +25,7 @@ def about(verb: str, resource: str, group: str = "", **more: str) -> Attributes:
             "GET /api/v1/namespaces/a/pods?watch=true&fieldSelector=metadata.name==x",
             about("watch", "pods", namespace="a", name="x"),
         ),
-        (
-            "GET /api/v1/pods?fieldSelector=metadata.name!%3Dx",
-            about("list", "pods"),
-        ),
+        ("GET /api/v1/pods?fieldSelector=metadata.name!%3Dx", about("list", "pods")),
         (
             "GET /api/v1/namespaces/a/pods/x?watch=true",
             about("get", "pods", namespace="a", name="x"),
@@ -60,10 +57,7 @@ def about(verb: str, resource: str, group: str = "", **more: str) -> Attributes:
             "GET /api/v1/namespaces/a/services/s/proxy/some/path",
             about("get", "services", namespace="a", name="s", subresource="proxy"),
         ),
-        (
-            "GET /api/v1/watch/namespaces/a/pods",
-            about("watch", "pods", namespace="a"),
-        ),
+        ("GET /api/v1/watch/namespaces/a/pods", about("watch", "pods", namespace="a")),
         ("GET /api/v1/proxy/nodes/n/x", about("proxy", "nodes", name="n")),
         ("GET /api", Attributes("get", path="/api")),
         ("GET /api/v1", Attributes("get", path="/api/v1")),

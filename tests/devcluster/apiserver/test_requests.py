@@ -133,14 +133,8 @@ FIRST = (
     ("body", "why"),
     [
         (b"garbage", "invalid character 'g' looking for beginning of value"),
-        (
-            b"[1]",
-            f"json: cannot unmarshal array into Go value of type {FIRST}",
-        ),
-        (
-            b'"x"',
-            f"json: cannot unmarshal string into Go value of type {FIRST}",
-        ),
+        (b"[1]", f"json: cannot unmarshal array into Go value of type {FIRST}"),
+        (b'"x"', f"json: cannot unmarshal string into Go value of type {FIRST}"),
         (b"5", f"json: cannot unmarshal number into Go value of type {FIRST}"),
     ],
 )

@@ -66,11 +66,7 @@ async def bind(cluster: Cluster, volume: str = "v", name: str = "data") -> None:
     """Bind a claim to a volume, as the binder does."""
     claim = await claim_of(cluster, name)
     metadata = claim["metadata"]
-    reference = {
-        "namespace": "default",
-        "name": name,
-        "uid": metadata["uid"],
-    }
+    reference = {"namespace": "default", "name": name, "uid": metadata["uid"]}
     bound: JSON = {"spec": {"claimRef": reference}}
     written = await send(cluster, "PATCH", f"{VOLUMES}/{volume}", bound)
     await set_phase(cluster, volume, "Bound")

@@ -125,10 +125,7 @@ async def test_a_stopped_kubelet_resizes_no_file_system(cluster: Cluster) -> Non
 
 @pytest.mark.parametrize(
     ("spec", "resizer"),
-    [
-        ({"csi": {"driver": "csi.example.com", "volumeHandle": "v"}}, True),
-        ({}, False),
-    ],
+    [({"csi": {"driver": "csi.example.com", "volumeHandle": "v"}}, True), ({}, False)],
 )
 async def test_other_volumes_stay_as_they_are(
     cluster: Cluster, spec: JSON, *, resizer: bool

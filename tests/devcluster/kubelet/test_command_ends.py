@@ -136,10 +136,7 @@ async def test_a_deleted_pod_goes_when_its_command_ends(
     """
     async with cluster.nodes(count=1, start_delay=0):
         await create_pod(
-            cluster,
-            "p",
-            terminationGracePeriodSeconds=20,
-            containers=[container],
+            cluster, "p", terminationGracePeriodSeconds=20, containers=[container]
         )
         await send(cluster, "PATCH", f"{PODS}/p", HELD)
         await asyncio.sleep(1)

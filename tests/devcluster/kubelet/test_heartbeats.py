@@ -100,9 +100,7 @@ async def test_the_nodes_take_turns(leased: Cluster) -> None:
     assert apart == {timedelta(seconds=10)}
 
 
-async def test_a_kubelet_reports_its_status_every_five_minutes(
-    leased: Cluster,
-) -> None:
+async def test_a_kubelet_reports_its_status_every_five_minutes(leased: Cluster) -> None:
     """And at once when somebody else has changed it."""
     async with leased.nodes(count=1):
         await asyncio.sleep(299)

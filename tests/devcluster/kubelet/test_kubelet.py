@@ -343,9 +343,7 @@ async def test_a_deleted_pod_goes_as_soon_as_its_containers_have_ended(
 
 
 @pytest.mark.looptime
-async def test_readiness_gates_decide_whether_a_pod_is_ready(
-    cluster: Cluster,
-) -> None:
+async def test_readiness_gates_decide_whether_a_pod_is_ready(cluster: Cluster) -> None:
     gates = [{"conditionType": "example.com/open"}]
 
     async def set_gate(status: str) -> None:

@@ -9,12 +9,7 @@ import pytest
 from controller_manager.api.json_objects import JSON
 from controller_manager.client.rest.transport import Request
 from tests.clusters import Cluster
-from tests.devcluster.kubelet.objects import (
-    CORE,
-    PODS,
-    create_pod,
-    send,
-)
+from tests.devcluster.kubelet.objects import CORE, PODS, create_pod, send
 from tests.devcluster.rows import rows
 
 pytestmark = pytest.mark.looptime

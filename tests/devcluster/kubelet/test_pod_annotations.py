@@ -216,9 +216,7 @@ async def ready(cluster: Cluster, name: str = "p") -> tuple[bool, bool, str, int
     return each["ready"], each["started"], is_ready, each["restartCount"]
 
 
-async def test_a_readiness_probe_decides_when_a_pod_is_ready(
-    cluster: Cluster,
-) -> None:
+async def test_a_readiness_probe_decides_when_a_pod_is_ready(cluster: Cluster) -> None:
     """After its delay; it fails in the periods that an annotation names."""
     probe = {"httpGet": {"port": 80}, "initialDelaySeconds": 3, "periodSeconds": 5}
     async with cluster.nodes(count=1, start_delay=0, details=True):
@@ -314,11 +312,7 @@ async def test_a_startup_probe_holds_the_others_back(cluster: Cluster) -> None:
 
 @rows("annotations", "lifecycle", "seconds", "code")
 async def test_a_pod_terminates_as_long_as_its_containers_need(
-    cluster: Cluster,
-    annotations: JSON,
-    lifecycle: JSON,
-    seconds: int,
-    code: int,
+    cluster: Cluster, annotations: JSON, lifecycle: JSON, seconds: int, code: int
 ) -> None:
     """At most for its grace period; a finalizer shows how they ended."""
     container = {"name": "c", "image": "i", "lifecycle": lifecycle}
@@ -514,10 +508,7 @@ async def test_a_container_may_have_a_policy_of_its_own(
             "p",
             restartPolicy="Never",
             containers=[container],
-            annotations={
-                "devcluster/exit-code": "42",
-                "devcluster/run-seconds": "5",
-            },
+            annotations={"devcluster/exit-code": "42", "devcluster/run-seconds": "5"},
         )
         await asyncio.sleep(7)
         status = await status_of(cluster, "p")

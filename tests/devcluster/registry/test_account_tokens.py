@@ -42,9 +42,7 @@ def typed(account: JSON, **change: str) -> ServiceAccount:
     metadata = {**account["metadata"], **change}
     return ServiceAccount(
         metadata=ObjectMeta(
-            name=metadata["name"],
-            namespace=metadata["namespace"],
-            uid=metadata["uid"],
+            name=metadata["name"], namespace=metadata["namespace"], uid=metadata["uid"]
         )
     )
 

@@ -66,9 +66,7 @@ async def test_a_definition_is_established_and_its_kind_served(
     assert stored["metadata"]["generation"] == 1
 
 
-async def test_a_definition_must_be_named_after_its_resource(
-    cluster: Cluster,
-) -> None:
+async def test_a_definition_must_be_named_after_its_resource(cluster: Cluster) -> None:
     crd = definition()
     crd["metadata"]["name"] = "gadgets.example.com"
     with pytest.raises(Invalid, match=r'must be spec.names.plural\+"."\+spec.group'):
@@ -119,9 +117,7 @@ async def test_every_served_version_shows_the_same_objects(cluster: Cluster) -> 
     assert found == [("v1", True), ("v1beta1", False), ("v1alpha1", False)]
 
 
-async def test_custom_resources_take_no_strategic_merge_patch(
-    cluster: Cluster,
-) -> None:
+async def test_custom_resources_take_no_strategic_merge_patch(cluster: Cluster) -> None:
     await define(cluster)
     await call(cluster, "POST", PATH, widget("w"))
     with pytest.raises(APIError) as refusal:
@@ -185,9 +181,7 @@ async def test_discovery_in_two_requests_tells_the_same_as_one_by_one(
     )
 
 
-async def test_a_stale_group_version_counts_as_not_discovered(
-    cluster: Cluster,
-) -> None:
+async def test_a_stale_group_version_counts_as_not_discovered(cluster: Cluster) -> None:
 
     class Stale:
         host = "test"

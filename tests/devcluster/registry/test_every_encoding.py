@@ -180,10 +180,7 @@ SUBJECT: JSON = {
     "resourceAttributes": {"verb": "list", "resource": "pods", "namespace": "default"},
 }
 CONTENTS: dict[str, JSON] = {
-    "Binding": {
-        "metadata": {"name": "a"},
-        "target": {"kind": "Node", "name": "n"},
-    },
+    "Binding": {"metadata": {"name": "a"}, "target": {"kind": "Node", "name": "n"}},
     "LocalSubjectAccessReview": {"spec": SUBJECT},
     "SelfSubjectAccessReview": {
         "spec": {"nonResourceAttributes": {"path": "/healthz", "verb": "get"}}

@@ -5,9 +5,7 @@ from collections.abc import Iterator
 from controller_manager.devcluster.apiserver.objects import CUSTOM_RESOURCES
 from controller_manager.devcluster.apiserver.strategy import Strategy
 from controller_manager.devcluster.registry import find_kinds, find_storages
-from controller_manager.devcluster.registry.apiextensions import (
-    custom_resources,
-)
+from controller_manager.devcluster.registry.apiextensions import custom_resources
 
 
 def test_every_hook_of_a_strategy_is_overridden_or_declared_by_a_kind() -> None:

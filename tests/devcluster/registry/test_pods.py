@@ -12,13 +12,7 @@ from controller_manager.devcluster.registry.core.pod_updates import qos_class
 from controller_manager.devcluster.registry.core.pods import KIND, bind
 from controller_manager.devcluster.scheme.statuses import Refusal
 from tests.clusters import Cluster
-from tests.devcluster.kubelet.objects import (
-    DEFAULT,
-    PODS,
-    create_pod,
-    send,
-    status_of,
-)
+from tests.devcluster.kubelet.objects import DEFAULT, PODS, create_pod, send, status_of
 from tests.devcluster.registry.requests import create, update
 from tests.devcluster.requests import call
 from tests.devcluster.rows import rows

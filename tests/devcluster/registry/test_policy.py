@@ -122,10 +122,7 @@ async def test_a_refusal_says_why_the_budget_allows_nothing(
         "reason": status["reason"],
         "message": status["message"],
     }
-    numbers = {
-        "desiredHealthy": 2,
-        "currentHealthy": status.get("currentHealthy", 3),
-    }
+    numbers = {"desiredHealthy": 2, "currentHealthy": status.get("currentHealthy", 3)}
     make_budget(cluster, status={**numbers, "conditions": [condition]})
     _, body = await evict(cluster)
     (cause,) = body["details"]["causes"]
@@ -154,9 +151,7 @@ async def test_the_last_disruption_changes_the_condition(cluster: Cluster) -> No
     ]
 
 
-async def test_too_many_unconfirmed_evictions_are_refused(
-    cluster: Cluster,
-) -> None:
+async def test_too_many_unconfirmed_evictions_are_refused(cluster: Cluster) -> None:
     make_pod(cluster, **READY)
     taken = {f"p{number}": "2026-01-01T00:00:00Z" for number in range(2001)}
     make_budget(cluster, status={**ALLOWING, "disruptedPods": taken})
@@ -238,10 +233,7 @@ async def _selector(client: Client) -> JSON:
 
 @pytest.mark.parametrize(
     ("patch_type", "labels"),
-    [
-        (PatchType.STRATEGIC, {"new": "1"}),
-        (PatchType.MERGE, {"old": "1", "new": "1"}),
-    ],
+    [(PatchType.STRATEGIC, {"new": "1"}), (PatchType.MERGE, {"old": "1", "new": "1"})],
 )
 async def test_a_strategic_patch_replaces_the_selector(
     cluster: Cluster, patch_type: PatchType, labels: JSON

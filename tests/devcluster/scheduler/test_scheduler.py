@@ -9,12 +9,7 @@ from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.scheduler import node_infos, scheduler
 from controller_manager.devcluster.scheduler.node_infos import why_not
 from tests.clusters import Cluster
-from tests.devcluster.csi.objects import (
-    MOUNTED,
-    bind,
-    create_claim,
-    create_volume,
-)
+from tests.devcluster.csi.objects import MOUNTED, bind, create_claim, create_volume
 from tests.devcluster.kubelet.objects import (
     CORE,
     PODS,
@@ -59,10 +54,7 @@ def pinned(node: str) -> JSON:
 @pytest.mark.looptime
 async def test_pods_wait_for_a_node_that_takes_them(cluster: Cluster) -> None:
     """The condition and an event say why; the event comes once."""
-    tolerations = [
-        {"key": "other", "operator": "Exists"},
-        {"key": "a", "value": "b"},
-    ]
+    tolerations = [{"key": "other", "operator": "Exists"}, {"key": "a", "value": "b"}]
     async with cluster.nodes(count=3):
         await patch_node(cluster, "node-0", {"spec": {"unschedulable": True}})
         await patch_node(cluster, "node-1", {"spec": {"taints": [TAINT]}})
@@ -144,9 +136,7 @@ async def test_a_pod_waits_for_its_claims(cluster: Cluster) -> None:
     async with cluster.nodes(count=1):
         await create_pod(cluster, "a", volumes=MOUNTED)
         await asyncio.sleep(0.1)
-        messages = [
-            condition(await status_of(cluster, "a"), "PodScheduled")[2],
-        ]
+        messages = [condition(await status_of(cluster, "a"), "PodScheduled")[2]]
         await create_claim(cluster, storageClassName="slow")
         messages.append(condition(await status_of(cluster, "a"), "PodScheduled")[2])
         await create_volume(cluster)

@@ -286,11 +286,7 @@ async def _priority_classes(cluster: Cluster) -> None:
         ("high", 100, "PreemptLowerPriority"),
         ("patient", 100, "Never"),
     ):
-        body = {
-            "metadata": {"name": name},
-            "value": value,
-            "preemptionPolicy": policy,
-        }
+        body = {"metadata": {"name": name}, "value": value, "preemptionPolicy": policy}
         path = "/apis/scheduling.k8s.io/v1/priorityclasses"
         await send(cluster, "POST", path, body)
 
@@ -330,10 +326,7 @@ async def test_a_pod_of_a_higher_priority_evicts_others(cluster: Cluster) -> Non
         )
         # Its place is kept: a small pod of a low priority does not get it.
         await create_pod(
-            cluster,
-            "thief",
-            containers=requesting(cpu="2"),
-            priorityClassName="low",
+            cluster, "thief", containers=requesting(cpu="2"), priorityClassName="low"
         )
         await asyncio.sleep(33)
         found = await nodes_of(cluster)

@@ -314,9 +314,7 @@ def test_the_seconds_of_faults_are_those_of_the_client(
         assert 0.19 < time.monotonic() - began < 5
 
 
-def test_the_handshake_of_a_client_may_take_its_time(
-    fast: DevelopmentCluster,
-) -> None:
+def test_the_handshake_of_a_client_may_take_its_time(fast: DevelopmentCluster) -> None:
     """More than a minute of the cluster passes before the client says anything."""
     address = ("127.0.0.1", int(fast.url.rpartition(":")[2]))
     with (
@@ -326,9 +324,7 @@ def test_the_handshake_of_a_client_may_take_its_time(
         silent.recv(1)
 
 
-def test_a_name_that_cannot_be_a_namespace_is_refused(
-    fast: DevelopmentCluster,
-) -> None:
+def test_a_name_that_cannot_be_a_namespace_is_refused(fast: DevelopmentCluster) -> None:
     with pytest.raises(ClusterError, match=r'Namespace "Shop-.*" is invalid'):
         fast.namespace("Shop").__enter__()
 

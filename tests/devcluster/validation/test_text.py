@@ -73,11 +73,7 @@ def test_a_table_about_updates_compares_the_old_object() -> None:
             (),
             "a table does not use or indents wrongly: b: required",
         ),
-        (
-            "hook even",
-            (_odd,),
-            "in the rule 'hook even': the table is given no even",
-        ),
+        ("hook even", (_odd,), "in the rule 'hook even': the table is given no even"),
     ],
 )
 def test_a_wrong_text_is_refused(text: str, given: Any, message: str) -> None:

@@ -136,10 +136,7 @@ def without_metadata(request: JSON) -> JSON:
     ],
 )
 async def test_a_wrong_answer_is_refused(
-    cluster: Cluster,
-    hook: WebhookServer,
-    answer: Callable[[JSON], JSON],
-    message: str,
+    cluster: Cluster, hook: WebhookServer, answer: Callable[[JSON], JSON], message: str
 ) -> None:
     await define(cluster, widgets(hook))
     made = await make(cluster, "v1", "a", address="h:1")
@@ -208,11 +205,7 @@ async def test_a_webhook_that_does_not_answer_fails_the_request(
     url = "https://127.0.0.1:1/convert?timeout=30s"
     status, body = await send(cluster, "GET", path("v2", "/a"))
     assert (status, body["message"]) == (500, f'{WHAT} failed: Post "{url}": {why}')
-    new = {
-        "apiVersion": "example.com/v2",
-        "kind": "Widget",
-        "metadata": {"name": "b"},
-    }
+    new = {"apiVersion": "example.com/v2", "kind": "Widget", "metadata": {"name": "b"}}
     status, body = await send(cluster, "POST", path("v2"), new)
     what = WHAT.replace("v1", "v2")
     assert (status, body["message"]) == (500, f'{what} failed: Post "{url}": {why}')

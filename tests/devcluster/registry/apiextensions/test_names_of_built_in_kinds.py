@@ -42,8 +42,7 @@ def explained(found: JSON, path: str) -> JSON:
 
 
 @pytest.mark.parametrize(
-    ("custom", "core"),
-    [("v3/apis/example.com/v1", "v3/api/v1"), ("v2", "v2")],
+    ("custom", "core"), [("v3/apis/example.com/v1", "v3/api/v1"), ("v2", "v2")]
 )
 async def test_each_is_explained_by_its_own_type(
     cluster: Cluster, custom: str, core: str
@@ -83,9 +82,7 @@ async def test_its_list_and_its_items_are_of_the_custom_type(cluster: Cluster) -
     ]
 
 
-async def test_its_status_is_an_object_and_its_scale_a_scale(
-    cluster: Cluster,
-) -> None:
+async def test_its_status_is_an_object_and_its_scale_a_scale(cluster: Cluster) -> None:
     scale = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}
     subresources = {"status": {}, "scale": scale}
     await define(cluster, spec(version(subresources=subresources), plural="pods"))

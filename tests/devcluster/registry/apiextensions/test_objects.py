@@ -315,10 +315,7 @@ async def test_each_version_shows_objects_by_its_own_schema(cluster: Cluster) ->
         "shape": {**TEXT, "default": "round"},
     }
     old = version(
-        "v1beta1",
-        schema={"openAPIV3Schema": other},
-        deprecated=True,
-        storage=False,
+        "v1beta1", schema={"openAPIV3Schema": other}, deprecated=True, storage=False
     )
     await define(cluster, {**widgets(), "versions": [*widgets()["versions"], old]})
     await call(cluster, "POST", PATH, widget())
@@ -422,10 +419,7 @@ async def test_openapi_describes_the_kind(cluster: Cluster) -> None:
 async def test_openapi_of_version_2_omits_unsupported_parts(cluster: Cluster) -> None:
     fields = {
         "a": {**TEXT, "nullable": True},
-        "b": {
-            "x-kubernetes-int-or-string": True,
-            "anyOf": [{"type": "integer"}, TEXT],
-        },
+        "b": {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, TEXT]},
         "c": {"type": "object", "additionalProperties": TEXT},
     }
     schema = {"type": "object", "properties": fields}

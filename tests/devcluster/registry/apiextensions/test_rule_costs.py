@@ -104,8 +104,7 @@ def test_expressions_cost_what_upstream_estimates(
 
 
 @pytest.mark.parametrize(
-    ("length", "items"),
-    [(16, 909_090), (63, 333_333), (253, 94_339), (1024, 24_154)],
+    ("length", "items"), [(16, 909_090), (63, 333_333), (253, 94_339), (1024, 24_154)]
 )
 def test_the_largest_list_is_as_large_as_upstream(length: int, items: int) -> None:
     rule = "self.all(x, x.contains('gpu'))"

@@ -90,13 +90,7 @@ def test_unknown_fields_are_pruned_and_named() -> None:
         "free": [{"deep": [1]}],
         "template": {"kind": "A", "metadata": {"name": "b"}},
     }
-    assert unknown == [
-        "odd",
-        "items[1].b",
-        "labels.k.c",
-        "kept.in.z",
-        "template.spec",
-    ]
+    assert unknown == ["odd", "items[1].b", "labels.k.c", "kept.in.z", "template.spec"]
 
 
 def test_defaults_are_filled_in_and_wrong_nulls_go() -> None:

@@ -1,0 +1,230 @@
+"""Plays requests from YAML, and compares the answers.
+
+A file of ``tests/data/devcluster/scenarios`` has scenarios by their sentences. Each has
+a list of steps, or ``steps``, and besides
+
+* ``cluster``: the arguments of its cluster, and ``users``: their groups by their names;
+* ``row`` and ``rows``: it is played with each row, in which ``$name`` has a value.
+
+A step is a request with its body, and what is expected of the answer::
+
+    - MERGE deployments/web/scale?dryRun=All as jane: {spec: {replicas: 3}}
+      spec.replicas: 3
+
+``NEW`` posts the minimal object of a kind with a change, ``EDIT`` puts a changed
+object, ``STORE`` changes one in the store, without any check; ``WAIT 5`` lets seconds
+pass. A path is ``/whole``, or ``namespace:resource.version.group/name/subresource``.
+Expected are a code below 300, or ``code``; ``says``, a message, "" for none;
+``causes``; ``warns``; the ``names`` and the ``rows`` of a list; ``unwritten``, that
+nothing was stored; else the value at a path, null for none. ``keep`` names values for
+later steps.
+"""
+
+import asyncio
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from controller_manager.api.json_objects import JSON
+from controller_manager.client.rest.transport import Response
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.security import User
+from controller_manager.devcluster.scheme.patches import merge_patch
+from controller_manager.options.gates import FeatureGates
+from tests.clusters import TOKEN, Cluster
+from tests.devcluster.registry.minimal import minimal
+from tests.devcluster.requests import call
+
+DIRECTORY: Final = Path(__file__).parents[1] / "data" / "devcluster" / "scenarios"
+TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
+TYPES: Final = {
+    "MERGE": "application/merge-patch+json",
+    "STRATEGIC": "application/strategic-merge-patch+json",
+    "JSONPATCH": "application/json-patch+json",
+    "APPLY": "application/apply-patch+yaml",
+}
+
+
+def scenarios(directory: str) -> list[Any]:
+    """Return the scenarios of a directory, each with each of its rows."""
+    found = []
+    for file in sorted((DIRECTORY / directory).glob("*.yaml")):
+        for title, given in yaml.load(file.read_text(), yaml.CSafeLoader).items():
+            case = {"steps": given} if isinstance(given, list) else given
+            for number, row in enumerate(case.get("rows", [[]])):
+                values = dict(zip(case.get("row", ()), row, strict=True))
+                name = f"{file.stem}: {title}" + (f" {number}" if values else "")
+                found.append(pytest.param(case, values, id=name))
+    return found
+
+
+async def play(cluster: Cluster, case: JSON, values: JSON) -> None:
+    """Play a scenario, on a cluster of its own if it asks for one."""
+    if given := dict(case.get("cluster", {})):
+        if gates := given.pop("features", None):
+            given["features"] = FeatureGates(dict.fromkeys(gates, True))
+        cluster = Cluster(**given)
+    for name, groups in case.get("users", {}).items():
+        user = User(name, groups=(*groups, "system:authenticated"))
+        cluster.server.tokens.add(name, user)
+    player = _Player(cluster, dict(values))
+    for step in case["steps"]:
+        await player.play(step)
+
+
+class _Player:
+    def __init__(self, cluster: Cluster, values: JSON) -> None:
+        self._cluster = cluster
+        self._values = values
+
+    async def play(self, given: JSON) -> None:
+        """Send the request of a step, and compare the answer."""
+        (line, body), *rest = _filled(given, self._values).items()
+        expected = dict(rest)
+        expected |= expected.pop("then", {})
+        verb, _, target = line.partition(" ")
+        if verb == "WAIT":
+            await asyncio.sleep(float(target))
+            return
+        target, _, user = target.partition(" as ")
+        if verb == "STORE":
+            self._store(target, body)
+            return
+        before = self._cluster.server.storage.version
+        headers = {"accept": TABLE} if "rows" in expected else {}
+        answer = await self._send(verb, target, body, user or TOKEN, headers)
+        found = json.loads(answer.body)
+        for name, path in expected.pop("keep", {}).items():
+            self._values[name] = _value(found, path)
+        is_refused = expected.get("says") or expected.get("causes")
+        code = expected.pop("code", None)
+        if code:
+            assert answer.status == code, found
+        else:
+            assert (answer.status >= 300) == bool(is_refused), found
+        if expected.pop("unwritten", False):
+            assert self._cluster.server.storage.version == before
+        shown = {name: _shown(name, answer, found) for name in expected}
+        assert (line, shown) == (line, expected)
+
+    async def _send(
+        self, verb: str, target: str, body: Any, token: str, headers: dict[str, str]
+    ) -> Response:
+        path, _, query = target.partition("?")
+        if verb in TYPES:
+            headers["content_type"] = TYPES[verb]
+        if not path.startswith("/"):
+            path, kind = self._path(path)
+            if verb == "NEW":
+                body = merge_patch(minimal(kind), body or {})
+            if verb == "APPLY":
+                body = {"apiVersion": kind.api_version, "kind": kind.kind, **body}
+        if verb == "EDIT":
+            current = await self._send("GET", path, None, token, {})
+            body = merge_patch(json.loads(current.body), body)
+        method = {"NEW": "POST", "EDIT": "PUT", **dict.fromkeys(TYPES, "PATCH")}
+        return await call(
+            self._cluster,
+            method.get(verb, verb),
+            f"{path}?{query}" if query else path,
+            b"" if body is None else json.dumps(body).encode(),
+            authorization=f"Bearer {token}",
+            **headers,
+        )
+
+    def _path(self, text: str) -> tuple[str, Kind]:
+        namespace, _, rest = text.rpartition(":")
+        resource, *names = rest.split("/")
+        kind = _kind(self._cluster, resource)
+        root = f"/apis/{kind.group}" if kind.group else "/api"
+        scope = f"/namespaces/{namespace or 'default'}" if kind.namespaced else ""
+        path = "/".join((f"{root}/{kind.version}{scope}", kind.plural, *names))
+        return path, kind
+
+    def _store(self, target: str, change: JSON) -> None:
+        namespace, _, rest = target.rpartition(":")
+        resource, name = rest.split("/")
+        kind, objects = _kind(self._cluster, resource), self._cluster.server.objects
+        key = (namespace or "default" if kind.namespaced else "", name)
+        stored = objects.storage.collection(kind.resource).get(key)
+        head = {"apiVersion": kind.api_version, "kind": kind.kind}
+        old = stored.obj if stored else {**head, "metadata": {"name": name}}
+        objects.storage.collection(kind.resource).put(key, merge_patch(old, change))
+
+
+def _kind(cluster: Cluster, text: str) -> Kind:
+    """Return the kind of a plural name, which may have a version and a group."""
+    plural, *rest = text.split(".", 2)
+    version, group = (*rest, None, None)[:2]
+    if version and not re.fullmatch(r"v\d+\w*", version):
+        version, group = None, ".".join(rest)
+    found = [
+        each
+        for each in cluster.server.catalogue.all()
+        if each.plural == plural
+        and version in (None, each.version)
+        and group in (None, each.group)
+    ]
+    assert found, text
+    return found[0]
+
+
+def _filled(value: Any, values: JSON) -> Any:
+    """Return a value in which each ``$name`` stands for its value."""
+    if isinstance(value, dict):
+        pairs = ((_filled(k, values), _filled(v, values)) for k, v in value.items())
+        return dict(pairs)
+    if isinstance(value, list):
+        return [_filled(each, values) for each in value]
+    if not isinstance(value, str) or "$" not in value:
+        return value
+    if value[0] == "$" and value[1:] in values:
+        return values[value[1:]]
+    return _NAME.sub(lambda each: str(values.get(each[1], each[0])), value)
+
+
+_NAME: Final = re.compile(r"\$(\w+)")
+
+
+@cache
+def _steps_of(path: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"[^.\[\]]+", path))
+
+
+def _value(obj: Any, path: str) -> Any:
+    for step in _steps_of(path):
+        if isinstance(obj, list):
+            obj = obj[int(step)] if int(step) < len(obj) else None
+        else:
+            obj = (obj or {}).get(step)
+    return obj
+
+
+def _shown(name: str, answer: Response, found: Any) -> Any:
+    """Return what an answer has for an expectation."""
+    match name:
+        case "says":
+            return found.get("message", "") if answer.status >= 300 else ""
+        case "causes":
+            listed = found.get("details", {}).get("causes", [])
+            texts = [f"{each['field']}: {each['message']}" for each in listed]
+            return [re.sub(r"Invalid value: \{.+\}: ", "", text) for text in texts]
+        case "warns":
+            return warnings(answer)
+        case "names":
+            return [each["metadata"]["name"] for each in found["items"]]
+        case "rows":
+            return [each["cells"] for each in found["rows"]]
+    return _value(found, name)
+
+
+def warnings(answer: Response) -> list[str]:
+    """Return the texts of the Warning headers of an answer."""
+    header = next((v for k, v in answer.headers.items() if k.lower() == "warning"), "")
+    texts = re.findall(r'299 - "((?:[^"\\]|\\.)*)"', header)
+    return [text.replace('\\"', '"') for text in texts]
