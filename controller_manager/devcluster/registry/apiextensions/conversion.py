@@ -150,7 +150,9 @@ def restored(given: JSON, converted: JSON) -> JSON:
             metadata.pop(name, None)
         else:
             metadata[name] = values
-    return {**converted, "metadata": metadata}
+    # These two come first in each object, as lists expect.
+    head = {"kind": converted.get("kind"), "apiVersion": converted.get("apiVersion")}
+    return {**head, **converted, "metadata": metadata}
 
 
 def _check_texts(name: str, values: Any, before: JSON) -> None:
