@@ -91,6 +91,29 @@ def pod(name: str, phase: str = "Running", **fields: Any) -> Pod:
     return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, Pod)
 
 
+_PHASES = {each.lower(): each for each in ("Pending", "Succeeded", "Failed", "Unknown")}
+
+
+def pods_of(words: str) -> list[Pod]:
+    """Return the pods of "r, f failed code=9 untracked": names, states and numbers.
+
+    Pods run and have the finalizer, unless they are `untracked`.
+    """
+    found = []
+    for name, *states in (each.split() for each in words.split(",") if each):
+        fields: dict[str, Any] = {}
+        for state in states:
+            key, _, number = state.partition("=")
+            if number:
+                fields[key] = int(number)
+            elif key in _PHASES:
+                fields["phase"] = _PHASES[key]
+            else:
+                fields |= {"untracked": {"tracked": False}}.get(key, {key: True})
+        found.append(pod(name, **fields))
+    return found
+
+
 def make_tally(subject: Job, pods: Iterable[Pod] = (), **more: Any) -> Tally:
     """Return the tally of a job that has these pods."""
     return tally_of(subject, tuple(pods), **more)
@@ -217,30 +240,18 @@ class JobUser(User):
     async def end(self, *pods: Pod, code: int = 0, at: str = LONG_AGO) -> None:
         """End the only container of pods, a day ago by default: no backoff lasts."""
         ended = {"exitCode": code, "startedAt": at, "finishedAt": at}
-        status = {
-            "phase": "Failed" if code else "Succeeded",
-            "containerStatuses": [
-                {
-                    "name": "c",
-                    "image": "i",
-                    "imageID": "i",
-                    "state": {"terminated": ended},
-                }
-            ],
-        }
+        state = {"terminated": ended}
+        container = {"name": "c", "image": "i", "imageID": "i", "state": state}
+        phase = "Failed" if code else "Succeeded"
         for pod in pods:
-            await self._set_status(pod, status)
+            name = pod.metadata.name
+            await self.report(name, phase=phase, containerStatuses=[container])
 
     async def make_pods_ready(self, pods: Sequence[Pod]) -> None:
         """Write the status of pods that run and are ready."""
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": LONG_AGO}
         for pod in pods:
-            await self._set_status(pod, {"phase": "Running", "conditions": [ready]})
-
-    async def _set_status(self, pod: Pod, status: JSON) -> None:
-        name = pod.metadata.name
-        patch = {"status": status}
-        await self.client.patch(PODS, "default", name, patch, subresource="status")
+            await self.report(pod.metadata.name, phase="Running", conditions=[ready])
 
     async def waiting(self) -> list[Pod]:
         """Return the pods that have not begun to run."""

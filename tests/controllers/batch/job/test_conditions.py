@@ -1,6 +1,5 @@
 """The conditions of a job, and the one reason for which it ends."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,7 +7,6 @@ import msgspec
 import pytest
 
 from controller_manager.api.batch.v1 import Job, JobCondition, SuccessPolicy
-from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.controllers.batch.job.indexes import IndexSet
 from controller_manager.controllers.batch.job.status import (
@@ -22,12 +20,11 @@ from controller_manager.controllers.batch.job.status import (
     with_condition,
 )
 from tests.controllers.batch.job.builders import (
-    START,
     at,
     job,
     make_tally,
     pod,
-    running,
+    pods_of,
     standing,
     text,
 )
@@ -43,35 +40,24 @@ OLD = JobCondition(
 OTHER = JobCondition(type="FailureTarget", status="True")
 
 
-def test_a_condition_that_says_the_same_keeps_its_times() -> None:
-    """The conditions are the same object, so nothing is written."""
-    same = condition("Suspended", "True", "JobSuspended", "Job suspended", at(9))
-    conditions = (OTHER, OLD)
-    assert with_condition(conditions, same) is conditions
+RESUMED = condition("Suspended", "False", "JobResumed", "Job resumed", at(9))
+SAME = condition("Suspended", "True", "JobSuspended", "Job suspended", at(9))
 
 
 def test_a_condition_that_changes_gets_new_times_in_its_place() -> None:
     """Both times, as upstream sets them."""
-    new = condition("Suspended", "False", "JobResumed", "Job resumed", at(9))
-    assert with_condition((OLD, OTHER), new) == (
-        JobCondition(
-            type="Suspended",
-            status="False",
-            last_probe_time=text(9),
-            last_transition_time=text(9),
-            reason="JobResumed",
-            message="Job resumed",
-        ),
-        OTHER,
-    )
+    assert (RESUMED.last_probe_time, RESUMED.last_transition_time) == (text(9), text(9))
+    assert with_condition((OLD, OTHER), RESUMED) == (RESUMED, OTHER)
 
 
-@pytest.mark.parametrize("present", [None, (), (OTHER,)])
-def test_a_false_condition_is_not_added(
-    present: tuple[JobCondition, ...] | None,
+@pytest.mark.parametrize(
+    ("present", "new"),
+    [((OTHER, OLD), SAME), (None, RESUMED), ((), RESUMED), ((OTHER,), RESUMED)],
+)
+def test_a_condition_that_says_the_same_changes_nothing(
+    present: tuple[JobCondition, ...] | None, new: JobCondition
 ) -> None:
-    """The absence of the condition means the same."""
-    new = condition("Suspended", "False", "JobResumed", "Job resumed", START)
+    """As an absent one that would be false. So nothing is written."""
     assert with_condition(present, new) is present
 
 
@@ -104,6 +90,12 @@ TOO_MANY_INDEXES = (
     "MaxFailedIndexesExceeded",
     "Job has exceeded the specified maximal number of failed indexes",
 )
+MATCHED = ("SuccessPolicy", "Matched rules at index 0")
+SUCCESS = {
+    "indexes": 3,
+    "successPolicy": {"rules": [{"succeededIndexes": "1"}]},
+    "backoffLimit": 0,
+}
 _FOUND = "Container c for pod default/p failed with exit code 9"
 POLICY = ("PodFailurePolicy", f"{_FOUND} matching FailJob rule at index 0")
 
@@ -113,149 +105,88 @@ def exits(action: str, code: int) -> JSON:
     return {"rules": [{"action": action, "onExitCodes": requirement}]}
 
 
-def failed(count: int, **fields: Any) -> list[Pod]:
-    return [pod(f"f{number}", "Failed", **fields) for number in range(count)]
+FAIL, IGNORE = exits("FailJob", 9), exits("Ignore", 9)
+FIRST_FAILED = {"failed": 1, "uncountedTerminatedPods": {"failed": ["f0"]}}
+ON_FAILURE = {"restart": "OnFailure", "backoffLimit": 3}
+THREE = {"indexes": 3, "backoffLimitPerIndex": 0}
 
 
 @pytest.mark.parametrize(
     ("subject", "pods", "why"),
     [
-        (job(), [], None),
-        (job(), running(2), None),
+        (job(), "", None),
+        (job(), "r0, r1", None),
         # The limit of failures: more than backoffLimit.
-        (job(backoffLimit=2), failed(2), None),
-        (job(backoffLimit=2), failed(3), LIMIT),
-        (job({"failed": 2}, backoffLimit=2), failed(1), LIMIT),
-        (job({"failed": 2}, backoffLimit=2), failed(1, tracked=False), None),
-        (
-            job(
-                {"failed": 1, "uncountedTerminatedPods": {"failed": ["f0"]}},
-                backoffLimit=1,
-            ),
-            failed(1),
-            LIMIT,
-        ),
-        (job(backoffLimit=0), [pod("p", deleting=True)], LIMIT),
-        (
-            job(backoffLimit=0, podReplacementPolicy="Failed"),
-            [pod("p", deleting=True)],
-            None,
-        ),
-        (
-            job(backoffLimit=0, podFailurePolicy=exits("Ignore", 9)),
-            [pod("p", "Failed", code=9)],
-            None,
-        ),
+        (job(backoffLimit=2), "f0 failed, f1 failed", None),
+        (job(backoffLimit=2), "f0 failed, f1 failed, f2 failed", LIMIT),
+        (job({"failed": 2}, backoffLimit=2), "f0 failed", LIMIT),
+        (job({"failed": 2}, backoffLimit=2), "f0 failed untracked", None),
+        (job(FIRST_FAILED, backoffLimit=1), "f0 failed", LIMIT),
+        (job(backoffLimit=0), "p deleting", LIMIT),
+        (job(backoffLimit=0, podReplacementPolicy="Failed"), "p deleting", None),
+        (job(backoffLimit=0, podFailurePolicy=IGNORE), "p failed code=9", None),
         # Restarts of containers: at least backoffLimit, at least one.
-        (job(restart="OnFailure", backoffLimit=3), [pod("p", restarts=2)], None),
-        (job(restart="OnFailure", backoffLimit=3), [pod("p", restarts=3)], LIMIT),
-        (
-            job(restart="OnFailure", backoffLimit=3),
-            [pod("p", restarts=1), pod("q", "Pending", restarts=2)],
-            LIMIT,
-        ),
-        (job(restart="OnFailure", backoffLimit=0), [pod("p")], None),
-        (job(restart="OnFailure", backoffLimit=0), [pod("p", restarts=1)], LIMIT),
-        (
-            job(restart="OnFailure", backoffLimit=3),
-            [pod("p", "Succeeded", restarts=9)],
-            None,
-        ),
-        (job(backoffLimit=3), [pod("p", restarts=9)], None),
+        (job(**ON_FAILURE), "p restarts=2", None),
+        (job(**ON_FAILURE), "p restarts=3", LIMIT),
+        (job(**ON_FAILURE), "p restarts=1, q pending restarts=2", LIMIT),
+        (job(restart="OnFailure", backoffLimit=0), "p", None),
+        (job(restart="OnFailure", backoffLimit=0), "p restarts=1", LIMIT),
+        (job(**ON_FAILURE), "p succeeded restarts=9", None),
+        (job(backoffLimit=3), "p restarts=9", None),
         # The failure policy comes before the limit.
-        (
-            job(backoffLimit=0, podFailurePolicy=exits("FailJob", 9)),
-            [pod("p", "Failed", code=9)],
-            POLICY,
-        ),
-        (
-            job(podFailurePolicy=exits("FailJob", 9)),
-            [pod("p", "Failed", code=9, tracked=False)],
-            POLICY,
-        ),
-        (job(podFailurePolicy=exits("FailJob", 9)), [pod("p", code=9)], None),
+        (job(backoffLimit=0, podFailurePolicy=FAIL), "p failed code=9", POLICY),
+        (job(podFailurePolicy=FAIL), "p failed code=9 untracked", POLICY),
+        (job(podFailurePolicy=FAIL), "p code=9", None),
         # The deadline, at 60 s.
-        (job(activeDeadlineSeconds=61), running(1), None),
-        (job(activeDeadlineSeconds=60), running(1), DEADLINE),
-        (job(activeDeadlineSeconds=60, suspend=True), [], None),
-        (job({"startTime": None}, activeDeadlineSeconds=60), [], None),
+        (job(activeDeadlineSeconds=61), "r0", None),
+        (job(activeDeadlineSeconds=60), "r0", DEADLINE),
+        (job(activeDeadlineSeconds=60, suspend=True), "", None),
+        (job({"startTime": None}, activeDeadlineSeconds=60), "", None),
         # Limits of indexes.
+        (job(**THREE), "p failed index=0, q succeeded index=1", None),
         (
-            job(indexes=3, backoffLimitPerIndex=0),
-            [pod("p", "Failed", index=0), pod("q", "Succeeded", index=1)],
-            None,
-        ),
-        (
-            job({"completedIndexes": "2"}, indexes=3, backoffLimitPerIndex=0),
-            [pod("p", "Failed", index=0), pod("q", "Succeeded", index=1)],
+            job({"completedIndexes": "2"}, **THREE),
+            "p failed index=0, q succeeded index=1",
             INDEXES,
         ),
         (
-            job(indexes=3, backoffLimitPerIndex=0, maxFailedIndexes=1),
-            [pod("p", "Failed", index=0), pod("q", "Failed", index=1)],
+            job(**THREE, maxFailedIndexes=1),
+            "p failed index=0, q failed index=1",
             TOO_MANY_INDEXES,
         ),
-        (
-            job(indexes=3, backoffLimitPerIndex=0, maxFailedIndexes=1),
-            [pod("p", "Failed", index=0), pod("q", "Failed", index=0)],
-            None,
-        ),
+        (job(**THREE, maxFailedIndexes=1), "p failed index=0, q failed index=0", None),
+        (job(indexes=1, backoffLimitPerIndex=2), "p failed index=0 failures=1", None),
         (
             job(indexes=1, backoffLimitPerIndex=2),
-            [pod("p", "Failed", index=0, failures=1)],
-            None,
-        ),
-        (
-            job(indexes=1, backoffLimitPerIndex=2),
-            [pod("p", "Failed", index=0, failures=2)],
+            "p failed index=0 failures=2",
             INDEXES,
         ),
-        (job({"failedIndexes": "7"}, indexes=1, backoffLimitPerIndex=2), [], None),
+        (job({"failedIndexes": "7"}, indexes=1, backoffLimitPerIndex=2), "", None),
+        # A success policy is not applied to a job that fails.
+        (job(**SUCCESS), "", None),
+        (job(**SUCCESS), "p index=1", None),
+        (job(**SUCCESS), "p succeeded index=1", MATCHED),
+        (job(**SUCCESS), "p succeeded index=1, q failed index=0", LIMIT),
     ],
 )
-def test_a_job_fails_for_one_reason(
-    subject: Job, pods: Sequence[Pod], why: tuple[str, str] | None
+def test_a_job_ends_for_one_reason(
+    subject: Job, pods: str, why: tuple[str, str] | None
 ) -> None:
     """The reasons and messages are upstream's."""
-    expected = FinishedCondition("FailureTarget", *why) if why else None
-    assert find_finished_condition(make_tally(subject, pods), at(60)) == expected
-
-
-@pytest.mark.parametrize(
-    ("pods", "expected"),
-    [
-        ([], None),
-        ([pod("p", index=1)], None),
-        (
-            [pod("p", "Succeeded", index=1)],
-            FinishedCondition(
-                "SuccessCriteriaMet", "SuccessPolicy", "Matched rules at index 0"
-            ),
-        ),
-        # A failure comes first.
-        (
-            [pod("p", "Succeeded", index=1), pod("q", "Failed", index=0)],
-            FinishedCondition("FailureTarget", *LIMIT),
-        ),
-    ],
-)
-def test_a_success_policy_ends_a_job(
-    pods: Sequence[Pod], expected: FinishedCondition | None
-) -> None:
-    """It is not applied to a job that fails."""
-    policy = {"rules": [{"succeededIndexes": "1"}]}
-    subject = job(indexes=3, successPolicy=policy, backoffLimit=0)
-    assert find_finished_condition(make_tally(subject, pods), at(60)) == expected
+    kind = "SuccessCriteriaMet" if why == MATCHED else "FailureTarget"
+    expected = FinishedCondition(kind, *why) if why else None
+    tally = make_tally(subject, pods_of(pods))
+    assert find_finished_condition(tally, at(60)) == expected
 
 
 @pytest.mark.parametrize("condition", ["FailureTarget", "SuccessCriteriaMet"])
 def test_a_condition_in_the_status_is_final(condition: str) -> None:
     """The state of the pods does not change it."""
-    subject = job(standing(condition), podFailurePolicy=exits("FailJob", 9))
-    pods = [pod("p", "Failed", code=9)]
-    assert find_finished_condition(
-        make_tally(subject, pods), at(60)
-    ) == FinishedCondition(condition, "R", "M")
+    subject = job(standing(condition), podFailurePolicy=FAIL)
+    found = find_finished_condition(
+        make_tally(subject, pods_of("p failed code=9")), at(60)
+    )
+    assert found == FinishedCondition(condition, "R", "M")
 
 
 REACHED = FinishedCondition(
@@ -333,13 +264,9 @@ def test_a_deadline_counts_from_the_start(subject: Job, seconds: float | None) -
 def test_the_first_satisfied_rule_is_named(
     rules: list[dict[str, Any]], succeeded: str, completions: int, index: int | None
 ) -> None:
-    """The message is upstream's."""
+    """The message is upstream's; without a policy all indexes are needed."""
     policy = msgspec.convert({"rules": rules}, SuccessPolicy)
     indexes = IndexSet.parse(succeeded, completions)
     message = None if index is None else f"Matched rules at index {index}"
     assert satisfied(policy, indexes, completions) == message
-
-
-def test_a_job_without_a_policy_needs_all_its_indexes() -> None:
-    """There is no message."""
-    assert satisfied(None, IndexSet(((0, 9),)), 10) is None
+    assert satisfied(None, indexes, completions) is None

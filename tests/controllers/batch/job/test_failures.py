@@ -5,8 +5,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from controller_manager.api.batch.v1 import PodFailurePolicy
 from controller_manager.api.core.v1 import Pod
@@ -89,19 +87,6 @@ def test_the_remaining_time_counts_from_the_last_failure(
     assert backoff.remaining(at(now)) == remaining
 
 
-@given(st.lists(st.integers(0, 100)), st.lists(st.integers(0, 100)))
-def test_a_success_never_makes_the_delay_longer(
-    succeeded: list[int], failed: list[int]
-) -> None:
-    """Without a success, a backoff keeps all failures."""
-    before = BackoffRecord(3, at(10))
-    pods = [pod(each) for each in failed]
-    without = before.after([], pods)
-    after = before.after([pod(each) for each in succeeded], pods)
-    assert delay_after(after.failures) <= delay_after(without.failures)
-    assert without.failures == 3 + len(failed)
-
-
 def test_an_index_waits_by_its_own_failures() -> None:
     """Ignored failures count, too: pods that are evicted at once cause no hot loop."""
     assert remaining_for_index(None, at(0)) == 0
@@ -127,73 +112,62 @@ def test_indexes_that_need_not_wait_start_before_the_others(
     assert may_start(indexes, replaced, at(now)) == expected
 
 
-NOT_READY = {"type": "Ready", "status": "False", "lastTransitionTime": text(30)}
+NOT_READY = [{"type": "Ready", "status": "False", "lastTransitionTime": text(30)}]
+READY = [{**NOT_READY[0], "status": "True"}]
 SIDECAR = {"name": "side", "restartPolicy": "Always"}
+ENDED = ended(at=text(4))
+DELETED = {"deletionTimestamp": text(40)}
+ENDLESS = {**DELETED, "deletionGracePeriodSeconds": 2**63 - 1}
 
 
 @pytest.mark.parametrize(
-    ("seconds", "ending"),
+    ("seconds", "fields"),
     [
-        (9, job_pod(containers=[ended(at=text(4)), ended(at=text(9))])),
+        (9, {"containers": [ENDED, ended(at=text(9))]}),
         # Sidecars end after the containers.
         (
             12,
-            job_pod(
-                containers=[ended(at=text(4))],
-                init_specs=[SIDECAR, {"name": "setup"}],
-                init_containers=[ended("side", at=text(12)), ended("setup")],
-            ),
+            {
+                "containers": [ENDED],
+                "init_specs": [SIDECAR, {"name": "setup"}],
+                "init_containers": [ended("side", at=text(12)), ended("setup")],
+            },
         ),
         # One container, or one sidecar, has not ended: the condition counts.
+        (30, {"containers": [ENDED, container_runs()], "conditions": NOT_READY}),
+        (30, {"containers": [ended(at=None)], "conditions": NOT_READY}),
         (
             30,
-            job_pod(
-                containers=[ended(at=text(4)), container_runs()], conditions=[NOT_READY]
-            ),
+            {
+                "containers": [ENDED],
+                "init_specs": [SIDECAR],
+                "init_containers": [container_runs("side")],
+                "conditions": NOT_READY,
+            },
         ),
-        (30, job_pod(containers=[ended(at=None)], conditions=[NOT_READY])),
-        (
-            30,
-            job_pod(
-                containers=[ended(at=text(4))],
-                init_specs=[SIDECAR],
-                init_containers=[container_runs("side")],
-                conditions=[NOT_READY],
-            ),
-        ),
-        (30, job_pod(conditions=[NOT_READY], metadata={"deletionTimestamp": text(40)})),
+        (30, {"conditions": NOT_READY, "metadata": DELETED}),
         (
             10,
-            job_pod(
-                conditions=[{**NOT_READY, "status": "True"}],
-                metadata={
-                    "deletionTimestamp": text(40),
-                    "deletionGracePeriodSeconds": 30,
-                },
-            ),
+            {
+                "conditions": READY,
+                "metadata": {**DELETED, "deletionGracePeriodSeconds": 30},
+            },
         ),
-        (40, job_pod(metadata={"deletionTimestamp": text(40)})),
-        (
-            2,
-            job_pod(conditions=[{"type": "Ready", "status": "False"}], created=text(2)),
-        ),
+        (40, {"metadata": DELETED}),
+        (2, {"conditions": [{"type": "Ready", "status": "False"}], "created": text(2)}),
+        # The grace period may be any number of 64 bits: that is long ago.
+        (None, {"metadata": ENDLESS}),
     ],
 )
-def test_the_end_of_a_pod_comes_from_the_best_source(seconds: int, ending: Pod) -> None:
+def test_the_end_of_a_pod_comes_from_the_best_source(
+    seconds: int | None, fields: JSON
+) -> None:
     """Containers, the Ready condition, the deletion, the creation."""
-    assert finished_at(ending) == at(seconds)
+    expected = LONG_AGO if seconds is None else at(seconds)
+    assert finished_at(job_pod(**fields)) == expected
 
 
-def test_the_end_of_a_pod_with_an_endless_grace_period_is_long_ago() -> None:
-    """The period may be any number of 64 bits."""
-    metadata = {
-        "deletionTimestamp": text(40),
-        "deletionGracePeriodSeconds": 2**63 - 1,
-    }
-    ending = job_pod(metadata=metadata)
-    assert finished_at(ending) == datetime.min.replace(tzinfo=UTC)
-
-
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
 COUNT = "batch.kubernetes.io/job-index-failure-count"
 IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count"
 

@@ -10,13 +10,13 @@ import pytest_asyncio
 from controller_manager.api.batch.v1 import JOBS
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.meta import controller_reference
 from controller_manager.api.scheduling.v1alpha2 import (
     POD_GROUPS,
     WORKLOADS,
     PodGroup,
     Workload,
 )
-from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
 from controller_manager.client.rest.errors import Forbidden, TransportError
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.batch.job.gang_scheduling import (
@@ -37,6 +37,7 @@ from tests.controllers.batch.job.builders import (
     standing,
     text,
 )
+from tests.controllers.responses import accept, refusing
 from tests.controllers.user import settle
 from tests.informers.test_informer import Faulty
 from tests.runtime.silence import SilentWatches
@@ -55,18 +56,19 @@ class GangUser(JobUser):
     async def groups(self) -> list[PodGroup]:
         return (await self.client.list_page(POD_GROUPS)).items
 
+    async def are_a_gang(self, pods: int) -> None:
+        """Check that so many pods name the only group."""
+        (group,) = await self.groups()
+        assert await self.named() == [group.metadata.name] * pods
+
     async def named(self) -> list[str | None]:
         """Return the group that each pod names."""
         return [_group_of(each) for each in await self.pods()]
 
-    async def add_workload(self, name: str, **metadata: Any) -> None:
-        """Create a workload for the job j."""
+    async def add_workload(self, name: str, **spec: Any) -> None:
         template = {"name": "t", "schedulingPolicy": {"basic": {}}}
-        reference = {"apiGroup": "batch", "kind": "Job", "name": "j"}
-        spec = {"controllerRef": reference, "podGroupTemplates": [template]}
-        await self.create(
-            WORKLOADS, {"metadata": {"name": name, **metadata}, "spec": spec}
-        )
+        whole = {"podGroupTemplates": [template], **spec}
+        await self.create(WORKLOADS, {"metadata": {"name": name}, "spec": whole})
 
 
 def _group_of(pod: Pod) -> str | None:
@@ -96,9 +98,8 @@ async def test_a_pod_that_is_made_later_names_the_same_group(
     await gangster.end(first, code=1)
     async with gang_cluster.manager(CONFIG):
         await settle(60)
-    (group,) = await gangster.groups()
     assert len(await gangster.workloads()) == 1
-    assert await gangster.named() == [group.metadata.name] * 4
+    await gangster.are_a_gang(4)
     assert len(await gangster.events("WorkloadCreated")) == 1
 
 
@@ -157,9 +158,12 @@ async def test_a_creation_without_an_answer_is_found_again(
         await settle(60)
         watches.speak(plural)
         await settle(60)
-    (group,) = await gangster.groups()
-    assert await gangster.named() == [group.metadata.name] * 4
+    await gangster.are_a_gang(4)
     assert len(await gangster.workloads()) == 1
+
+
+def creates_group(request: Request) -> bool:
+    return request.method == "POST" and request.path.endswith("/podgroups")
 
 
 @pytest.mark.looptime
@@ -167,22 +171,14 @@ async def test_no_pod_is_created_while_its_group_cannot_be(
     gang_cluster: Cluster, gangster: GangUser
 ) -> None:
     """Its pods could not name the group later."""
-    faulty = Faulty(gang_cluster)
-
-    def refuse(request: Request) -> Response | None:
-        if request.method == "POST" and request.path.endswith("/podgroups"):
-            return Response(503, {}, b"{}")
-        return None
-
-    faulty.refuse = refuse
+    faulty = refusing(gang_cluster, creates_group, 503, "")
     async with gang_cluster.manager(CONFIG, transport=faulty):
         await gangster.run(**GANG)
         await settle(60)
         assert await gangster.pods() == []
-        faulty.refuse = lambda _: None
+        accept(faulty)
         await settle(120)
-    (group,) = await gangster.groups()
-    assert await gangster.named() == [group.metadata.name] * 3
+    await gangster.are_a_gang(3)
 
 
 @pytest.mark.looptime
@@ -192,17 +188,14 @@ async def test_a_foreign_object_with_the_name_of_the_workload_stops_the_job(
     """The job waits until it is gone; it is not used as the workload of the job."""
     job = await gangster.run(**GANG, suspend=True)
     name = workload_name("j", job.metadata.uid)
-    template = {"name": "t", "schedulingPolicy": {"basic": {}}}
-    spec = {"podGroupTemplates": [template]}
-    await gangster.create(WORKLOADS, {"metadata": {"name": name}, "spec": spec})
+    await gangster.add_workload(name)
     async with gang_cluster.manager(CONFIG):
         await gangster.change(suspend=False)
         await settle(60)
         assert (await gangster.groups(), await gangster.pods()) == ([], [])
         await gangster.client.delete(WORKLOADS, "default", name)
         await settle(120)
-    (group,) = await gangster.groups()
-    assert await gangster.named() == [group.metadata.name] * 3
+    await gangster.are_a_gang(3)
 
 
 @pytest.mark.looptime
@@ -211,8 +204,9 @@ async def test_a_foreign_workload_means_no_gang(
     gang_cluster: Cluster, gangster: GangUser, names: list[str]
 ) -> None:
     """There may be one or several; the pods are scheduled one by one."""
+    reference = {"apiGroup": "batch", "kind": "Job", "name": "j"}
     for name in names:
-        await gangster.add_workload(name)
+        await gangster.add_workload(name, controllerRef=reference)
     async with gang_cluster.manager(CONFIG):
         await gangster.run(**GANG)
         await settle(5)
@@ -229,8 +223,7 @@ async def test_a_job_that_is_created_again_is_a_gang_again(
     async with gang_cluster.manager(CONFIG):
         await gangster.run(**GANG)
         await settle(5)
-        options = DeleteOptions(propagation_policy=PropagationPolicy.BACKGROUND)
-        await gangster.client.delete(JOBS, "default", "j", options)
+        await gangster.delete(JOBS, "j", "Background")
         old = [each.metadata.name for each in await gangster.pods()]
         await gangster.run(**GANG)
         await settle(30)
@@ -275,14 +268,8 @@ async def test_without_the_gate_no_workload_or_group_is_read(
     assert len(await user.pods()) == 3
 
 
-OWNER = {
-    "apiVersion": "batch/v1",
-    "kind": "Job",
-    "name": "j",
-    "uid": "uid-j",
-    "controller": True,
-    "blockOwnerDeletion": True,
-}
+OWNER = msgspec.to_builtins(controller_reference(job(), JOBS))
+API = "scheduling.k8s.io/v1alpha2"
 POLICY = {"gang": {"minCount": 3}}
 NAMED = {"metadata": {}, "spec": {"schedulingGroup": {"podGroupName": "g"}}}
 
@@ -319,10 +306,7 @@ def test_a_gang_is_an_indexed_job_whose_pods_all_run_at_a_time(
         {"startTime": None, "succeeded": 1},
         {"startTime": None, "failed": 1},
         {"startTime": None, **standing("Suspended")},
-        {
-            "startTime": None,
-            "conditions": [{"type": "Suspended", "status": "False"}],
-        },
+        {"startTime": None, "conditions": [{"type": "Suspended", "status": "False"}]},
     ],
 )
 def test_a_job_that_may_have_had_pods_is_not_new(status: JSON) -> None:
@@ -336,7 +320,7 @@ def test_a_workload_has_one_template_for_all_pods() -> None:
     """The gang is as large as the job is parallel."""
     body = workload_body(job(indexes=3, parallelism=3))
     assert encoded(body) == {
-        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "apiVersion": API,
         "kind": "Workload",
         "metadata": {
             "name": workload_name("j", "uid-j"),
@@ -353,23 +337,14 @@ def test_a_workload_has_one_template_for_all_pods() -> None:
 @pytest.mark.parametrize("policy", [POLICY, {"basic": {}}])
 def test_a_group_has_the_policy_of_the_template(policy: JSON) -> None:
     """The job controls it, and the workload owns it, too."""
-    workload = msgspec.convert(
-        {
-            "metadata": {"name": "w", "namespace": "default", "uid": "uid-w"},
-            "spec": {"podGroupTemplates": [{"name": "t", "schedulingPolicy": policy}]},
-        },
-        Workload,
-    )
+    metadata = {"name": "w", "namespace": "default", "uid": "uid-w"}
+    spec = {"podGroupTemplates": [{"name": "t", "schedulingPolicy": policy}]}
+    workload = msgspec.convert({"metadata": metadata, "spec": spec}, Workload)
     body = pod_group_body(job(indexes=3, parallelism=3), workload)
-    owner = {
-        "apiVersion": "scheduling.k8s.io/v1alpha2",
-        "kind": "Workload",
-        "name": "w",
-        "uid": "uid-w",
-    }
+    owner = {"apiVersion": API, "kind": "Workload", "name": "w", "uid": "uid-w"}
     origin = {"workloadName": "w", "podGroupTemplateName": "t"}
     assert encoded(body) == {
-        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "apiVersion": API,
         "kind": "PodGroup",
         "metadata": {
             "name": pod_group_name("w", "t"),

@@ -3,18 +3,20 @@
 import asyncio
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from controller_manager.api.batch.v1 import JOBS, UncountedTerminatedPods
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
+from controller_manager.api.meta import controller_reference
 from controller_manager.client.rest.errors import TransportError
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster, RecordingTransport
 from tests.controllers.batch.job.builders import JobUser, job_config
+from tests.controllers.responses import is_creation
 from tests.controllers.user import settle
 from tests.informers.test_informer import Faulty
 from tests.runtime.silence import SilentWatches
@@ -23,22 +25,19 @@ pytestmark = pytest.mark.looptime
 
 
 TRACKING = "batch.kubernetes.io/job-tracking"
-BACKGROUND = DeleteOptions(propagation_policy=PropagationPolicy.BACKGROUND)
 
 
 def creations(recording: RecordingTransport) -> int:
-    return sum(
-        each.method == "POST" and each.path.endswith("/pods")
-        for each in recording.writes
-    )
+    return [each.path for each in recording.writes].count(PODS.path("default"))
+
+
+def refused(recording: RecordingTransport) -> list[int]:
+    return [each.status for each in recording.writes if each.status >= 400]
 
 
 def config_with_gate(*, on: bool) -> Config:
     gates = FeatureGates({"StaleControllerConsistencyJob": on})
     return replace(job_config(), features=gates)
-
-
-# Numbers during a backoff.
 
 
 async def test_a_failure_is_counted_at_once_while_other_pods_are_ready(
@@ -58,7 +57,7 @@ async def test_a_failure_is_counted_at_once_while_other_pods_are_ready(
         await settle(10)
         status = (await user.job()).status
         assert (status.active, status.ready, status.failed) == (2, 1, 1)
-        assert [each.status for each in recording.writes if each.status >= 400] == []
+        assert refused(recording) == []
 
 
 async def test_a_job_that_failed_while_suspended_ends_after_its_resumption(
@@ -78,24 +77,20 @@ async def test_a_job_that_failed_while_suspended_ends_after_its_resumption(
         await user.change(suspend=False)
         await settle(5)
         assert await user.ends() == [finished, ("Failed", "BackoffLimitExceeded")]
-        assert [each.status for each in recording.writes if each.status >= 400] == []
-
-
-# Writes whose result is not known, or that the cache does not show.
+        assert refused(recording) == []
 
 
 class Unanswered(Faulty):
     """Carries out the first creation of a pod, and loses the answer."""
 
-    lost = 0
+    lost = False
 
     async def request(self, request: Request) -> Response:
         answer = await super().request(request)
-        if request.method == "POST" and request.path.endswith("/pods"):
-            self.lost += 1
-            if self.lost == 1:
-                msg = "connection reset"
-                raise TransportError(msg)
+        if is_creation(request) and not self.lost:
+            self.lost = True
+            msg = "connection reset"
+            raise TransportError(msg)
         return answer
 
 
@@ -125,7 +120,7 @@ class SlowSecond(Faulty):
         self.go_on = asyncio.Event()
 
     async def request(self, request: Request) -> Response:
-        if request.method == "POST" and request.path.endswith("/pods"):
+        if is_creation(request):
             self.creations += 1
             if self.creations == 2:
                 await self.go_on.wait()
@@ -155,10 +150,7 @@ async def test_a_job_is_not_complete_while_the_cache_lacks_a_pod_that_runs(
         await user.end(*await user.waiting())
         await settle(5)
         assert (await user.job()).status.succeeded == 2
-        assert [each for each, _ in await user.ends()] == [
-            "SuccessCriteriaMet",
-            "Complete",
-        ]
+        assert await user.ends() == COMPLETE
 
 
 @pytest.mark.parametrize("gate", [True, False])
@@ -212,7 +204,7 @@ async def test_a_job_whose_end_the_cache_does_not_show_gets_no_pod(
                 await user.patch(PODS, pod.metadata.name, poke)
         assert [each for each, _ in await user.ends()][-1] == end
         assert creations(recording) == 1
-        await user.client.delete(JOBS, "default", "j", BACKGROUND)
+        await user.delete(JOBS, "j", "Background")
         await user.run(**spec)
         watches.speak("jobs")
         await settle()
@@ -250,30 +242,21 @@ async def test_no_pods_are_created_for_a_job_that_is_gone(
         await user.run(completions=9, parallelism=2)
         await settle()
         watches.silence("jobs")
-        await user.client.delete(JOBS, "default", "j", BACKGROUND)
+        await user.delete(JOBS, "j", "Background")
         for _ in range(10):
             for pod in await user.pods():
-                await user.client.delete(PODS, "default", pod.metadata.name)
+                await user.delete(PODS, pod.metadata.name)
             await settle(30)
         assert creations(recording) <= 4
-
-
-# Pods that no job counts.
 
 
 async def test_pods_that_lost_their_job_before_the_start_lose_the_finalizer(
     cluster: Cluster, user: JobUser
 ) -> None:
     """Also while no manager runs; pods of other owners keep it."""
-    container = {"containers": [{"name": "c", "image": "i"}]}
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"}
     for name, owners in (("mine", []), ("others", [{**owner, "controller": True}])):
-        metadata = {
-            "name": name,
-            "finalizers": [TRACKING],
-            "ownerReferences": owners,
-        }
-        await user.create(PODS, {"metadata": metadata, "spec": container})
+        await user.add_pod(name, finalizers=[TRACKING], ownerReferences=owners)
     async with cluster.manager(job_config()):
         await settle()
         found = {
@@ -294,14 +277,8 @@ class Adopting(Faulty):
         removes = b"deleteFromPrimitiveList" in (request.body or b"")
         if request.method == "PATCH" and removes and not self.has_adopted:
             self.has_adopted = True
-            owner = await self.user.job()
-            reference = {
-                "apiVersion": "batch/v1",
-                "kind": "Job",
-                "name": "j",
-                "uid": owner.metadata.uid,
-                "controller": True,
-            }
+            owner = controller_reference(await self.user.job(), JOBS)
+            reference = msgspec.to_builtins(owner)
             adopted = {"metadata": {"ownerReferences": [reference]}}
             await self.user.patch(PODS, "ended", adopted)
         return await super().request(request)
@@ -314,16 +291,14 @@ async def test_a_deleted_pod_that_a_job_adopts_at_the_same_time_is_counted(
     await user.run(completions=2, parallelism=1, **user.selecting(pool="p"))
     await user.add_pod("ended", pool="p", finalizers=[TRACKING])
     await user.end(*await user.pods())
-    await user.client.delete(PODS, "default", "ended")
+    await user.delete(PODS, "ended")
     adopting = Adopting(cluster, user)
     async with cluster.manager(job_config(), transport=adopting):
         await settle(30)
         assert adopting.has_adopted
         status = (await user.job()).status
-        assert (status.succeeded, status.uncounted_terminated_pods) == (
-            1,
-            UncountedTerminatedPods(),
-        )
+        assert status.succeeded == 1
+        assert status.uncounted_terminated_pods == UncountedTerminatedPods()
 
 
 @pytest.mark.parametrize("is_counted", [True, False])
@@ -342,16 +317,11 @@ async def test_a_succeeded_pod_that_loses_its_owner_is_counted_once(
         await user.patch(PODS, name, {"metadata": {"ownerReferences": None}})
         await settle()
         adopted = await user.client.get(PODS, "default", name)
-        assert (adopted.metadata.owner_references, adopted.metadata.finalizers) == (
-            pod.metadata.owner_references,
-            None,
-        )
+        assert adopted.metadata.owner_references == pod.metadata.owner_references
+        assert adopted.metadata.finalizers is None
         status = (await user.job()).status
-        assert (status.succeeded, status.active, status.uncounted_terminated_pods) == (
-            1,
-            1,
-            UncountedTerminatedPods(),
-        )
+        assert (status.succeeded, status.active) == (1, 1)
+        assert status.uncounted_terminated_pods == UncountedTerminatedPods()
 
 
 async def test_a_job_of_an_unknown_mode_is_left_alone(
@@ -379,8 +349,7 @@ async def test_a_job_that_is_being_deleted_gets_no_pods(
         await user.run(completions=3, parallelism=2)
         await settle()
         ends, _ = await user.pods()
-        options = DeleteOptions(propagation_policy=PropagationPolicy.FOREGROUND)
-        await user.client.delete(JOBS, "default", "j", options)
+        await user.delete(JOBS, "j", "Foreground")
         await user.end(ends)
         await settle()
         job = await user.job()
@@ -400,7 +369,7 @@ async def test_no_pods_are_created_or_deleted_while_the_cache_lacks_writes(
         await user.run(completions=9, parallelism=2)
         await settle()
         ends, _ = await user.pods()
-        await user.client.delete(PODS, "default", ends.metadata.name)
+        await user.delete(PODS, ends.metadata.name)
         await settle(0.5)
         watches.silence("pods")
         await settle(10)
@@ -416,6 +385,10 @@ async def test_no_pods_are_created_or_deleted_while_the_cache_lacks_writes(
         assert (await user.job()).status.active == 5
 
 
+COMPLETE = [
+    ("SuccessCriteriaMet", "CompletionsReached"),
+    ("Complete", "CompletionsReached"),
+]
 INDEXED = {"completionMode": "Indexed"}
 
 
@@ -439,11 +412,8 @@ async def test_a_success_outside_of_a_smaller_job_is_needed_again_in_a_larger_on
         await settle(3)
         status = (await user.job()).status
         assert (status.completed_indexes, status.succeeded) == ("0-2", 3)
-        assert await user.ends() == [
-            ("SuccessCriteriaMet", "CompletionsReached"),
-            ("Complete", "CompletionsReached"),
-        ]
-        assert [each.status for each in recording.writes if each.status >= 400] == []
+        assert await user.ends() == COMPLETE
+        assert refused(recording) == []
 
 
 async def test_a_job_that_an_older_manager_suspended_is_resumed(
@@ -451,21 +421,17 @@ async def test_a_job_that_an_older_manager_suspended_is_resumed(
 ) -> None:
     """That manager has left the start time, from which no deadline counts."""
     await user.run(suspend=True, activeDeadlineSeconds=30)
-    suspended = {
-        "type": "Suspended",
-        "status": "True",
-        "reason": "JobSuspended",
-        "message": "Job suspended",
-    }
+    suspended = {"type": "Suspended", "status": "True"}
+    suspended |= {"reason": "JobSuspended", "message": "Job suspended"}
     status = {"startTime": "2020-01-01T00:00:00Z", "conditions": [suspended]}
-    patch = {"status": status}
-    await user.client.patch(JOBS, "default", "j", patch, subresource="status")
+    patch, change = {"status": status}, user.client.patch
+    await change(JOBS, "default", "j", patch, subresource="status")
     async with cluster.manager(job_config()) as recording:
         await settle(5)
         await user.change(suspend=False)
         await settle(5)
         assert (await user.ends(), len(await user.pods())) == ([], 1)
-        assert [each.status for each in recording.writes if each.status >= 400] == []
+        assert refused(recording) == []
         await settle(30)
         assert (await user.ends())[0] == ("FailureTarget", "DeadlineExceeded")
 
@@ -493,19 +459,17 @@ async def test_a_suspended_job_has_no_start_time_unless_a_gate_is_disabled(
     assert resumed.start_time > started
 
 
-@pytest.mark.parametrize("policy", list(PropagationPolicy))
+@pytest.mark.parametrize("policy", ["Background", "Foreground", "Orphan"])
 async def test_pods_of_a_deleted_job_lose_the_finalizer(
-    cluster: Cluster, user: JobUser, policy: PropagationPolicy
+    cluster: Cluster, user: JobUser, policy: str
 ) -> None:
     """They run while their job is deleted; no job counts them any more."""
     config = job_config(controllers=("job-controller", "garbage-collector-controller"))
     async with cluster.manager(config):
         await user.run(completions=4, parallelism=2)
         await settle(5)
-        options = DeleteOptions(propagation_policy=policy)
-        await user.client.delete(JOBS, "default", "j", options)
+        await user.delete(JOBS, "j", policy)
         await settle(30)
         assert (await user.client.list_page(JOBS)).items == []
         left = [each.metadata.finalizers for each in await user.pods()]
-        orphaned = policy is PropagationPolicy.ORPHAN
-        assert left == ([None, None] if orphaned else [])
+        assert left == ([None, None] if policy == "Orphan" else [])

@@ -1,18 +1,16 @@
 """A job gets the pods that it needs, and deletes surplus pods in order."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
-from unittest import mock
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller_manager.api.batch.v1 import Job
-from controller_manager.api.core.v1 import Pod
+from controller_manager.api.batch.v1 import JOBS, Job
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.meta import controller_reference
 from controller_manager.controllers.batch.job.failures import BackoffRecord
 from controller_manager.controllers.batch.job.indexes import (
     IndexSet,
@@ -35,11 +33,9 @@ from tests.controllers.batch.job.builders import (
     make_tally,
     names,
     pod,
+    pods_of,
     running,
 )
-
-NO_NODE = pod("no-node", "Pending", node="")
-TERMINATING = pod("t", deleting=True)
 
 
 def deleted(plan: PodPlan) -> list[str]:
@@ -51,65 +47,63 @@ def deleted(plan: PodPlan) -> list[str]:
     ("subject", "pods", "plan"),
     [
         # As many as parallelism allows, and no more than completions are missing.
-        (job(completions=5), [], PodPlan(create=2)),
-        (job(completions=1), [], PodPlan(create=1)),
-        (job(completions=5, parallelism=0), [], NO_CHANGE),
-        (job({"succeeded": 4}, completions=5), [], PodPlan(create=1)),
-        (job({"succeeded": 5}, completions=5), [], NO_CHANGE),
-        (job(completions=5), running(1), PodPlan(create=1)),
-        (job(completions=5), running(2), NO_CHANGE),
-        (job(completions=5), [*running(1), pod("s", "Succeeded")], PodPlan(create=1)),
+        (job(completions=5), "", PodPlan(create=2)),
+        (job(completions=1), "", PodPlan(create=1)),
+        (job(completions=5, parallelism=0), "", NO_CHANGE),
+        (job({"succeeded": 4}, completions=5), "", PodPlan(create=1)),
+        (job({"succeeded": 5}, completions=5), "", NO_CHANGE),
+        (job(completions=5), "r0", PodPlan(create=1)),
+        (job(completions=5), "r0, r1", NO_CHANGE),
+        (job(completions=5), "r0, s succeeded", PodPlan(create=1)),
         (
             job({"succeeded": 3}, completions=5),
-            [pod("s", "Succeeded")],
+            "s succeeded",
             PodPlan(create=1),
         ),
         (
             job({"succeeded": 3}, completions=5),
-            [pod("s", "Succeeded", tracked=False)],
+            "s succeeded untracked",
             PodPlan(create=2),
         ),
         # A work queue gets no more pods after its first success.
-        (job(), [], PodPlan(create=2)),
-        (job(), [*running(1), pod("s", "Succeeded")], NO_CHANGE),
-        (job({"succeeded": 1}), running(1), NO_CHANGE),
+        (job(), "", PodPlan(create=2)),
+        (job(), "r0, s succeeded", NO_CHANGE),
+        (job({"succeeded": 1}), "r0", NO_CHANGE),
         # A terminating pod is replaced at once, or when it has ended.
-        (job(completions=5), [TERMINATING], PodPlan(wait=40.0)),
+        (job(completions=5), "t deleting", PodPlan(wait=40.0)),
         (
             job(completions=5, podReplacementPolicy="Failed"),
-            [TERMINATING],
+            "t deleting",
             PodPlan(create=1),
         ),
-        (job(completions=5, podFailurePolicy={}), [TERMINATING], PodPlan(create=1)),
+        (job(completions=5, podFailurePolicy={}), "t deleting", PodPlan(create=1)),
         # A suspended job has no pods.
-        (job(completions=5, suspend=True), [], NO_CHANGE),
+        (job(completions=5, suspend=True), "", NO_CHANGE),
         # At most 500 at a time.
-        (job(parallelism=10000), [], PodPlan(create=500)),
+        (job(parallelism=10000), "", PodPlan(create=500)),
         # The lowest indexes that are missing.
-        (job(indexes=5), [], PodPlan(create=2, indexes=(0, 1))),
+        (job(indexes=5), "", PodPlan(create=2, indexes=(0, 1))),
         (
             job({"completedIndexes": "0,2"}, indexes=5),
-            [],
+            "",
             PodPlan(create=2, indexes=(1, 3)),
         ),
-        (job(indexes=5), [pod("p", index=0)], PodPlan(create=1, indexes=(1,))),
+        (job(indexes=5), "p index=0", PodPlan(create=1, indexes=(1,))),
         (
             job(indexes=5, podReplacementPolicy="Failed"),
-            [pod("p", index=0, deleting=True)],
+            "p index=0 deleting",
             PodPlan(create=1, indexes=(1,)),
         ),
         (
             job({"failedIndexes": "0"}, indexes=2, backoffLimitPerIndex=0),
-            [],
+            "",
             PodPlan(create=1, indexes=(1,)),
         ),
     ],
 )
-def test_missing_pods_are_created(
-    subject: Job, pods: Sequence[Pod], plan: PodPlan
-) -> None:
+def test_missing_pods_are_created(subject: Job, pods: str, plan: PodPlan) -> None:
     """The terminating pod counts as failed at 30 s, and nothing waits before that."""
-    assert plan_pods(make_tally(subject, pods), at(0)) == plan
+    assert plan_pods(make_tally(subject, pods_of(pods)), at(0)) == plan
 
 
 @pytest.mark.parametrize(
@@ -141,33 +135,29 @@ def test_an_index_waits_for_its_own_backoff() -> None:
     assert plan_pods(alone, at(10)) == PodPlan(create=1, indexes=(0,))
 
 
-def test_a_suspended_job_loses_all_its_active_pods() -> None:
-    """Those that terminate or have ended are not deleted again."""
-    pods = [*running(2), TERMINATING, pod("s", "Succeeded")]
-    plan = plan_pods(make_tally(job(suspend=True), pods), at(0))
-    assert deleted(plan) == ["r0", "r1"]
-
-
-def test_surplus_pods_are_deleted_before_any_is_created() -> None:
-    """Pods without a valid index, and all but one of the same index."""
-    pods = [
-        pod("zero", index=0, ready=True),
-        pod("zero-again", index=0),
-        pod("none"),
-        pod("beyond", index=3),
-        pod("negative", index=-1),
-    ]
-    plan = plan_pods(make_tally(job(indexes=3, parallelism=3), pods), at(0))
-    assert deleted(plan) == ["none", "beyond", "negative", "zero-again"]
-
-
-def test_more_pods_than_wanted_are_deleted_in_the_order_of_removal() -> None:
-    """Misplaced pods count among them."""
-    pods = [pod("zero", index=0, ready=True), pod("one", index=1), pod("none")]
-    plan = plan_pods(make_tally(job(indexes=3, parallelism=1), pods), at(0))
-    assert deleted(plan) == ["none", "one"]
-    fewer = make_tally(job(completions=9, parallelism=1), running(3))
-    assert deleted(plan_pods(fewer, at(0))) == ["r0", "r1"]
+@pytest.mark.parametrize(
+    ("spec", "pods", "expected"),
+    [
+        # A suspended job loses all its active pods.
+        ({"suspend": True}, "r0, r1, t deleting, s succeeded", "r0 r1"),
+        # Surplus pods go before any is created: those without a valid index, and all
+        # but one of the same index. Others go in the order of removal.
+        (
+            {"indexes": 3, "parallelism": 3},
+            "zero index=0 ready, again index=0, none, beyond index=3, less index=-1",
+            "none beyond less again",
+        ),
+        (
+            {"indexes": 3, "parallelism": 1},
+            "zero index=0 ready, one index=1, none",
+            "none one",
+        ),
+        ({"completions": 9, "parallelism": 1}, "r0, r1, r2", "r0 r1"),
+    ],
+)
+def test_surplus_pods_are_deleted(spec: JSON, pods: str, expected: str) -> None:
+    plan = plan_pods(make_tally(job(**spec), pods_of(pods)), at(0))
+    assert deleted(plan) == expected.split()
 
 
 def test_at_most_500_pods_are_deleted_at_a_time() -> None:
@@ -178,28 +168,16 @@ def test_at_most_500_pods_are_deleted_at_a_time() -> None:
 
 def test_pods_in_earlier_stages_are_removed_first() -> None:
     """Not assigned, pending, not ready, ready for a short time, restarted, young."""
-    expected = [
-        NO_NODE,
-        pod("pending", "Pending"),
-        pod("unknown", "Unknown"),
-        pod("restarted", restarts=3),
-        pod("young", created=20),
-        pod("old"),
-        pod("ready-restarted", ready=True, restarts=1),
-        pod("ready-young", ready=True, created=20),
-        pod("ready-old", ready=True),
-    ]
+    words = (
+        "pending pending, unknown unknown, restarted restarts=3, young created=20, "
+        "old, ready-restarted ready restarts=1, ready-young ready created=20, "
+        "ready-old ready"
+    )
+    expected = [pod("no-node", "Pending", node=""), *pods_of(words)]
     assert names(in_deletion_order(reversed(expected))) == names(expected)
 
 
-OWNER = {
-    "apiVersion": "batch/v1",
-    "kind": "Job",
-    "name": "j",
-    "uid": "uid-j",
-    "controller": True,
-    "blockOwnerDeletion": True,
-}
+OWNER = msgspec.to_builtins(controller_reference(job(), JOBS))
 VARIABLE = {
     "name": "JOB_COMPLETION_INDEX",
     "valueFrom": {
@@ -354,24 +332,16 @@ def test_a_set_survives_its_text(indexes: set[int]) -> None:
     assert list(found) == sorted(indexes)
     assert len(found) == len(indexes)
     assert {index for index in range(-1, 43) if index in found} == indexes
+    assert "1" not in found
 
 
 @given(INDEXES, INDEXES)
 def test_sets_are_combined_as_pythons_are(one: set[int], other: set[int]) -> None:
     """Neighbouring intervals become one, so equal sets are equal values."""
     first, second = IndexSet.of(one), IndexSet.of(other)
-    assert first.union(second) == IndexSet.of(one | other)
+    both = IndexSet.of(one | other)
+    assert first.union(second) == first._with_few(second.intervals) == both
     assert first.overlap(second) == len(one & other)
-
-
-@given(st.text(st.sampled_from("0123456789,-x ")), st.integers(0, 50))
-def test_any_text_gives_ordered_intervals_with_gaps(
-    text: str, completions: int
-) -> None:
-    """Nothing raises, and nothing is out of range."""
-    found = IndexSet.parse(text, completions)
-    assert found == IndexSet.of(found)
-    assert all(0 <= index < completions for index in found)
 
 
 @given(INDEXES, st.integers(0, 45), st.integers(0, 45))
@@ -390,11 +360,6 @@ def test_pending_indexes_of_a_huge_job_take_no_time_for_the_others() -> None:
     assert len(taken) == end - 3
     assert first_pending(taken, 5, end) == [0, end - 2, end - 1]
     assert first_pending(IndexSet(), 2, end) == [0, 1]
-
-
-def test_an_index_set_has_only_integers() -> None:
-    """Another value is not in it."""
-    assert "1" not in IndexSet.of([1])
 
 
 @pytest.mark.parametrize(
@@ -427,43 +392,7 @@ def test_pods_without_an_index_are_left_out() -> None:
 
 COMPLETIONS = 4000
 KEY = "default/job"
-
-
-def every_second(completions: int) -> str:
-    return ",".join(map(str, range(0, completions, 2)))
-
-
-@contextmanager
-def parsed() -> Iterator[list[str]]:
-    """Note the long texts that are parsed."""
-    found: list[str] = []
-    parse = IndexSet.parse
-
-    def note(text: str, completions: int) -> IndexSet:
-        if len(text) > COMPLETIONS:
-            found.append(text)
-        return parse(text, completions)
-
-    with mock.patch.object(IndexSet, "parse", note):
-        yield found
-
-
-some = st.sets(st.integers(0, 300))
-
-
-@given(many=some, few=st.sets(st.integers(-1, 301), max_size=4))
-def test_a_union_has_the_indexes_of_both_sets(many: set[int], few: set[int]) -> None:
-    """The sizes of the sets may be very different."""
-    large, small = IndexSet.of(many), IndexSet.of(few)
-    expected = IndexSet.of(many | few)
-    for union in (
-        large.union(small),
-        small.union(large),
-        large._with_few(small.intervals),
-    ):
-        assert union == expected
-        assert len(union) == len(many | few)
-        assert union.format() == expected.format()
+LONG = ",".join(map(str, range(0, COMPLETIONS, 2)))
 
 
 def test_the_sets_of_four_texts_of_a_job_are_kept_until_the_job_is_gone() -> None:
@@ -471,10 +400,10 @@ def test_the_sets_of_four_texts_of_a_job_are_kept_until_the_job_is_gone() -> Non
     texts = IndexTexts()
     remember = partial(texts.note, KEY, completions=COMPLETIONS, indexes=IndexSet())
     for number in range(6):
-        remember(every_second(COMPLETIONS) + str(number))
+        remember(LONG + str(number))
     remember("1,3")
     assert {key: len(each) for key, each in texts._known.items()} == {KEY: 4}
-    kept = texts.read(KEY, every_second(COMPLETIONS) + "5", COMPLETIONS)
+    kept = texts.read(KEY, LONG + "5", COMPLETIONS)
     assert kept == IndexSet()  # as it was noted: the text is not parsed
     assert texts.read(KEY, "1,3", COMPLETIONS) == IndexSet.of([1, 3])
     texts.forget(KEY)

@@ -13,7 +13,6 @@ from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import controller_of
 from controller_manager.client.builder import Connections
-from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
 from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.batch.job.metrics import JobMetrics, action_of
 from controller_manager.controllers.batch.job.orphans import KEPT, GoneJobs
@@ -26,11 +25,20 @@ from tests.controllers.batch.job.builders import (
     make_tally,
     pod,
 )
-from tests.controllers.batch.job.test_on_cluster import config_with_gate
+from tests.controllers.batch.job.test_on_cluster import (
+    COMPLETE,
+    INDEXED,
+    config_with_gate,
+)
 from tests.controllers.responses import accept, is_creation, refusing
 from tests.controllers.user import settle
 from tests.informers.test_informer import Faulty
 from tests.runtime.silence import SilentWatches
+
+
+def failed(reason: str) -> list[tuple[str, str]]:
+    """Return the true conditions of a job that has failed."""
+    return [("FailureTarget", reason), ("Failed", reason)]
 
 
 def is_release(request: Request) -> bool:
@@ -56,15 +64,10 @@ async def test_an_index_that_failed_stays_failed_though_its_pod_succeeds_later(
     """
     transport = refusing(cluster, is_release, 500, "InternalError")
     async with cluster.manager(job_config(), transport=transport) as recording:
-        await user.run(
-            completions=2,
-            parallelism=2,
-            completionMode="Indexed",
-            backoffLimitPerIndex=0,
-        )
+        await user.run(completions=2, parallelism=2, backoffLimitPerIndex=0, **INDEXED)
         await settle(5)
         first, second = await user.pods()
-        await user.client.delete(PODS, "default", first.metadata.name)
+        await user.delete(PODS, first.metadata.name)
         await settle(3)
         assert (await user.job()).status.failed_indexes == "0"
         await user.end(first, second)
@@ -74,10 +77,7 @@ async def test_an_index_that_failed_stays_failed_though_its_pod_succeeds_later(
         status = (await user.job()).status
         assert (status.completed_indexes, status.failed_indexes) == ("1", "0")
         assert (status.succeeded, status.failed) == (1, 1)
-        assert await user.ends() == [
-            ("FailureTarget", "FailedIndexes"),
-            ("Failed", "FailedIndexes"),
-        ]
+        assert await user.ends() == failed("FailedIndexes")
         assert 422 not in [each.status for each in recording.writes]
 
 
@@ -118,10 +118,7 @@ async def test_a_job_fails_as_soon_as_its_writes_are_accepted(
         await settle(70)
         status = (await user.job()).status
         assert (status.failed, status.active, status.terminating) == (3, 0, 0)
-        assert await user.ends() == [
-            ("FailureTarget", "BackoffLimitExceeded"),
-            ("Failed", "BackoffLimitExceeded"),
-        ]
+        assert await user.ends() == failed("BackoffLimitExceeded")
         left = await user.pods()
         assert [each.metadata.finalizers for each in left] == [None]
 
@@ -135,33 +132,27 @@ async def test_the_pod_for_which_a_job_fails_stays_until_the_status_says_so(
     Upstream removes its finalizer first. The pod is gone then, and the job goes on.
     """
     rules = [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [9]}}]
-    async with cluster.manager(
-        job_config(),
-        transport=(transport := refusing(cluster, is_deletion, 500, "InternalError")),
-    ):
+    transport = refusing(cluster, is_deletion, 500, "InternalError")
+    async with cluster.manager(job_config(), transport=transport):
         await user.run(completions=3, parallelism=2, podFailurePolicy={"rules": rules})
         await settle(5)
         fails, runs = await user.pods()
         await user.end(fails, code=9)
         await settle(5)
-        await user.client.delete(PODS, "default", fails.metadata.name)
+        await user.delete(PODS, fails.metadata.name)
         await user.make_pods_ready([runs])
         await settle(60)
         assert await user.ends() == []
         accept(transport)
         await settle(70)
-        assert await user.ends() == [
-            ("FailureTarget", "PodFailurePolicy"),
-            ("Failed", "PodFailurePolicy"),
-        ]
+        assert await user.ends() == failed("PodFailurePolicy")
         assert (await user.job()).status.failed == 2
         assert await user.pods() == []
 
 
 async def run_again(user: JobUser, **spec: Any) -> Job:
     """Delete the job, and create it again at once."""
-    background = DeleteOptions(propagation_policy=PropagationPolicy.BACKGROUND)
-    await user.client.delete(JOBS, "default", "j", background)
+    await user.delete(JOBS, "j", "Background")
     return await user.run(**spec)
 
 
@@ -206,16 +197,12 @@ async def test_pods_of_the_old_job_do_not_count_for_the_new_one(
         assert numbers(await user.job()) == (3, 0, 0, 0)
         pods = await pods_of(user, new)
         assert len(pods) == 3
-        assert [pod.metadata.finalizers for pod in await pods_of(user, old)] == [
-            None
-        ] * 3
+        freed = [pod.metadata.finalizers for pod in await pods_of(user, old)]
+        assert freed == [None] * 3
         await user.end(*pods)
         await settle()
         assert numbers(await user.job()) == (0, 3, 0, 0)
-        assert await user.ends() == [
-            ("SuccessCriteriaMet", "CompletionsReached"),
-            ("Complete", "CompletionsReached"),
-        ]
+        assert await user.ends() == COMPLETE
         assert len(await user.pods()) == 6
 
 
@@ -225,18 +212,16 @@ async def test_failures_of_the_old_job_do_not_delay_the_new_one(
 ) -> None:
     """The old one waits minutes for its next pod."""
     async with cluster.manager(job_config()):
-        old = await user.run(backoffLimit=9)
+        await user.run(backoffLimit=9)
         for _ in range(5):
             await settle(200)
-            waiting = await user.waiting()
-            await user.end(*waiting, code=1, at=user.now())
+            await user.end(*await user.waiting(), code=1, at=user.now())
         await settle(5)
         assert numbers(await user.job()) == (0, 0, 5, 0)
-        new = await run_again(user, backoffLimit=9)
+        await run_again(user, backoffLimit=9)
         await settle(2)
-        assert len(await pods_of(user, new)) == 1
         assert numbers(await user.job()) == (1, 0, 0, 0)
-        assert len(await pods_of(user, old)) == 5
+        assert len(await user.pods()) == 6
 
 
 @pytest.mark.looptime
@@ -254,7 +239,7 @@ async def test_the_new_job_gets_the_number_of_pods_that_the_old_one_got_before(
         await settle(5)
         assert len(await pods_of(user, new)) == 2
         for pod in await pods_of(user, old):
-            await user.client.delete(PODS, "default", pod.metadata.name)
+            await user.delete(PODS, pod.metadata.name)
         watches.speak("pods")
         await settle(60)
         assert len(await pods_of(user, new)) == 2
@@ -287,17 +272,12 @@ class Slow(Faulty):
 
 async def add_pods_of_a_gone_job(user: JobUser, job: str, count: int) -> None:
     """Create pods of a job that is gone; they are being deleted."""
-    owner = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "name": job,
-        "uid": f"uid-{job}",
-        "controller": True,
-    }
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job}
+    owner |= {"uid": f"uid-{job}", "controller": True}
     for number in range(count):
         name = f"{job}-{number}"
         await user.add_pod(name, finalizers=[TRACKING], ownerReferences=[owner])
-        await user.client.delete(PODS, "default", name)
+        await user.delete(PODS, name)
 
 
 @pytest.mark.looptime

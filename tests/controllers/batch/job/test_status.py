@@ -5,8 +5,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from controller_manager.api.batch.v1 import Job, JobStatus
@@ -22,7 +20,6 @@ from controller_manager.controllers.batch.job.status import (
     FinishedCondition,
     Mentions,
     PodWrites,
-    count_released,
     evaluate,
     first_status,
     started,
@@ -35,6 +32,7 @@ from tests.controllers.batch.job.builders import (
     make_tally,
     names,
     pod,
+    pods_of,
     running,
     standing,
     text,
@@ -70,121 +68,116 @@ def tallied(
     return first_status(make_tally(subject, pods), writes, finished, at(60))
 
 
+def mentioned(
+    ended: Sequence[str] = (), failed: Sequence[str] = (), **fields: Any
+) -> JobStatus:
+    """Return a status that mentions pods which are not counted yet."""
+    both = {"succeeded": list(ended), "failed": list(failed)}
+    named = {phase: names for phase, names in both.items() if names}
+    return status(uncountedTerminatedPods=named, **fields)
+
+
+MENTIONS = {"succeeded": ["s", "gone"], "failed": ["f"]}
+LATE = {"podReplacementPolicy": "Failed"}
+
+
 @pytest.mark.parametrize(
-    ("subject", "pods", "mentioned", "released"),
+    ("subject", "pods", "expected", "released"),
     [
-        (job(), running(2), status(active=2), []),
-        (job(), [pod("r", ready=True)], status(active=1, ready=1), []),
-        (
-            job(),
-            [pod("s", "Succeeded"), pod("f", "Failed")],
-            status(uncountedTerminatedPods={"succeeded": ["s"], "failed": ["f"]}),
-            ["s", "f"],
-        ),
+        (job(), "r0, r1", status(active=2), ""),
+        (job(), "r ready", status(active=1, ready=1), ""),
+        (job(), "s succeeded, f failed", mentioned("s", "f"), "s f"),
         # A pod without finalizer has been counted.
-        (job(), [pod("s", "Succeeded", tracked=False)], status(), []),
+        (job(), "s succeeded untracked", status(), ""),
         # A mentioned pod is not mentioned again, but released.
         (
             job({"uncountedTerminatedPods": {"succeeded": ["s"]}}),
-            [pod("s", "Succeeded")],
-            status(uncountedTerminatedPods={"succeeded": ["s"]}),
-            ["s"],
+            "s succeeded",
+            mentioned("s"),
+            "s",
         ),
         # A mentioned pod without finalizer is counted.
         (
-            job(
-                {
-                    "succeeded": 1,
-                    "uncountedTerminatedPods": {
-                        "succeeded": ["s", "gone"],
-                        "failed": ["f"],
-                    },
-                }
-            ),
-            [pod("s", "Succeeded", tracked=False), pod("f", "Failed")],
-            status(succeeded=3, uncountedTerminatedPods={"failed": ["f"]}),
-            ["f"],
+            job({"succeeded": 1, "uncountedTerminatedPods": MENTIONS}),
+            "s succeeded untracked, f failed",
+            mentioned(failed="f", succeeded=3),
+            "f",
         ),
         # A terminating pod counts at once, or when it has ended.
-        (
-            job(),
-            [pod("t", deleting=True)],
-            status(terminating=1, uncountedTerminatedPods={"failed": ["t"]}),
-            ["t"],
-        ),
-        (
-            job(podReplacementPolicy="Failed"),
-            [pod("t", deleting=True)],
-            status(terminating=1),
-            [],
-        ),
-        (
-            job(podReplacementPolicy="Failed"),
-            [pod("t", "Failed", deleting=True)],
-            status(uncountedTerminatedPods={"failed": ["t"]}),
-            ["t"],
-        ),
+        (job(), "t deleting", mentioned(failed="t", terminating=1), "t"),
+        (job(**LATE), "t deleting", status(terminating=1), ""),
+        (job(**LATE), "t failed deleting", mentioned(failed="t"), "t"),
         # A failure that the policy ignores is released, but not counted.
         (
             job(podFailurePolicy=IGNORED),
-            [pod("i", "Failed", code=9), pod("f", "Failed", code=8)],
-            status(uncountedTerminatedPods={"failed": ["f"]}),
-            ["i", "f"],
+            "i failed code=9, f failed code=8",
+            mentioned(failed="f"),
+            "i f",
         ),
         # Indexes that succeeded need no uids.
         (
             job(indexes=4),
-            [pod("three", "Succeeded", index=3), pod("one", "Succeeded", index=1)],
+            "three succeeded index=3, one succeeded index=1",
             status(succeeded=2, completedIndexes="1,3"),
-            ["one", "three"],
+            "one three",
         ),
         (
             job({"completedIndexes": "1", "succeeded": 1}, indexes=4),
-            [pod("again", "Succeeded", index=1), pod("beyond", "Succeeded", index=4)],
+            "again succeeded index=1, beyond succeeded index=4",
             status(succeeded=1, completedIndexes="1"),
-            ["again", "beyond"],
+            "again beyond",
         ),
         (
             job({"completedIndexes": "0-3", "succeeded": 4}, indexes=2),
-            [],
+            "",
             status(succeeded=2, completedIndexes="0,1"),
-            [],
+            "",
         ),
         (
             job(indexes=2),
-            [pod("beyond", "Failed", index=2), pod("none", "Failed")],
+            "beyond failed index=2, none failed",
             status(completedIndexes=""),
-            ["none", "beyond"],
+            "none beyond",
         ),
         # The last failed pod of an index waits for its replacement.
         (
             job(indexes=2, backoffLimitPerIndex=2),
-            [pod("f", "Failed", index=0)],
+            "f failed index=0",
             status(failedIndexes=""),
-            [],
+            "",
         ),
         (
             job(indexes=2, backoffLimitPerIndex=2),
-            [pod("f", "Failed", index=0), pod("r", index=0)],
-            status(
-                active=1, failedIndexes="", uncountedTerminatedPods={"failed": ["f"]}
-            ),
-            ["f"],
+            "f failed index=0, r index=0",
+            mentioned(failed="f", active=1, failedIndexes=""),
+            "f",
         ),
         (
             job(indexes=2, backoffLimitPerIndex=0),
-            [pod("f", "Failed", index=0)],
-            status(failedIndexes="0", uncountedTerminatedPods={"failed": ["f"]}),
-            ["f"],
+            "f failed index=0",
+            mentioned(failed="f", failedIndexes="0"),
+            "f",
         ),
     ],
 )
 def test_pods_that_have_ended_are_mentioned(
-    subject: Job, pods: Sequence[Pod], mentioned: JobStatus, released: list[str]
+    subject: Job, pods: str, expected: JobStatus, released: str
 ) -> None:
     """The whole status, and the pods that then lose their finalizer."""
-    found, mentions = tallied(subject, pods)
-    assert (found, names(mentions.released)) == (mentioned, released)
+    found, mentions = tallied(subject, pods_of(pods))
+    assert (found, names(mentions.released)) == (expected, released.split())
+
+
+def target(kind: str) -> JSON:
+    """Return a true condition that was set at 60 s."""
+    return {
+        "type": kind,
+        "status": "True",
+        "lastProbeTime": text(60),
+        "lastTransitionTime": text(60),
+        "reason": "Why",
+        "message": "Because",
+    }
 
 
 @pytest.mark.parametrize(
@@ -197,19 +190,8 @@ def test_a_finished_condition_releases_all_pods(
     pods = [*running(2), pod("f", "Failed")]
     found, mentions = tallied(job(), pods, finished, deleted=tuple(running(2)))
     assert sorted(names(mentions.released)) == ["f", "r0", "r1"]
-    assert found == status(
-        terminating=2,
-        uncountedTerminatedPods={"failed": [*failed[1:], "f"]},
-        conditions=[
-            {
-                "type": finished.type,
-                "status": "True",
-                "lastProbeTime": text(60),
-                "lastTransitionTime": text(60),
-                "reason": "Why",
-                "message": "Because",
-            }
-        ],
+    assert found == mentioned(
+        failed=[*failed[1:], "f"], terminating=2, conditions=[target(finished.type)]
     )
 
 
@@ -250,14 +232,8 @@ def test_the_action_of_the_policy_is_counted_once_for_each_pod() -> None:
 
 
 def suspension(state: str, reason: str, message: str) -> JSON:
-    return {
-        "type": "Suspended",
-        "status": state,
-        "lastProbeTime": text(60),
-        "lastTransitionTime": text(60),
-        "reason": reason,
-        "message": message,
-    }
+    told = {"status": state, "reason": reason, "message": message}
+    return {**target("Suspended"), **told}
 
 
 def test_suspending_takes_the_start_time_away() -> None:
@@ -304,16 +280,8 @@ def test_a_job_ends_when_all_its_pods_have_ended_and_are_counted(
     if ends is None:
         assert after == before
         return
-    condition = {
-        "type": ends,
-        "status": "True",
-        "lastProbeTime": text(60),
-        "lastTransitionTime": text(60),
-        "reason": "Why",
-        "message": "Because",
-    }
     completion = text(60) if ends == "Complete" else None
-    assert after == status(conditions=[condition], completionTime=completion)
+    assert after == status(conditions=[target(ends)], completionTime=completion)
 
 
 def test_a_suspended_job_without_completions_ends_without_a_start() -> None:
@@ -349,41 +317,6 @@ def test_a_job_starts_unless_it_is_suspended() -> None:
     assert started(job(), at(60)).status.start_time == text(0)
 
 
-PODS = st.lists(
-    st.tuples(
-        st.sampled_from(["Running", "Succeeded", "Failed"]),
-        st.booleans(),
-        st.sampled_from(["nothing", "mentioned", "released"]),
-    ),
-    max_size=8,
-)
-
-
-@given(PODS)
-def test_every_ended_pod_is_counted_once_wherever_the_process_ended(
-    fates: list[tuple[str, bool, str]],
-) -> None:
-    """Before the status, after it, or after the finalizer was removed."""
-    phases = {"Succeeded": "succeeded", "Failed": "failed"}
-    mentioned: dict[str, list[str]] = {"succeeded": [], "failed": []}
-    expected = {"succeeded": 0, "failed": 0}
-    pods = []
-    for number, (phase, ready, fate) in enumerate(fates):
-        name = f"p{number}"
-        ended = phase in phases
-        if ended:
-            expected[phases[phase]] += 1
-            if fate != "nothing":
-                mentioned[phases[phase]].append(name)
-        released = ended and fate == "released"
-        pods.append(pod(name, phase, ready=ready, tracked=not released))
-    subject = job({"uncountedTerminatedPods": mentioned}, backoffLimit=100)
-    found, _ = tallied(subject, pods)
-    after = count_released(found, frozenset())
-    assert {"succeeded": after.succeeded, "failed": after.failed} == expected
-    assert after.uncounted_terminated_pods == status().uncounted_terminated_pods
-
-
 INDEX_1 = {"rules": [{"succeededIndexes": "1"}]}
 
 
@@ -405,9 +338,9 @@ def planned(subject: Job, pods: Sequence[Pod] = ()) -> tuple[PodPlan, bool]:
     ("pods", "writes"),
     [
         (running(1), False),
-        ([pod("s", "Succeeded")], True),
-        ([pod("f", "Failed")], True),
-        ([pod("s", "Succeeded", tracked=False)], False),
+        (pods_of("s succeeded"), True),
+        (pods_of("f failed"), True),
+        (pods_of("s succeeded untracked"), False),
     ],
 )
 def test_a_sync_without_a_plan_counts_pods_that_have_ended(
@@ -444,38 +377,26 @@ def test_a_surplus_pod_terminates_as_soon_as_it_is_deleted() -> None:
 @pytest.mark.parametrize(
     ("pods", "plan"),
     [
-        ([], PodPlan(create=2)),
-        ([pod("f", "Failed", created=56, tracked=False)], PodPlan(wait=6.0)),
-        ([pod("f", "Failed", created=56)], PodPlan(wait=6.0)),
+        ("", PodPlan(create=2)),
+        ("f failed created=56 untracked", PodPlan(wait=6.0)),
+        ("f failed created=56", PodPlan(wait=6.0)),
+        ("f failed created=50 untracked, g failed created=56", PodPlan(wait=16.0)),
         (
-            [
-                pod("f", "Failed", created=50, tracked=False),
-                pod("g", "Failed", created=56),
-            ],
-            PodPlan(wait=16.0),
-        ),
-        (
-            [
-                pod("f", "Failed", created=56, tracked=False),
-                pod("s", "Succeeded", created=58, tracked=False),
-            ],
+            "f failed created=56 untracked, s succeeded created=58 untracked",
             PodPlan(create=2),
         ),
-        (
-            [pod("d", "Failed", created=56, tracked=False, deleting=True)],
-            PodPlan(create=2),
-        ),
+        ("d failed created=56 untracked deleting", PodPlan(create=2)),
     ],
 )
 def test_a_new_process_knows_the_backoff_by_the_pods_that_are_left(
-    pods: list[Pod], plan: PodPlan
+    pods: str, plan: PodPlan
 ) -> None:
     """Also by those that another process has counted."""
     subject = job(completions=9, podReplacementPolicy="Failed")
-    assert planned(subject, pods)[0] == plan
+    assert planned(subject, pods_of(pods))[0] == plan
 
 
-DELETED = [pod("r2", index=2, deleting=True), pod("r3", index=3, deleting=True)]
+DELETED = pods_of("r2 index=2 deleting, r3 index=3 deleting")
 
 
 @pytest.mark.parametrize(
@@ -483,19 +404,19 @@ DELETED = [pod("r2", index=2, deleting=True), pod("r3", index=3, deleting=True)]
     [
         (
             job(indexes=6, backoffLimitPerIndex=0, maxFailedIndexes=0),
-            [pod("f", "Failed", index=0)],
+            "f failed index=0",
             "MaxFailedIndexesExceeded",
             ("0", "", ("f", "r2", "r3")),
         ),
         (
             job(indexes=6, backoffLimit=0, successPolicy=INDEX_1),
-            [pod("s", "Succeeded", index=1)],
+            "s succeeded index=1",
             "SuccessPolicy",
             (None, "1", None),
         ),
         (
             job(indexes=6, backoffLimit=0, activeDeadlineSeconds=10),
-            [],
+            "",
             "DeadlineExceeded",
             (None, "", ("r2", "r3")),
         ),
@@ -503,12 +424,12 @@ DELETED = [pod("r2", index=2, deleting=True), pod("r3", index=3, deleting=True)]
 )
 def test_pods_that_an_interrupted_sync_deleted_are_no_reason_to_fail(
     subject: Job,
-    ended: list[Pod],
+    ended: str,
     reason: str,
     expected: tuple[str | None, str, tuple[str, ...] | None],
 ) -> None:
     """The job ends, and the sync was interrupted before it wrote the status."""
-    tally, finished = evaluated(subject, [*ended, *DELETED])
+    tally, finished = evaluated(subject, [*pods_of(ended), *DELETED])
     assert finished is not None
     assert finished.reason == reason
     status, _ = first_status(tally, PodWrites(), finished, at(60))
@@ -554,15 +475,9 @@ def test_an_index_has_one_end(status: JSON, completed: str, failed: str) -> None
     Upstream takes both, and the API server refuses each status of the job from then
     on.
     """
-    pods = [
-        pod("s1", "Succeeded", index=1),
-        pod("f1", "Failed", index=1),
-        pod("s2", "Succeeded", index=2),
-    ]
+    pods = pods_of("s1 succeeded index=1, f1 failed index=1, s2 succeeded index=2")
     found = make_tally(job(status, indexes=4, backoffLimitPerIndex=0), pods)
     assert found.failed_indexes is not None
-    assert (found.completed.format(), found.failed_indexes.format()) == (
-        completed,
-        failed,
-    )
+    ends = (found.completed.format(), found.failed_indexes.format())
+    assert ends == (completed, failed)
     assert (found.to_replace, names(found.newly_failed)) == ({}, ["f1"])
