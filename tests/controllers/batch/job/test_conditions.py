@@ -91,7 +91,7 @@ TOO_MANY_INDEXES = (
     "Job has exceeded the specified maximal number of failed indexes",
 )
 MATCHED = ("SuccessPolicy", "Matched rules at index 0")
-SUCCESS = {
+SUCCESS: dict[str, Any] = {
     "indexes": 3,
     "successPolicy": {"rules": [{"succeededIndexes": "1"}]},
     "backoffLimit": 0,
@@ -107,8 +107,8 @@ def exits(action: str, code: int) -> JSON:
 
 FAIL, IGNORE = exits("FailJob", 9), exits("Ignore", 9)
 FIRST_FAILED = {"failed": 1, "uncountedTerminatedPods": {"failed": ["f0"]}}
-ON_FAILURE = {"restart": "OnFailure", "backoffLimit": 3}
-THREE = {"indexes": 3, "backoffLimitPerIndex": 0}
+ON_FAILURE: dict[str, Any] = {"restart": "OnFailure", "backoffLimit": 3}
+THREE: dict[str, Any] = {"indexes": 3, "backoffLimitPerIndex": 0}
 
 
 @pytest.mark.parametrize(

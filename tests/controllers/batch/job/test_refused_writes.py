@@ -272,7 +272,7 @@ class Slow(Faulty):
 
 async def add_pods_of_a_gone_job(user: JobUser, job: str, count: int) -> None:
     """Create pods of a job that is gone; they are being deleted."""
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job}
+    owner: JSON = {"apiVersion": "batch/v1", "kind": "Job", "name": job}
     owner |= {"uid": f"uid-{job}", "controller": True}
     for number in range(count):
         name = f"{job}-{number}"

@@ -78,7 +78,7 @@ def mentioned(
 
 
 MENTIONS = {"succeeded": ["s", "gone"], "failed": ["f"]}
-LATE = {"podReplacementPolicy": "Failed"}
+LATE: dict[str, Any] = {"podReplacementPolicy": "Failed"}
 
 
 @pytest.mark.parametrize(
