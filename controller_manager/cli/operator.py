@@ -149,6 +149,8 @@ def _general_flags(
     if not any(each.gates or each.requires_gates for each in descriptors):
         hidden.add("feature-gates")
     defaults = {
+        # As in controller-runtime since 0.21: the API server's flow control is fairer.
+        "kube-api-qps": "-1",
         "kubeconfig": _kubeconfig() or None,
         "leader-elect-resource-name": name,
         "leader-elect-resource-namespace": namespace,

@@ -49,6 +49,13 @@ def test_the_help_has_the_flags_that_make_sense() -> None:
     assert "  manifests   Print what the process needs" in text
 
 
+def test_requests_have_no_limit_unless_a_flag_sets_one() -> None:
+    """The API server's flow control is the limit; a manager has upstream's."""
+    text = run_operator("--help").output
+    _, _, about = text.partition("--kube-api-qps float")
+    assert "(default -1)" in about[:200]
+
+
 def test_several_controllers_can_be_chosen() -> None:
     other = Descriptor("other", CONTROLLER.load)
     text = run_operator("--help", controllers=(CONTROLLER, other)).output
