@@ -13,12 +13,11 @@ from controller_manager.api.scalars import format_time
 from controller_manager.controllers.autoscaling.podautoscaler import (
     AutoscalerOptions,
 )
-from controller_manager.devcluster.apiserver.kind import Kind
-from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.devcluster.metrics.answers import CONFIG_MAP, KEY
 from controller_manager.options.config import Config
 from controller_manager.options.gates import FeatureGates
 from tests.clusters import EPOCH, Cluster, make_config
+from tests.controllers.stored import Stored
 
 SYNC_PERIOD: Final = 15.0
 """Seconds until an autoscaler is synced for the first time, and between two syncs."""
@@ -70,13 +69,14 @@ def ready(*usages: str, request: str = "1") -> tuple[PodOf, ...]:
     return tuple(PodOf(cpu=usage, request=request) for usage in usages)
 
 
-class Stage:
+class Stage(Stored):
     """A cluster with a target, and a user who makes its pods and metrics."""
 
     def __init__(
         self, gates: Mapping[str, bool] | None = None, *, rbac: bool = False
     ) -> None:
-        self.cluster = Cluster(features=FeatureGates(dict(gates or {})), rbac=rbac)
+        features = FeatureGates(dict(gates or {}))
+        super().__init__(Cluster(features=features, rbac=rbac))
 
     def add_target(self, replicas: int, observed: int | None = None) -> None:
         """Create a replication controller that no controller syncs."""
@@ -107,17 +107,10 @@ class Stage:
         container: JSON = {"name": "c", "image": "app:v1"}
         if pod.request is not None:
             container["resources"] = {"requests": {"cpu": pod.request}}
-        status: JSON = {
-            "phase": pod.phase,
-            "startTime": started,
-            "conditions": [
-                {
-                    "type": "Ready",
-                    "status": "True" if pod.is_ready else "False",
-                    "lastTransitionTime": started,
-                }
-            ],
-        }
+        condition = {"type": "Ready", "status": str(pod.is_ready)}
+        condition["lastTransitionTime"] = started
+        status: JSON = {"phase": pod.phase, "startTime": started}
+        status["conditions"] = [condition]
         metadata: JSON = {"name": name, "labels": {"name": PODS}}
         if pod.is_deleting:
             metadata["finalizers"] = ["example.com/stays"]
@@ -136,7 +129,7 @@ class Stage:
         if found is None:
             self.cluster.add("ConfigMap", CONFIG_MAP, data=data)
         else:
-            self._update("ConfigMap", {**found, "data": data})
+            self.update("ConfigMap", {**found, "data": data})
 
     def add_autoscaler(
         self,
@@ -159,51 +152,6 @@ class Stage:
             **(more or {}),
         }
         self.cluster.add("HorizontalPodAutoscaler", name, "autoscaling/v2", spec=spec)
-
-    def set_conditions(self, *conditions: JSON, name: str = NAME) -> None:
-        """Set the conditions of the autoscaler, as an earlier manager would."""
-        found = self.get("HorizontalPodAutoscaler", name)
-        status = {**found["status"], "conditions": list(conditions)}
-        self._update("HorizontalPodAutoscaler", {**found, "status": status}, "status")
-
-    def set_status(self, kind: str, name: str, status: JSON) -> None:
-        """Write the status of an object."""
-        self._update(kind, {**self.get(kind, name), "status": status}, "status")
-
-    def edit(self, kind: str, name: str, **spec: Any) -> None:
-        """Change the spec of an object."""
-        found = self.get(kind, name)
-        self._update(kind, {**found, "spec": {**found["spec"], **spec}})
-
-    def _update(self, kind: str, obj: JSON, subresource: str = "") -> None:
-        found, name = self._kind(kind), obj["metadata"]["name"]
-        objects = self.cluster.server.objects
-        objects.update(found, "default", name, obj, subresource)
-
-    def delete(self, kind: str, name: str) -> None:
-        """Delete an object."""
-        deletion = Deletion.parse({}, {})
-        objects = self.cluster.server.objects
-        objects.delete(self._kind(kind), "default", name, deletion)
-
-    def find(self, kind: str, name: str) -> JSON | None:
-        """Return an object as stored, `None` if there is none."""
-        collection = self.cluster.server.storage.collection(self._kind(kind).resource)
-        stored = collection.get(("default", name))
-        found: JSON | None = json.loads(json.dumps(stored.obj)) if stored else None
-        return found
-
-    def get(self, kind: str, name: str) -> JSON:
-        """Return an object as stored."""
-        found = self.find(kind, name)
-        assert found is not None
-        return found
-
-    def _kind(self, kind: str) -> Kind:
-        api = "autoscaling/v2" if kind == "HorizontalPodAutoscaler" else "v1"
-        found = self.cluster.server.catalogue.of(api, kind)
-        assert found is not None
-        return found
 
     def replicas(self) -> int:
         """Return the replicas in the spec of the target."""
@@ -228,12 +176,10 @@ class Stage:
 
     def events(self, name: str = NAME) -> list[str]:
         """Return the events about an autoscaler: type, reason, message."""
-        found = self.cluster.server.catalogue.of("v1", "Event")
-        assert found is not None
         return sorted(
-            f"{each.obj['type']} {each.obj['reason']}: {each.obj['message']}"
-            for each in self.cluster.server.storage.collection(found.resource)
-            if each.obj["involvedObject"]["name"] == name
+            f"{each['type']} {each['reason']}: {each['message']}"
+            for each in self.all("Event")
+            if each["involvedObject"]["name"] == name
         )
 
 
@@ -286,5 +232,5 @@ def set_queue_length(stage: Stage, length: int) -> None:
 def observe(stage: Stage) -> None:
     """Report the replicas in the spec of the target in its status, as its owner."""
     found = stage.get("ReplicationController", TARGET)
-    status = {**found["status"], "replicas": found["spec"]["replicas"]}
-    stage.set_status("ReplicationController", TARGET, status)
+    replicas = found["spec"]["replicas"]
+    stage.set_status("ReplicationController", TARGET, replicas=replicas)

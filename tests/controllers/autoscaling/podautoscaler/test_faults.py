@@ -1,11 +1,9 @@
 """Autoscalers go on when requests fail, hang or come too late."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-import msgspec
 import pytest
 
 from controller_manager.api.apps.v1 import DEPLOYMENTS, STATEFUL_SETS
@@ -13,19 +11,14 @@ from controller_manager.api.autoscaling.v2 import HORIZONTAL_POD_AUTOSCALERS
 from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import Resource
-from controller_manager.client.rest.transport import (
-    Request,
-    Response,
-    Stream,
-    Transport,
-)
+from controller_manager.client.rest.transport import Request, Response
 from controller_manager.controllers.autoscaling.podautoscaler import (
     AutoscalerOptions,
 )
 from controller_manager.options.config import Config
-from tests.clusters import make_config
+from tests.clusters import WORKLOADS, RecordingTransport, make_config
 from tests.controllers.apps.statefulset.builders import stateful_set_json
-from tests.controllers.autoscaling.podautoscaler.case import object_has, outside_is
+from tests.controllers.autoscaling.podautoscaler.cases import answers
 from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     NAME,
     SYNC_PERIOD,
@@ -40,40 +33,23 @@ from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     ready,
 )
 from tests.controllers.builders import deployment_json, template
+from tests.controllers.responses import refusal
 from tests.controllers.user import User
+from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime
 
 
-Fault = Callable[[Request], Awaitable[Response | None]]
-"""Returns an answer that replaces the server's, or `None` for the server's own."""
-
-
 @dataclass
-class Faulty:
-    """Passes requests on, unless a fault answers; records the requests."""
+class Faulty(Meddler):
+    """A meddler that records the requests."""
 
-    inner: Transport
-    faults: list[Fault] = field(default_factory=list)
     requests: list[tuple[float, str, str]] = field(default_factory=list)
-    host: str = "test"
 
     async def request(self, request: Request) -> Response:
-        """Ask the faults first."""
         now = asyncio.get_running_loop().time()
         self.requests.append((now, request.method, request.path))
-        for fault in self.faults:
-            if (answer := await fault(request)) is not None:
-                return answer
-        return await self.inner.request(request)
-
-    async def stream(self, request: Request) -> Stream:
-        """Pass a watch on."""
-        return await self.inner.stream(request)
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self.inner.close()
+        return await super().request(request)
 
     def times(self, method: str, end: str) -> list[float]:
         """Return when requests were sent, by method and end of path."""
@@ -84,10 +60,16 @@ class Faulty:
         ]
 
 
-def refusal(code: int, reason: str, message: str) -> Response:
-    """Return a Status."""
-    body = {"status": "Failure", "reason": reason, "message": message, "code": code}
-    return Response(code, {}, msgspec.json.encode(body))
+def sets_scale(request: Request) -> bool:
+    return request.method == "PUT" and request.path.endswith("/scale")
+
+
+def scales(recording: RecordingTransport) -> list[int]:
+    """Return the answers to changes of the scale."""
+    return [each.status for each in recording.writes if each.path.endswith("/scale")]
+
+
+WHY: Final = "New size: 6; reason: cpu resource utilization (percentage of request)"
 
 
 @pytest.fixture(name="stage")
@@ -162,46 +144,37 @@ async def test_a_scale_that_changed_meanwhile_is_set_again(
     edits = iter([1, 2])
 
     async def edit(request: Request) -> Response | None:
-        if request.method == "PUT" and request.path.endswith("/scale"):
-            for seconds in edits:
-                changed = {"minReadySeconds": seconds}
-                stage.edit("ReplicationController", TARGET, **changed)
-                break
+        if sets_scale(request) and (seconds := next(edits, None)):
+            stage.edit("ReplicationController", TARGET, minReadySeconds=seconds)
         return None
 
-    transport.faults.append(edit)
+    transport.meddle = edit
     stage.add_autoscaler([cpu(30)])
     async with stage.cluster.manager(config_of(), transport) as recording:
         await asyncio.sleep(SYNC_PERIOD * 1.5)
-    sent = [each.status for each in recording.writes if each.path.endswith("/scale")]
-    assert (sent, stage.replicas()) == ([409, 409, 200], 6)
-    why = "cpu resource utilization (percentage of request) above target"
-    event = f"Normal SuccessfulRescale: New size: 6; reason: {why}"
-    assert stage.events() == [event]
+    assert (scales(recording), stage.replicas()) == ([409, 409, 200], 6)
+    assert stage.events() == [f"Normal SuccessfulRescale: {WHY} above target"]
 
 
 async def test_a_number_that_another_client_has_set_meanwhile_stays(
     stage: Stage, transport: Faulty
 ) -> None:
     """Upstream overwrites it. A user who scales to zero disables the autoscaler."""
-    edits = iter([0])
 
     async def edit(request: Request) -> Response | None:
-        if request.method == "PUT" and request.path.endswith("/scale"):
-            for replicas in edits:
-                stage.edit("ReplicationController", TARGET, replicas=replicas)
+        if sets_scale(request):
+            transport.meddle = None
+            stage.edit("ReplicationController", TARGET, replicas=0)
         return None
 
-    transport.faults.append(edit)
+    transport.meddle = edit
     stage.add_autoscaler([cpu(30)])
     async with stage.cluster.manager(config_of(), transport) as recording:
         await asyncio.sleep(SYNC_PERIOD * 1.5)
         (event,) = stage.events()
         await asyncio.sleep(SYNC_PERIOD * 5)
-    sent = [each.status for each in recording.writes if each.path.endswith("/scale")]
-    assert (sent, stage.replicas()) == ([409], 0)
-    why = "cpu resource utilization (percentage of request) above target"
-    failed = f"Warning FailedRescale: New size: 6; reason: {why}; error: Operation"
+    assert (scales(recording), stage.replicas()) == ([409], 0)
+    failed = f"Warning FailedRescale: {WHY} above target; error: Operation"
     assert event.startswith(f"{failed} cannot be fulfilled")
     assert stage.conditions()["ScalingActive"] == ("False", "ScalingDisabled")
 
@@ -218,7 +191,7 @@ async def test_a_late_answer_is_computed_with_the_pods_of_its_time(
             await asyncio.sleep(5)
         return None
 
-    transport.faults.append(delay)
+    transport.meddle = delay
     stage.add_autoscaler([metric], 1, 10)
     async with stage.cluster.manager(config_of(), transport):
         await asyncio.sleep(SYNC_PERIOD + 2)
@@ -234,27 +207,25 @@ async def test_a_scale_that_cannot_be_set_is_reported(
     """The next sync tries again; the desired number in the status stays."""
 
     async def refuse(request: Request) -> Response | None:
-        if request.method == "PUT" and request.path.endswith("/scale"):
+        if sets_scale(request):
             return refusal(403, "Forbidden", "not you")
         return None
 
-    transport.faults.append(refuse)
+    transport.meddle = refuse
     stage.add_autoscaler([cpu(30)])
     async with stage.cluster.manager(config_of(), transport):
         await asyncio.sleep(SYNC_PERIOD * 2.5)
     assert len(transport.times("PUT", "/scale")) == 2
     status = stage.status()
-    failed = {
+    assert status["conditions"][0] == {
         "type": "AbleToScale",
         "status": "False",
         "reason": "FailedUpdateScale",
         "message": "the HPA controller was unable to update the target scale: not you",
     }
-    assert status["conditions"][0] == failed
     assert (status["currentReplicas"], status["desiredReplicas"]) == (3, 0)
-    why = "cpu resource utilization (percentage of request) above target"
-    event = f"Warning FailedRescale: New size: 6; reason: {why}; error: not you"
-    assert stage.events() == [event]
+    failed = f"Warning FailedRescale: {WHY} above target; error: not you"
+    assert stage.events() == [failed]
 
 
 async def test_a_status_that_cannot_be_written_is_reported(
@@ -267,7 +238,7 @@ async def test_a_status_that_cannot_be_written_is_reported(
             return refusal(500, "InternalError", "etcd is full")
         return None
 
-    transport.faults.append(refuse)
+    transport.meddle = refuse
     stage.add_autoscaler([cpu(30)])
     async with stage.cluster.manager(config_of(), transport):
         await asyncio.sleep(SYNC_PERIOD * 1.5)
@@ -290,7 +261,7 @@ async def test_a_metrics_api_that_hangs_does_not_stop_autoscalers_of_other_apis(
             await asyncio.sleep(3600)
         return None
 
-    transport.faults.append(hang)
+    transport.meddle = hang
     for number in range(60):
         add_pair(stage, f"hanging-{number}", external(value="1"))
     add_pair(stage, "other", cpu(60))
@@ -329,7 +300,7 @@ async def test_an_autoscaler_that_is_deleted_during_its_sync_leaves_no_history(
             await answer.wait()
         return None
 
-    transport.faults.append(wait)
+    transport.meddle = wait
     stage.add_autoscaler([cpu(30)])
     async with stage.cluster.manager(config_of(), transport):
         await asyncio.sleep(SYNC_PERIOD + 1)
@@ -350,25 +321,16 @@ SCALER: Final = "scaler"
 _SYNCS: Final = 8
 """The syncs for which a size is observed."""
 
-METRICS: Final[dict[str, tuple[JSON, Callable[[str], JSON], str]]] = {
-    "External": (
-        external(averageValue="10"),
-        outside_is,
-        "external metric qps(nil)",
-    ),
-    "Object": (of_object(averageValue="10"), object_has, "Service metric qps"),
+METRICS: Final[dict[str, tuple[JSON, str]]] = {
+    "external": (external(averageValue="10"), "external metric qps(nil)"),
+    "object": (of_object(averageValue="10"), "Service metric qps"),
 }
-"""A metric, its answers, and its name in messages."""
+"""A metric, and its name in messages."""
 
 
 def config() -> Config:
     """Return a config of autoscalers and the controllers of their targets."""
-    names = (
-        "horizontalpodautoscaling",
-        "deployment-controller",
-        "replicaset-controller",
-        "statefulset-controller",
-    )
+    names = ("horizontalpodautoscaling", *WORKLOADS, "statefulset-controller")
     generic = make_config(controllers=names).generic
     return replace(config_of(), generic=generic)
 
@@ -431,9 +393,9 @@ async def test_a_steady_load_leaves_the_size_of_a_deployment_that_surges(
     kind: str, surge: int | str, load: str
 ) -> None:
     """The surge is not written into the deployment, and nothing is recorded."""
-    metric, answers, name = METRICS[kind]
+    metric, name = METRICS[kind]
     stage = Stage()
-    stage.set_metrics(**answers(load))
+    stage.set_metrics(**answers(kind, load))
     async with stage.cluster.nodes(), stage.cluster.manager(config()):
         user = await surging(stage, surge)
         await user.autoscale(20, metric)
@@ -454,7 +416,7 @@ async def test_a_steady_load_leaves_the_size_of_a_deployment_that_surges(
 async def test_the_metric_that_asks_for_more_counts_during_a_surge() -> None:
     """The other metric asks for the size of the deployment, not for its surge."""
     stage = Stage()
-    stage.set_metrics(**outside_is("100"), **object_has("120"))
+    stage.set_metrics(**answers("external", "100"), **answers("object", "120"))
     metrics = (external(averageValue="10"), of_object(averageValue="10"))
     async with stage.cluster.nodes(), stage.cluster.manager(config()):
         user = await surging(stage, 1)
@@ -468,13 +430,11 @@ async def test_the_metric_that_asks_for_more_counts_during_a_surge() -> None:
 async def test_pods_of_a_stateful_set_that_terminate_slowly_are_not_kept() -> None:
     """A user lowers the size; the pods above it count until they are gone."""
     stage = Stage()
-    stage.set_metrics(**outside_is("43"))
+    stage.set_metrics(**answers("external", "43"))
     user = Scaled(stage, STATEFUL_SETS)
     async with stage.cluster.nodes(), stage.cluster.manager(config()):
-        await user.create(
-            STATEFUL_SETS,
-            stateful_set_json(replicas=5, podManagementPolicy="Parallel"),
-        )
+        obj = stateful_set_json(replicas=5, podManagementPolicy="Parallel")
+        await user.create(STATEFUL_SETS, obj)
         await asyncio.sleep(3 * SYNC_PERIOD)
         for pod in await user.pods():
             patch = {"metadata": {"finalizers": ["example.com/slow"]}}

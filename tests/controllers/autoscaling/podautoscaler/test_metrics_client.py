@@ -114,6 +114,20 @@ async def test_for_one_container_only_its_usage_counts(
     assert server.asked == [(RESOURCE, ())]
 
 
+OF_QUEUE = "(get queue.external.metrics.k8s.io)"
+LATE = (
+    "the server was unable to return a response in the time allotted, but may still be "
+    "processing the request"
+)
+BROKEN = (
+    'an error on the server ("it said \\"no\\"") has prevented the request from '
+    "succeeding"
+)
+TOO_MANY = "the server has received too many requests and has asked us to try"
+UNKNOWN = "the server responded with the status code 418"
+STATUS: JSON = {"status": "Failure", "message": "told to fail", "code": 503}
+
+
 @pytest.mark.parametrize(
     ("status", "text", "message"),
     [
@@ -122,53 +136,40 @@ async def test_for_one_container_only_its_usage_counts(
         (
             500,
             'it said "no"',
-            (
-                'an error on the server ("it said \\"no\\"") has prevented the request '
-                "from succeeding"
-            ),
+            BROKEN,
         ),
         (401, "who?", "the server has asked for the client to provide credentials"),
         (
             429,
             "slow down",
-            (
-                "the server has received too many requests and has asked us to try "
-                "again later"
-            ),
+            f"{TOO_MANY} again later",
         ),
         (
             418,
             "teapot",
-            (
-                "the server responded with the status code 418 but did not return more "
-                "information"
-            ),
+            f"{UNKNOWN} but did not return more information",
         ),
     ],
 )
 async def test_an_answer_without_a_status_gets_the_message_of_client_go(
     server: Scripted, sources: MetricsClient, status: int, text: str, message: str
 ) -> None:
-    """Autoscalers show it in a condition."""
+    """Autoscalers show it in a condition. That of a status is the same."""
     server.put_text(RESOURCE, text, status)
-    with pytest.raises(ComputationError) as caught:
-        await sources.resource_metric("default", "app=web", "cpu")
-    before = "unable to fetch metrics from resource metrics API: "
-    assert str(caught.value) == f"{before}{message} (get pods.metrics.k8s.io)"
+    assert await failure(sources, "resource") == f"{message} (get pods.metrics.k8s.io)"
+    server.put(RESOURCE, STATUS, 503)
+    assert await failure(sources, "resource") == "told to fail"
 
 
-async def test_an_answer_with_a_status_gets_the_message_of_the_status(
-    server: Scripted, sources: MetricsClient
-) -> None:
-    """The message is the same, word by word."""
-    refusal = {"status": "Failure", "message": "the metrics server is told to fail"}
-    server.put(EXTERNAL, {**refusal, "code": 503}, 503)
+async def failure(
+    sources: MetricsClient, which: str, of: CrossVersionObjectReference | None = None
+) -> str:
+    """Return the error of a read, without the words that name the API."""
     with pytest.raises(ComputationError) as caught:
-        await sources.external_metric("default", "queue", "")
-    assert str(caught.value) == (
-        "unable to fetch metrics from external metrics API: "
-        "the metrics server is told to fail"
-    )
+        await read(sources, which, of)
+    before = f"unable to fetch metrics from {which} metrics API: "
+    assert str(caught.value).startswith(before)
+    return str(caught.value).removeprefix(before)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +186,11 @@ async def test_no_metrics_are_an_error(
     assert str(caught.value) == f"no metrics returned from {which} metrics API"
 
 
-async def read(sources: MetricsClient, which: str) -> object:
+async def read(
+    sources: MetricsClient, which: str, of: CrossVersionObjectReference | None = None
+) -> object:
+    if of is not None:
+        return await sources.object_metric("default", of, "hits", "")
     if which == "resource":
         return await sources.resource_metric("default", "app=web", "cpu")
     if which == "custom":
@@ -217,9 +222,7 @@ async def test_a_value_that_is_no_quantity_is_an_error(
 ) -> None:
     """The condition of the autoscaler shows it, and no exception escapes."""
     server.put(path, {"items": [item]})
-    before = f"^unable to fetch metrics from {which} metrics API: "
-    with pytest.raises(ComputationError, match=before):
-        await read(sources, which)
+    assert await failure(sources, which)
 
 
 async def test_a_number_is_a_quantity_too(
@@ -289,33 +292,21 @@ async def test_a_metric_of_an_object_is_read_below_its_resource(
     assert (found, server.asked[-1]) == (12_000, (whole, ()))
 
 
-async def test_an_object_of_an_unknown_kind_has_no_metric(
-    sources: MetricsClient,
-) -> None:
-    """The message names the kind with its group."""
-    reference = CrossVersionObjectReference(
-        kind="Gate", name="web", api_version="example.com/v1"
-    )
-    with pytest.raises(ComputationError) as caught:
-        await sources.object_metric("default", reference, "hits", "")
-    assert str(caught.value) == (
-        "unable to fetch metrics from custom metrics API: unable to map kind "
-        'Gate.example.com to resource: no matches for kind "Gate" in group '
-        '"example.com"'
-    )
-
-
-async def test_an_answer_with_several_values_for_one_object_is_an_error(
+async def test_an_object_has_exactly_one_value(
     server: Scripted, sources: MetricsClient
 ) -> None:
-    """An answer without values is an error, too."""
+    """One of an unknown kind has none; the message names the kind with its group."""
+    gate = CrossVersionObjectReference(
+        kind="Gate", name="web", api_version="example.com/v1"
+    )
+    assert await failure(sources, "custom", gate) == (
+        "unable to map kind Gate.example.com to resource: no matches for kind "
+        '"Gate" in group "example.com"'
+    )
     path = f"{CUSTOM}/v1beta2/namespaces/default/services/web/hits"
     server.put(path, {"items": [value("web", "1"), value("web", "2")]})
-    with pytest.raises(ComputationError) as caught:
-        await sources.object_metric("default", SERVICE, "hits", "")
-    assert str(caught.value) == (
-        "unable to fetch metrics from custom metrics API: the custom metrics API "
-        "server returned 2 results when we asked for exactly one"
+    assert await failure(sources, "custom", SERVICE) == (
+        "the custom metrics API server returned 2 results when we asked for exactly one"
     )
 
 
@@ -341,16 +332,12 @@ async def test_without_a_known_version_the_error_names_the_reason(
     server: Scripted, sources: MetricsClient
 ) -> None:
     """Another error names an API that is not served."""
-    before = "unable to fetch metrics from custom metrics API: "
     server.put(CUSTOM, group("v9", "v9"))
-    with pytest.raises(ComputationError) as caught:
-        await sources.raw_metric("default", "", "hits", "")
-    assert str(caught.value) == f"{before}no known available metric versions found"
+    found = await failure(sources, "custom")
+    assert found == "no known available metric versions found"
     del server.answers[CUSTOM]
-    with pytest.raises(ComputationError) as caught:
-        await sources.raw_metric("default", "", "hits", "")
-    why = "no custom metrics API (custom.metrics.k8s.io) registered"
-    assert str(caught.value) == f"{before}{why}"
+    found = await failure(sources, "custom")
+    assert found == "no custom metrics API (custom.metrics.k8s.io) registered"
 
 
 async def test_the_version_is_looked_up_once_in_a_sync_period(
@@ -374,9 +361,7 @@ async def test_a_request_without_an_answer_ends(
     """After half a minute, with the message of a gateway."""
     server.hanging[EXTERNAL] = asyncio.Event()
     began = asyncio.get_running_loop().time()
-    with pytest.raises(ComputationError, match="in the time allotted") as caught:
-        await sources.external_metric("default", "queue", "")
-    assert str(caught.value).endswith("(get queue.external.metrics.k8s.io)")
+    assert await failure(sources, "external") == f"{LATE} {OF_QUEUE}"
     assert asyncio.get_running_loop().time() - began == pytest.approx(30)
 
 
@@ -413,13 +398,7 @@ async def test_once_a_request_has_timed_out_others_do_not_wait(
     again = [asyncio.create_task(read(sources, "external")) for _ in range(2)]
     await asyncio.sleep(1.1)
     asked, began = len(server.asked), asyncio.get_running_loop().time()
-    with pytest.raises(ComputationError) as caught:
-        await read(sources, "external")
-    assert str(caught.value) == (
-        "unable to fetch metrics from external metrics API: the server was unable to "
-        "return a response in the time allotted, but may still be processing the "
-        "request (get queue.external.metrics.k8s.io)"
-    )
+    assert await failure(sources, "external") == f"{LATE} {OF_QUEUE}"
     assert (len(server.asked), asyncio.get_running_loop().time()) == (asked, began)
     assert sources.busy([MetricSpec(type="External")]) is None
     server.put(EXTERNAL, {"items": [{"value": "1"}]})

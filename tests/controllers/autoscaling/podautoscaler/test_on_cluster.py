@@ -1,7 +1,7 @@
 """Autoscalers over several syncs, on a cluster in memory."""
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -27,17 +27,7 @@ from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
 )
 from controller_manager.manager.manager import ControllerManager
 from tests.clusters import run_manager
-from tests.controllers.autoscaling.podautoscaler.case import (
-    Case,
-)
-from tests.controllers.autoscaling.podautoscaler.limit_cases import (
-    EDGES,
-    LIMITS,
-    OWN_TOLERANCE,
-    SURGE,
-    WITHIN_TOLERANCE,
-    ZERO,
-)
+from tests.controllers.autoscaling.podautoscaler.cases import Case, cases
 from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     NAME,
     SYNC_PERIOD,
@@ -51,10 +41,6 @@ from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     ready,
     set_queue_length,
 )
-from tests.controllers.autoscaling.podautoscaler.usage_cases import (
-    SCALE_DOWN,
-    SCALE_UP,
-)
 from tests.controllers.custom_resources import (
     DEFINITIONS,
     SCALABLE,
@@ -65,6 +51,23 @@ from tests.controllers.user import User
 
 ABOVE: Final = "external metric qps(nil) above target"
 BELOW: Final = "All metrics below target"
+
+
+def staged(
+    replicas: int,
+    *metrics: JSON,
+    usage: tuple[str, ...] = ("0",),
+    bounds: tuple[int, int] = (1, 9),
+    gates: dict[str, bool] | None = None,
+    rbac: bool = False,
+    **spec: Any,
+) -> Stage:
+    """Return a target with its pods, and its autoscaler."""
+    stage = Stage(gates, rbac=rbac)
+    stage.add_target(replicas)
+    stage.add_pods(ready(*usage))
+    stage.add_autoscaler(list(metrics), *bounds, spec)
+    return stage
 
 
 async def periods(number: float) -> None:
@@ -84,10 +87,7 @@ async def sizes(stage: Stage, number: int) -> list[int]:
 @pytest.mark.looptime
 async def test_the_target_follows_a_load_up_at_once_and_down_after_the_window() -> None:
     """The whole status, and the events, at each stage."""
-    stage = Stage()
-    stage.add_target(1)
-    stage.add_pods(ready("0"))
-    stage.add_autoscaler([external(averageValue="10")], 1, 5)
+    stage = staged(1, external(averageValue="10"), bounds=(1, 5))
     set_queue_length(stage, 30)
     async with stage.cluster.manager(config_of(stabilization=60)) as recording:
         await periods(1.5)
@@ -96,9 +96,7 @@ async def test_the_target_follows_a_load_up_at_once_and_down_after_the_window() 
             "desiredReplicas": 3,
             "currentMetrics": [current("30")],
             "conditions": [
-                condition(
-                    "AbleToScale",
-                    "True",
+                able(
                     "SucceededRescale",
                     "the HPA controller was able to update the target scale to 3",
                 ),
@@ -114,12 +112,7 @@ async def test_the_target_follows_a_load_up_at_once_and_down_after_the_window() 
         "desiredReplicas": 1,
         "currentMetrics": [current("3334m")],
         "conditions": [
-            condition(
-                "AbleToScale",
-                "True",
-                "ReadyForNewScale",
-                "recommended size matches current size",
-            ),
+            able("ReadyForNewScale", "recommended size matches current size"),
             active("external metric qps(nil)"),
             within_range(),
         ],
@@ -140,6 +133,10 @@ def current(average: str) -> JSON:
 
 def condition(kind: str, status: str, reason: str, message: str) -> JSON:
     return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+def able(reason: str, message: str) -> JSON:
+    return condition("AbleToScale", "True", reason, message)
 
 
 def active(metric: str) -> JSON:
@@ -170,10 +167,7 @@ async def test_policies_allow_a_change_once_in_their_period() -> None:
             "policies": [{"type": "Percent", "value": 50, "periodSeconds": 30}],
         },
     }
-    stage = Stage()
-    stage.add_target(2)
-    stage.add_pods(ready("0"))
-    stage.add_autoscaler([external(value="10")], 1, 9, {"behavior": behavior})
+    stage = staged(2, external(value="10"), behavior=behavior)
     set_queue_length(stage, 1000)
     async with stage.cluster.manager(config_of()):
         await asyncio.sleep(1)
@@ -187,10 +181,7 @@ async def test_policies_allow_a_change_once_in_their_period() -> None:
 async def test_a_target_goes_to_zero_and_back_where_the_gate_allows() -> None:
     """A user who scales to zero at another time disables the autoscaler."""
     gates = {"HPAScaleToZero": True}
-    stage = Stage(gates)
-    stage.add_target(2)
-    stage.add_pods(ready("0"))
-    stage.add_autoscaler([of_object(value="10")], 0, 5)
+    stage = staged(2, of_object(value="10"), bounds=(0, 5), gates=gates)
     stage.set_metrics(objects={"services/web": {"qps": "0"}})
     async with stage.cluster.manager(config_of(gates, stabilization=30)):
         await asyncio.sleep(1)
@@ -209,10 +200,7 @@ async def test_a_target_goes_to_zero_and_back_where_the_gate_allows() -> None:
 @pytest.mark.looptime
 async def test_two_autoscalers_of_the_same_pods_wait_for_each_other() -> None:
     """The conditions of both show it; when one is gone, the other goes on."""
-    stage = Stage()
-    stage.add_target(2)
-    stage.add_pods(ready("100m", "100m"))
-    stage.add_autoscaler([cpu(5)], 1, 10)
+    stage = staged(2, cpu(5), usage=("100m", "100m"))
     stage.add_autoscaler([cpu(1)], 1, 10, name="second")
     async with stage.cluster.manager(config_of()):
         await periods(3.5)
@@ -230,10 +218,7 @@ async def test_two_autoscalers_of_the_same_pods_wait_for_each_other() -> None:
 @pytest.mark.looptime
 async def test_a_manager_that_starts_lets_no_autoscaler_fight() -> None:
     """Upstream knows the second autoscaler only after its sync; the first scales."""
-    stage = Stage()
-    stage.add_target(3)
-    stage.add_pods(ready("100m", "100m", "100m"))
-    stage.add_autoscaler([cpu(1)], 1, 10)
+    stage = staged(3, cpu(1), usage=("100m",) * 3)
     stage.add_autoscaler([cpu(5)], 1, 10, name="second")
     async with stage.cluster.manager(config_of()):
         await periods(2.5)
@@ -246,10 +231,7 @@ async def test_a_manager_that_starts_lets_no_autoscaler_fight() -> None:
 @pytest.mark.looptime
 async def test_a_new_autoscaler_of_an_old_name_has_no_history() -> None:
     """The recommendations of the deleted autoscaler do not hold it back."""
-    stage = Stage()
-    stage.add_target(1)
-    stage.add_pods(ready("0"))
-    stage.add_autoscaler([external(averageValue="10")], 1, 9)
+    stage = staged(1, external(averageValue="10"))
     set_queue_length(stage, 40)
     async with stage.cluster.manager(config_of(stabilization=120)):
         await periods(1.5)
@@ -267,14 +249,10 @@ async def test_an_object_of_any_kind_with_a_scale_can_be_a_target() -> None:
     """A custom resource, whose definition comes after the autoscaler."""
     stage = Stage()
     stage.add_pods(ready("300m", "300m"))
-    reference = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "big"}
+    reference: JSON = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "big"}
     stage.add_autoscaler([cpu(10)], 1, 4, {"scaleTargetRef": reference})
-    widget = {
-        "apiVersion": "example.com/v1",
-        "kind": "Widget",
-        "metadata": {"name": "big"},
-        "spec": {"size": 2, "colour": "red"},
-    }
+    widget = {**reference, "spec": {"size": 2, "colour": "red"}}
+    widget["metadata"] = {"name": widget.pop("name")}
     user = User(stage.cluster)
     async with stage.cluster.manager(config_of()):
         await periods(1.5)
@@ -282,21 +260,19 @@ async def test_an_object_of_any_kind_with_a_scale_can_be_a_target() -> None:
         await user.create(DEFINITIONS, definition(subresources=SCALABLE))
         await user.create(WIDGETS, widget)
         status = {"status": {"size": 2, "selector": "name=test-pod"}}
-        kind = (WIDGETS, "default", "big")
-        await user.client.patch(*kind, status, PatchType.MERGE, "status")
+        patch, merge = user.client.patch, PatchType.MERGE
+        await patch(WIDGETS, "default", "big", status, merge, "status")
         await periods(4)
-        found = await user.client.get(*kind)
+        found = await user.client.get(WIDGETS, "default", "big")
     assert found["spec"] == {"size": 4, "colour": "red"}
 
 
 @pytest.mark.looptime
 async def test_the_role_of_upstream_allows_all_requests() -> None:
     """The manager uses the service account of the controller."""
-    stage = Stage(rbac=True)
-    stage.add_target(1)
-    stage.add_pods(ready("400m"))
+    metrics = (cpu(10), of_object(value="1"), external(value="1"))
+    stage = staged(1, *metrics, usage=("400m",), bounds=(1, 4), rbac=True)
     stage.set_metrics(pods={"hits": {"*": "1"}}, objects={"services/web": {"qps": "1"}})
-    stage.add_autoscaler([cpu(10), of_object(value="1"), external(value="1")], 1, 4)
     set_queue_length(stage, 1)
     config = config_of(use_service_account_credentials=True)
     async with stage.cluster.confined_manager(config) as recording:
@@ -309,19 +285,15 @@ async def test_the_role_of_upstream_allows_all_requests() -> None:
 @pytest.mark.looptime
 async def test_the_metrics_count_syncs_and_drop_series_of_deleted_autoscalers() -> None:
     """With upstream's names and labels."""
-    stage = Stage()
-    stage.add_target(1)
-    stage.add_pods(ready("0"))
-    stage.add_autoscaler([external(value="10"), external("jobs", value="1")], 1, 9)
+    stage = staged(1, external(value="10"), external("jobs", value="1"))
     set_queue_length(stage, 30)
     connections = Connections(stage.cluster.transport, root_ca="PEM")
     clock, rng = stage.cluster.clock, stage.cluster.rng
     async with run_manager(connections, clock, rng, config_of()) as manager:
         await periods(2.5)
-        done = {"action": "scale_up", "error": "internal"}
-        assert sample(manager, "reconciliations_total", **done) == 1
-        none = {"action": "none", "error": "internal"}
-        assert sample(manager, "reconciliations_total", **none) == 1
+        for action in ("scale_up", "none"):
+            done = {"action": action, "error": "internal"}
+            assert sample(manager, "reconciliations_total", **done) == 1
         computed = {"action": "scale_up", "error": "none", "metric_type": "External"}
         # Compared with the number in the status, which is that before the change.
         assert sample(manager, "metric_computation_total", **computed) == 2
@@ -343,10 +315,7 @@ def sample(manager: ControllerManager, name: str, **labels: str) -> float | None
 @pytest.mark.looptime
 async def test_another_manager_writes_nothing_new() -> None:
     """The next manager has nothing to change in the objects."""
-    stage = Stage()
-    stage.add_target(2)
-    stage.add_pods(ready("50m", "50m"))
-    stage.add_autoscaler([cpu(5)], 1, 10)
+    stage = staged(2, cpu(5), usage=("50m", "50m"))
     async with stage.cluster.manager(config_of()):
         await periods(2.5)
     before = stage.get("HorizontalPodAutoscaler", NAME)
@@ -428,48 +397,41 @@ FROM_ZERO = FirstDecision(0, needs_metrics=True)
 DISABLED = FirstDecision(0, is_disabled=True)
 
 
-def spec(minimum: int | None, metric: str = "Resource") -> HorizontalPodAutoscalerSpec:
-    return HorizontalPodAutoscalerSpec(
-        min_replicas=minimum, max_replicas=5, metrics=(MetricSpec(type=metric),)
+@pytest.mark.parametrize(
+    ("current", "minimum", "metric", "was_zero", "expected"),
+    [
+        # Metrics are read only within the limits.
+        (3, 1, "Resource", False, READ),
+        (3, 3, "Resource", False, READ),
+        (3, None, "Resource", False, READ),
+        (6, 1, "Resource", False, FirstDecision(5, ABOVE_MAXIMUM)),
+        (3, 4, "Resource", False, FirstDecision(4, BELOW_MINIMUM)),
+        # A target at zero that no autoscaler has scaled there is left alone.
+        (0, 1, "Resource", False, DISABLED),
+        (0, None, "Resource", False, DISABLED),
+        (0, 0, "Resource", False, DISABLED),
+        # Another one is scaled up by a metric that needs no pods, or because the
+        # minimum was raised.
+        (0, 0, "External", True, FROM_ZERO),
+        (0, 0, "Object", True, FROM_ZERO),
+        (0, 0, "Resource", True, DISABLED),
+        (0, 0, "Pods", True, DISABLED),
+        (0, 1, "Resource", True, FROM_ZERO),
+        (0, 2, "External", True, FROM_ZERO),
+    ],
+)
+def test_the_size_alone_decides_first(
+    current: int,
+    minimum: int | None,
+    metric: str,
+    was_zero: bool,
+    expected: FirstDecision,
+) -> None:
+    metrics = (MetricSpec(type=metric),)
+    spec = HorizontalPodAutoscalerSpec(
+        min_replicas=minimum, max_replicas=5, metrics=metrics
     )
-
-
-@pytest.mark.parametrize(
-    ("current", "minimum", "expected"),
-    [
-        (3, 1, READ),
-        (3, 3, READ),
-        (3, None, READ),
-        (6, 1, FirstDecision(5, ABOVE_MAXIMUM)),
-        (3, 4, FirstDecision(4, BELOW_MINIMUM)),
-        (0, 1, DISABLED),
-        (0, None, DISABLED),
-        (0, 0, DISABLED),
-    ],
-)
-def test_metrics_are_read_only_within_the_limits(
-    current: int, minimum: int | None, expected: FirstDecision
-) -> None:
-    """A target at zero that no autoscaler has scaled there is left alone."""
-    assert first_decision(spec(minimum), current, was_scaled_to_zero=False) == expected
-
-
-@pytest.mark.parametrize(
-    ("minimum", "metric", "expected"),
-    [
-        (0, "External", FROM_ZERO),
-        (0, "Object", FROM_ZERO),
-        (0, "Resource", DISABLED),
-        (0, "Pods", DISABLED),
-        (1, "Resource", FROM_ZERO),
-        (2, "External", FROM_ZERO),
-    ],
-)
-def test_a_target_that_an_autoscaler_scaled_to_zero_can_be_scaled_up(
-    minimum: int, metric: str, expected: FirstDecision
-) -> None:
-    """By a metric that needs no pods, or because the minimum was raised."""
-    assert first_decision(spec(minimum, metric), 0, was_scaled_to_zero=True) == expected
+    assert first_decision(spec, current, was_scaled_to_zero=was_zero) == expected
 
 
 @pytest.mark.parametrize(
@@ -488,20 +450,7 @@ SCALED_TO_ZERO: Final = {
 }
 
 
-CASES: Final = {
-    f"{group}: {case.name}": case
-    for group, cases in {
-        "scaling up": SCALE_UP,
-        "scaling down": SCALE_DOWN,
-        "within the tolerance": WITHIN_TOLERANCE,
-        "other pods than replicas": SURGE,
-        "a tolerance of its own": OWN_TOLERANCE,
-        "limits": LIMITS,
-        "zero": ZERO,
-        "edges": EDGES,
-    }.items()
-    for case in cases
-}
+CASES: Final = dict(cases())
 
 
 @pytest.mark.looptime
@@ -514,9 +463,10 @@ async def test_one_sync_does_what_upstreams_unit_test_expects(case: Case) -> Non
     stage.set_metrics(**case.answers)
     minimum, maximum = case.bounds
     more = {"behavior": case.behavior} if case.behavior else None
-    stage.add_autoscaler(list(case.metrics), minimum, maximum, more)
+    stage.add_autoscaler(case.metrics, minimum, maximum, more)
     if case.was_scaled_to_zero:
-        stage.set_conditions(SCALED_TO_ZERO)
+        kind = "HorizontalPodAutoscaler"
+        stage.set_status(kind, NAME, conditions=[SCALED_TO_ZERO])
     config = config_of(case.gates, case.stabilization)
     async with stage.cluster.manager(config) as recording:
         await asyncio.sleep(SYNC_PERIOD + 1)

@@ -1,21 +1,22 @@
 """The replicas that one metric asks for, and the requests of pods."""
 
-from datetime import timedelta
+import math
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from controller_manager.api.core.v1 import Pod
 from controller_manager.api.json_objects import JSON
+from controller_manager.api.scalars import format_time
 from controller_manager.api.selectors import parse_selector
 from controller_manager.controllers.autoscaling.podautoscaler import replica_calculator
 from controller_manager.controllers.autoscaling.podautoscaler.pods import (
     ComputationError,
     PodMetric,
     PodSample,
+    Readiness,
     Thresholds,
     Tolerances,
     requested,
@@ -24,92 +25,99 @@ from controller_manager.controllers.autoscaling.podautoscaler.selectors import (
     selected,
 )
 from controller_manager.informers.store import BY_LABEL, BY_NAMESPACE, Lister, Store
-from tests.controllers.autoscaling.podautoscaler.strategies import (
-    NOW,
-    READINESS,
-    amounts,
-    healthy_samples,
-    judgements,
-    pod_of,
-    replicas,
-    unhurried,
-)
 
-targets = st.integers(1, 300)
+NOW: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
+READINESS: Final = Readiness(timedelta(seconds=300), timedelta(seconds=30))
+THRESHOLDS: Final = Thresholds(Tolerances(0.1, 0.1), READINESS)
+MOST: Final = replica_calculator.MAX_INT32
 
 
-def requests_of(sample: PodSample) -> dict[str, int]:
-    """Return requests of different sizes."""
-    names = [pod.metadata.name for pod in sample.pods]
-    return {name: 100 + 50 * (place % 3) for place, name in enumerate(names)}
+def sample_of(*values: int | None) -> PodSample:
+    """Return pods that are ready for an hour, with their metrics, if they have one."""
+    since = format_time(NOW - timedelta(hours=1))
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
+    status = {"phase": "Running", "startTime": since, "conditions": [ready]}
+    pods = [
+        msgspec.convert({"metadata": {"name": f"p{at}"}, "status": status}, Pod)
+        for at in range(len(values))
+    ]
+    minute = timedelta(seconds=60)
+    metrics = {
+        f"p{at}": PodMetric(value, NOW, minute)
+        for at, value in enumerate(values)
+        if value is not None
+    }
+    return PodSample(pods=pods, metrics=metrics, now=NOW, resource="cpu")
 
 
-@unhurried
-@given(healthy_samples(), judgements)
-def test_a_target_of_zero_asks_for_the_largest_number(
-    sample: PodSample, thresholds: Thresholds
-) -> None:
+@pytest.mark.parametrize("usage", [0, 50])
+def test_a_target_of_zero_asks_for_the_largest_number(usage: int) -> None:
     """The API server refuses a target of zero; it must not stop the other metrics."""
-    requests = requests_of(sample)
+    sample, requests = sample_of(usage), {"p0": 100}
     utilized = replica_calculator.replicas_for_utilization(
-        sample, lambda: requests, 1, 0, thresholds
+        sample, lambda: requests, 1, 0, THRESHOLDS
     )
-    averaged = replica_calculator.replicas_for_average(sample, 1, 0, thresholds)
-    assert utilized.replicas == (
-        replica_calculator.MAX_INT32 if utilized.utilization else 0
-    )
-    assert averaged.replicas == (replica_calculator.MAX_INT32 if averaged.usage else 0)
+    averaged = replica_calculator.replicas_for_average(sample, 1, 0, THRESHOLDS)
+    assert utilized.replicas == averaged.replicas == (MOST if usage else 0)
 
 
 def test_a_pod_without_a_metric_counts_with_the_target_where_others_ask_for_fewer() -> (
     None
 ):
     """One of two pods uses half: without the other one, one replica would do."""
-    since = NOW - timedelta(hours=1)
-    state: dict[str, Any] = {"ready": "True", "started": since, "ready_since": since}
-    pods = [pod_of(name, "Running", deleting=False, **state) for name in "ab"]
-    metric = PodMetric(value=50, timestamp=NOW, window=timedelta(seconds=60))
-    sample = PodSample(pods=pods, metrics={"a": metric}, now=NOW, resource="cpu")
-    thresholds = Thresholds(Tolerances(0.1, 0.1), READINESS)
-    proposed = replica_calculator.replicas_for_average(sample, 2, 100, thresholds)
+    sample = sample_of(50, None)
+    proposed = replica_calculator.replicas_for_average(sample, 2, 100, THRESHOLDS)
     assert proposed == replica_calculator.Proposal(2, 50)
 
 
-@unhurried
-@given(amounts, targets, replicas, replicas, judgements)
-def test_a_shared_metric_never_asks_for_a_negative_number(
-    usage: int, target: int, current: int, observed: int, thresholds: Thresholds
+@pytest.mark.parametrize(
+    ("usage", "target", "current", "observed", "share", "whole"),
+    [
+        (0, 10, 3, 3, (0, 0), 0),
+        (101, 10, 3, 3, (11, 34), 11),
+        (101, 10, 3, 0, (11, None), 11),
+        (30, 10, 3, 3, (3, 10), 3),
+    ],
+)
+def test_a_shared_metric_asks_for_its_number(
+    usage: int,
+    target: int,
+    current: int,
+    observed: int,
+    share: tuple[int, int | None],
+    whole: int,
 ) -> None:
-    """That holds for value and average. A metric of zero asks for zero replicas."""
-    tolerances = thresholds.tolerances
-    share = replica_calculator.replicas_for_share(
+    """A metric of zero asks for zero replicas; without pods there is no average."""
+    tolerances = THRESHOLDS.tolerances
+    each = replica_calculator.replicas_for_share(
         usage, current, observed, target, tolerances
     )
-    assert share.replicas >= 0
-    assert (share.usage is None) == (observed == 0)
-    whole = replica_calculator.replicas_for_value((), usage, 0, target, tolerances)
-    assert whole.replicas == -(-usage // target)
-    if usage == 0:
-        assert (share.replicas, whole.replicas) == (0, 0)
+    value = replica_calculator.replicas_for_value((), usage, 0, target, tolerances)
+    assert ((each.replicas, each.usage), value.replicas) == (share, whole)
 
 
-@unhurried
-@given(st.floats(), st.floats())
-def test_any_ratio_rounds_to_a_number_of_replicas(amount: float, target: float) -> None:
+@pytest.mark.parametrize(
+    ("amount", "target", "expected"),
+    [(3.0, 2.0, 2), (-3.0, 2.0, -1), (1.0, 0.0, MOST), (2.0**80, 1.0, MOST)],
+)
+def test_any_ratio_rounds_to_a_number_of_replicas(
+    amount: float, target: float, expected: int
+) -> None:
     """Infinity and NaN are converted, too: Go's result depends on the machine."""
-    assert (
-        abs(replica_calculator.rounded_up(replica_calculator.ratio(amount, target)))
-        <= replica_calculator.MAX_INT32 + 1
-    )
+    rounded, ratio = replica_calculator.rounded_up, replica_calculator.ratio
+    assert rounded(ratio(amount, target)) == expected
+    assert abs(rounded(math.nan)) <= MOST + 1
+    assert abs(rounded(-math.inf)) <= MOST + 1
 
 
-@unhurried
-@given(st.integers(-(2**62), 2**62), st.integers(1, 2**40))
-def test_a_quotient_is_rounded_towards_zero(dividend: int, divisor: int) -> None:
+@pytest.mark.parametrize(
+    ("dividend", "divisor", "quotient"), [(7, 2, 3), (-7, 2, -3), (6, 3, 2), (0, 5, 0)]
+)
+def test_a_quotient_is_rounded_towards_zero(
+    dividend: int, divisor: int, quotient: int
+) -> None:
     """As Go divides whole numbers; Python rounds down."""
-    quotient = replica_calculator.divided(dividend, divisor)
-    assert abs(dividend - quotient * divisor) < divisor
-    assert quotient * dividend >= 0
+    assert replica_calculator.divided(dividend, divisor) == quotient
 
 
 def container(name: str, *, sidecar: bool = False, **requests: str) -> JSON:

@@ -1,7 +1,6 @@
 """Cron jobs and their jobs, events and statuses."""
 
 import asyncio
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -31,6 +30,7 @@ from controller_manager.api.meta import (
     controller_reference,
 )
 from controller_manager.client.events.recorder import NORMAL, WARNING
+from controller_manager.client.rest.client import DeleteOptions, PropagationPolicy
 from controller_manager.client.rest.errors import (
     AlreadyExists,
     APIError,
@@ -39,11 +39,11 @@ from controller_manager.client.rest.errors import (
 )
 from controller_manager.controllers.batch.cronjob.controller import CronJobReconciler
 from controller_manager.controllers.batch.cronjob.jobs import SCHEDULED_TIMESTAMP
-from controller_manager.devcluster.apiserver.strategy import Deletion
 from controller_manager.options.config import LeaderElectionConfig
 from controller_manager.runtime.outcome import DONE, Failed, Outcome
-from tests.clusters import EPOCH, Cluster, RecordingTransport, make_config
+from tests.clusters import EPOCH, RecordingTransport, make_config
 from tests.controllers.alone import Alone, Caches, StillClock
+from tests.controllers.stored import Stored
 
 NOON: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CronJobEvent = tuple[str, str, str]
@@ -189,11 +189,14 @@ def run_name(minutes: int, cron_job: str = "tick") -> str:
     return f"{cron_job}-{MINUTE_OF_EPOCH + minutes}"
 
 
-class Cron:
-    """A cluster with a user of cron jobs."""
+def owner_json(uid: str, name: str = "tick") -> JSON:
+    """Return a reference to a cron job that controls a job."""
+    reference: JSON = {"apiVersion": "batch/v1", "kind": "CronJob", "name": name}
+    return {**reference, "uid": uid, "controller": True}
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
+
+class Cron(Stored):
+    """A cluster with a user of cron jobs."""
 
     def create(
         self,
@@ -221,18 +224,9 @@ class Cron:
             if scheduled
             else {"cronjob.kubernetes.io/instantiate": "manual"}
         )
-        reference = {
-            "apiVersion": "batch/v1",
-            "kind": "CronJob",
-            "name": owner_name,
-            "uid": owner,
-            "controller": True,
-        }
-        metadata = {
-            "name": name,
-            "annotations": annotations,
-            "ownerReferences": [reference],
-        }
+        reference = owner_json(owner, owner_name)
+        metadata: JSON = {"name": name, "annotations": annotations}
+        metadata["ownerReferences"] = [reference]
         self.cluster.add("Job", name, "batch/v1", metadata=metadata, **TEMPLATE)
 
     def end_job(self, name: str, end: str = "Complete", started: float = 0.0) -> None:
@@ -246,42 +240,7 @@ class Cron:
         status: JSON = {"startTime": after(started), "conditions": conditions}
         if end == "Complete":
             status |= {"completionTime": now, "succeeded": 1}
-        self.set_status("Job", name, status)
-
-    def set_status(self, kind: str, name: str, status: JSON) -> None:
-        """Merge into the status of an object."""
-        found = self.cluster.server.catalogue.of("batch/v1", kind)
-        assert found is not None
-        body = self.get(kind, name)
-        body = {**body, "status": {**body.get("status", {}), **status}}
-        self.cluster.server.objects.update(found, "default", name, body, "status")
-
-    def edit(self, name: str = "tick", **spec: Any) -> None:
-        """Change the spec of a cron job."""
-        found = self.cluster.server.catalogue.of("batch/v1", "CronJob")
-        assert found is not None
-        body = self.get("CronJob", name)
-        body = {**body, "spec": {**body["spec"], **spec}}
-        self.cluster.server.objects.update(found, "default", name, body)
-
-    def delete(self, kind: str, name: str) -> None:
-        """Delete an object."""
-        found = self.cluster.server.catalogue.of("batch/v1", kind)
-        assert found is not None
-        deletion = Deletion.parse({"propagationPolicy": "Background"}, {})
-        self.cluster.server.objects.delete(found, "default", name, deletion)
-
-    def get(self, kind: str, name: str) -> JSON:
-        """Return an object as stored."""
-        return next(each for each in self.all(kind) if each["metadata"]["name"] == name)
-
-    def all(self, kind: str, api: str = "batch/v1") -> list[JSON]:
-        """Return all objects of a kind as stored, by name."""
-        found = self.cluster.server.catalogue.of(api, kind)
-        assert found is not None
-        stored = self.cluster.server.storage.collection(found.resource)
-        objects: list[JSON] = json.loads(json.dumps([each.obj for each in stored]))
-        return sorted(objects, key=lambda each: str(each["metadata"]["name"]))
+        self.set_status("Job", name, **status)
 
     def jobs(self) -> list[str]:
         """Return the names of all jobs."""
@@ -302,7 +261,7 @@ class Cron:
         return sorted(
             f"{each['involvedObject']['name']} {each['type']} {each['reason']} "
             f"[{each['source']['component']}]: {each['message']}"
-            for each in self.all("Event", "v1")
+            for each in self.all("Event")
             if each["involvedObject"]["kind"] == "CronJob"
         )
 
@@ -320,16 +279,6 @@ async def until_minute(minutes: float, extra: float = 1.0) -> None:
     """Sleep until a second after this number of minutes since the start."""
     now = asyncio.get_running_loop().time()
     await asyncio.sleep(minutes * 60 + extra - now)
-
-
-def moment(seconds: float) -> datetime:
-    """Return the moment that many seconds after the start of the cluster."""
-    return EPOCH + timedelta(seconds=seconds)
-
-
-def without(status: Mapping[str, Any], *names: str) -> JSON:
-    """Return a status without some fields."""
-    return {name: value for name, value in status.items() if name not in names}
 
 
 NOW: Final = NOON + timedelta(minutes=5)
@@ -438,7 +387,10 @@ class _Server:
         self, resource: Any, namespace: str, name: str, options: Any
     ) -> None:
         del resource, namespace
-        assert options.uid == name
+        expected = DeleteOptions(
+            propagation_policy=PropagationPolicy.BACKGROUND, uid=name
+        )
+        assert options == expected
         if name in self._situation.errors:
             raise self._situation.errors[name]
         self.deleted.append(name)

@@ -1,24 +1,25 @@
 """Cron jobs on a cluster in memory, on virtual time."""
 
 import asyncio
-import json
 from datetime import datetime
 
 import pytest
 
 from controller_manager.api.batch.v1 import CRON_JOBS
-from controller_manager.client.rest.transport import Request, Response, Transport
-from controller_manager.devcluster.inmemory import InMemoryTransport
-from tests.clusters import TOKEN, Cluster, make_config
+from controller_manager.client.rest.transport import Request, Response
+from tests.clusters import Cluster, make_config
 from tests.controllers.batch.cronjob.builders import (
     CONFIG,
     TEMPLATE,
     Cron,
     after,
+    owner_json,
     run_name,
     until_minute,
     writes_of,
 )
+from tests.controllers.responses import refusal
+from tests.meddler import Meddler
 
 pytestmark = pytest.mark.looptime
 
@@ -100,16 +101,7 @@ async def test_a_job_has_the_fields_of_its_template(cron: Cron) -> None:
             ),
         },
         "finalizers": None,
-        "ownerReferences": [
-            {
-                "apiVersion": "batch/v1",
-                "kind": "CronJob",
-                "name": "tick",
-                "uid": uid,
-                "controller": True,
-                "blockOwnerDeletion": True,
-            }
-        ],
+        "ownerReferences": [{**owner_json(uid), "blockOwnerDeletion": True}],
     }
     assert job["spec"]["backoffLimit"] == 2
     assert cron.get("CronJob", "tick")["status"]["active"] == [
@@ -158,61 +150,16 @@ async def test_forbid_starts_the_blocked_run_when_the_active_job_ends(
     ]
 
 
-async def test_replace_deletes_the_active_job_first(cron: Cron) -> None:
-    """In the background, and by its uid."""
-    cron.create(concurrencyPolicy="Replace")
-    async with cron.cluster.manager(CONFIG) as recording:
-        await until_minute(1)
-        (first,) = cron.all("Job")
-        await until_minute(2)
-        assert cron.active() == [run_name(2)]
-    assert writes_of(recording) == [
-        ("POST", "jobs", 201),
-        STATUS,
-        ("DELETE", f"jobs/{run_name(1)}", 200),
-        ("POST", "jobs", 201),
-        STATUS,
-    ]
-    assert recording.writes[2].body.decode().replace(" ", "") == (
-        '{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background",'
-        f'"preconditions":{{"uid":"{first["metadata"]["uid"]}"}}}}'
-    )
-
-
-async def test_history_keeps_the_latest_of_each_end(cron: Cron) -> None:
-    """A suspended cron job is cleaned up, too; one status for several deletions."""
-    uid = cron.create(
-        suspend=True, successfulJobsHistoryLimit=2, failedJobsHistoryLimit=1
-    )
-    for number, end in enumerate(["Complete", "Failed", "Complete", "Complete"]):
-        cron.add_job(f"j{number}", uid, scheduled=True)
-        cron.end_job(f"j{number}", end, started=number - 10)
-    async with cron.cluster.manager(CONFIG) as recording:
-        await asyncio.sleep(1)
-        assert cron.jobs() == ["j1", "j2", "j3"]
-        cron.edit(successfulJobsHistoryLimit=0, failedJobsHistoryLimit=0)
-        await asyncio.sleep(1)
-        assert cron.jobs() == []
-    assert writes_of(recording) == [
-        ("DELETE", "jobs/j0", 200),
-        STATUS,
-        ("DELETE", "jobs/j2", 200),
-        ("DELETE", "jobs/j3", 200),
-        ("DELETE", "jobs/j1", 200),
-    ]
-    assert cron.times() == (None, after(0))
-
-
 async def test_a_changed_schedule_starts_nothing_by_itself(cron: Cron) -> None:
     """A run of the past now looks missed; another change starts that run."""
     cron.create(schedule="0 0 * * *", status={"lastScheduleTime": after(-86400)})
     async with cron.cluster.manager(CONFIG):
         await until_minute(30)
         assert cron.jobs() == [run_name(0)]
-        cron.edit(schedule="10 0 * * *")
+        cron.edit("CronJob", "tick", schedule="10 0 * * *")
         await until_minute(40)
         assert cron.jobs() == [run_name(0)]
-        cron.edit(failedJobsHistoryLimit=5)
+        cron.edit("CronJob", "tick", failedJobsHistoryLimit=5)
         await until_minute(41)
         assert cron.jobs() == [run_name(0), run_name(10)]
 
@@ -222,85 +169,9 @@ async def test_a_changed_schedule_starts_its_next_run(cron: Cron) -> None:
     cron.create(schedule="0 12 * * *")
     async with cron.cluster.manager(CONFIG):
         await until_minute(1)
-        cron.edit(schedule="5 * * * *")
+        cron.edit("CronJob", "tick", schedule="5 * * * *")
         await until_minute(5)
         assert cron.jobs() == [run_name(5)]
-
-
-async def test_a_job_that_went_missing_is_not_run_again(cron: Cron) -> None:
-    """The list is repaired, with an event."""
-    cron.create(schedule="0 * * * *", status={"lastScheduleTime": after(-7200)})
-    async with cron.cluster.manager(CONFIG):
-        await asyncio.sleep(1)
-        cron.delete("Job", run_name(0))
-        await asyncio.sleep(1)
-        assert (cron.jobs(), cron.active()) == ([], [])
-        await until_minute(59)
-        assert cron.jobs() == []
-    assert cron.events() == [
-        (
-            f"tick Normal MissingJob [cronjob-controller]: Active job went missing: "
-            f"{run_name(0)}"
-        ),
-        f"{CREATED}{run_name(0)}",
-    ]
-
-
-async def test_a_cron_job_of_a_terminating_namespace_reports_no_failure(
-    cron: Cron,
-) -> None:
-    """A terminating namespace takes no new objects, which is not an error."""
-    cron.create()
-    namespaces = cron.cluster.server.storage.collection("namespaces")
-    async with cron.cluster.manager(CONFIG) as recording:
-        stored = namespaces.get(("", "default"))
-        assert stored is not None
-        metadata = {**stored.obj["metadata"], "deletionTimestamp": after(0)}
-        changed = {"metadata": metadata, "status": {"phase": "Terminating"}}
-        namespaces.put(("", "default"), stored.obj | changed)
-        await until_minute(3)
-    assert writes_of(recording) == [("POST", "jobs", 403)] * 3
-    assert cron.events() == []
-
-
-class FailingOnce:
-    """Answers the first new job with an error."""
-
-    def __init__(self, inner: Transport) -> None:
-        self.host = inner.host
-        self.stream, self.close = inner.stream, inner.close
-        self._inner = inner
-        self._has_failed = False
-
-    async def request(self, request: Request) -> Response:
-        if self._has_failed or (request.method, request.path[-5:]) != ("POST", "/jobs"):
-            return await self._inner.request(request)
-        self._has_failed = True
-        body = {
-            "kind": "Status",
-            "code": 500,
-            "message": "no",
-            "reason": "InternalError",
-        }
-        return Response(500, {}, json.dumps(body).encode())
-
-
-async def test_a_failed_creation_is_reported_and_tried_again(cron: Cron) -> None:
-    """The run starts as soon as it can."""
-    cron.create()
-    transport = FailingOnce(cron.cluster.transport)
-    async with cron.cluster.manager(CONFIG, transport=transport) as recording:
-        await until_minute(1, 10)
-    assert cron.active() == [run_name(1)]
-    assert writes_of(recording) == [
-        ("POST", "jobs", 500),
-        ("POST", "jobs", 201),
-        STATUS,
-    ]
-    assert cron.events() == [
-        f"{CREATED}{run_name(1)}",
-        "tick Warning FailedCreate [cronjob-controller]: Error creating job: no",
-    ]
 
 
 async def test_the_declared_permissions_suffice() -> None:
@@ -321,12 +192,8 @@ async def test_a_stored_status_without_a_change_is_not_written(cron: Cron) -> No
     cron.create(suspend=True)
     async with cron.cluster.manager(CONFIG) as recording:
         for number in range(5):
-            await cron.cluster.client.patch(
-                CRON_JOBS,
-                "default",
-                "tick",
-                {"metadata": {"annotations": {"touched": str(number)}}},
-            )
+            touched = {"metadata": {"annotations": {"touched": str(number)}}}
+            await cron.cluster.client.patch(CRON_JOBS, "default", "tick", touched)
             await asyncio.sleep(1)
     assert [each for each in writes_of(recording) if each[0] != "PATCH"] == []
 
@@ -365,11 +232,20 @@ async def test_only_a_schedule_is_called_unparseable(
 async def test_a_deletion_that_a_conflict_refuses_is_tried_again(cron: Cron) -> None:
     """A webhook may answer with a conflict; without a retry the job would stay."""
     cron.create(concurrencyPolicy="Replace")
-    transport = _Conflicting(cron.cluster)
+    conflicts: list[Request] = []
+
+    async def refuse(request: Request) -> Response | None:
+        if request.method != "DELETE" or conflicts:
+            return None
+        conflicts.append(request)
+        return refusal(409, "Conflict")
+
+    transport = Meddler(cron.cluster.transport, refuse)
     async with cron.cluster.manager(CONFIG, transport=transport):
         await until_minute(2)
     assert (cron.jobs(), cron.active()) == ([run_name(2)], [run_name(2)])
-    assert transport.conflicts == [f"jobs/{run_name(1)}"]
+    (conflict,) = conflicts
+    assert conflict.path.endswith(f"/default/jobs/{run_name(1)}")
     assert cron.events() == [
         f"{CREATED}{run_name(1)}",
         f"{CREATED}{run_name(2)}",
@@ -378,83 +254,10 @@ async def test_a_deletion_that_a_conflict_refuses_is_tried_again(cron: Cron) -> 
     ]
 
 
-class _Conflicting(InMemoryTransport):
-    """Answers the first deletion of a job with a conflict."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__(cluster.server, TOKEN)
-        self.conflicts: list[str] = []
-
-    async def request(self, request: Request) -> Response:
-        if request.method == "DELETE" and not self.conflicts:
-            self.conflicts.append(request.path.partition("/default/")[2])
-            status = {"status": "Failure", "reason": "Conflict", "message": "no"}
-            return Response(409, {}, json.dumps({**status, "code": 409}).encode())
-        return await super().request(request)
-
-
 UNEXPECTED = (
     "tick Warning UnexpectedJob [cronjob-controller]: "
     "Saw a job that the controller did not create or forgot: "
 )
-
-
-async def test_the_job_of_the_due_run_is_taken_as_that_run(cron: Cron) -> None:
-    """It is listed and ends as any other; the run has no second job."""
-    uid = cron.create(
-        schedule="*/30 * * * *", status={"lastScheduleTime": after(-7200)}
-    )
-    cron.add_job(run_name(0), uid, scheduled=True)
-    async with cron.cluster.manager(CONFIG) as recording:
-        await asyncio.sleep(1)
-        assert cron.active() == [run_name(0)]
-        assert cron.times() == (after(0), None)
-        cron.end_job(run_name(0))
-        await asyncio.sleep(1)
-        cron.delete("Job", run_name(0))
-        await until_minute(29)
-        assert (cron.active(), cron.jobs()) == ([], [])
-        assert cron.times() == (after(0), after(1))
-    assert writes_of(recording) == [("PUT", "cronjobs/tick/status", 200)] * 2
-    assert cron.events() == [
-        (
-            "tick Normal SawCompletedJob [cronjob-controller]: "
-            f"Saw completed job: {run_name(0)}, condition: Complete"
-        ),
-        f"{UNEXPECTED}{run_name(0)}",
-    ]
-
-
-async def test_the_ended_job_of_the_due_run_is_taken_as_that_run(cron: Cron) -> None:
-    """The time of the run is written, and no run starts again."""
-    uid = cron.create(
-        schedule="*/30 * * * *", status={"lastScheduleTime": after(-7200)}
-    )
-    cron.add_job(run_name(0), uid, scheduled=True)
-    cron.end_job(run_name(0))
-    async with cron.cluster.manager(CONFIG) as recording:
-        await until_minute(29)
-    assert writes_of(recording) == [("PUT", "cronjobs/tick/status", 200)]
-    assert (cron.active(), cron.times()) == ([], (after(0), after(0)))
-    assert cron.events() == []
-
-
-async def test_a_run_does_not_start_beside_an_unlisted_job(cron: Cron) -> None:
-    """Of a Forbid cron job, also if the unlisted job is not of the run that is due."""
-    uid = cron.create(
-        schedule="* * * * *",
-        concurrencyPolicy="Forbid",
-        status={"lastScheduleTime": after(-600)},
-    )
-    cron.add_job(run_name(-8), uid, scheduled=True)
-    async with cron.cluster.manager(CONFIG):
-        await until_minute(2)
-        assert cron.jobs() == [run_name(-8)]
-        assert cron.active() == [run_name(-8)]
-        cron.end_job(run_name(-8))
-        await asyncio.sleep(1)
-        assert cron.jobs() == [run_name(-8), run_name(2)]
-        assert cron.active() == [run_name(2)]
 
 
 async def test_a_job_made_by_hand_is_reported_and_not_listed(cron: Cron) -> None:
@@ -483,10 +286,10 @@ async def test_a_foreign_job_with_the_name_of_the_run_is_reported(cron: Cron) ->
     assert writes_of(recording) == [
         ("POST", "jobs", 409),
         ("POST", "jobs", 201),
-        ("PUT", "cronjobs/tick/status", 200),
+        STATUS,
     ]
     assert cron.events() == [
-        f"tick Normal SuccessfulCreate [cronjob-controller]: Created job {run_name(2)}",
+        f"{CREATED}{run_name(2)}",
         (
             "tick Warning FailedCreate [cronjob-controller]: Error creating job: "
             f'jobs.batch "{run_name(1)}" already exists, and this cron job does not '
