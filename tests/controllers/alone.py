@@ -6,6 +6,7 @@ never waits. So a test can ask what a controller writes for thousands of situati
 
 import random
 from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from types import SimpleNamespace
@@ -15,19 +16,18 @@ from prometheus_client import CollectorRegistry
 
 from controller_manager.api.meta import AnyResource, KubeObject, Resource
 from controller_manager.client.rest.client import Client
+from controller_manager.informers.dispatch import Handler
 from controller_manager.informers.store import Index, Lister, Store
 from controller_manager.observability.logs import silent_logger
 from controller_manager.observability.metrics.collectors import Collectors
 from controller_manager.options.config import Config
 from controller_manager.runtime.context import ControllerContext
-from controller_manager.runtime.reconciler import Reconciler
 from controller_manager.workqueue.queue import WorkQueue
 from tests.clusters import make_config
 
 NOW: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 ObjectT = TypeVar("ObjectT", bound=KubeObject)
-ReconcilerT = TypeVar("ReconcilerT", bound=Reconciler[Any])
 ResultT = TypeVar("ResultT")
 
 
@@ -44,34 +44,59 @@ class StillClock:
         return self._now.timestamp()
 
 
+@dataclass
+class Informer:
+    """An informer that shows its handlers the events which the test gives."""
+
+    store: Store[Any] = field(default_factory=Store)
+    epoch: int = 0
+    handlers: list[Handler[Any]] = field(default_factory=list)
+
+    def add_handler(self, handler: Handler[Any]) -> None:
+        self.handlers.append(handler)
+
+    def reread(self, obj: KubeObject) -> bool:
+        self.store.put(obj)
+        return True
+
+    def show(self, obj: KubeObject) -> None:
+        old = self.store.put(obj)
+        for handler in self.handlers:
+            if old is None:
+                handler.on_add(obj)
+            else:
+                handler.on_update(old, obj)
+
+    def remove(self, key: str) -> None:
+        gone = self.store.remove(key)
+        assert gone is not None
+        for handler in self.handlers:
+            handler.on_delete(gone)
+
+
 class Caches:
     """The caches of one controller; what is read again is put into them."""
 
     def __init__(self) -> None:
-        self._stores: dict[str, Store[Any]] = {}
+        self._informers: dict[str, Informer] = {}
 
     def fill(self, resource: Resource[ObjectT], objects: Iterable[ObjectT]) -> None:
         for each in objects:
             self.store(resource).put(each)
 
     def store(self, resource: AnyResource) -> Store[Any]:
-        return self._stores.setdefault(resource.plural, Store())
+        return self.informer(resource).store
 
-    def informer(self, resource: AnyResource) -> Any:
-        store = self.store(resource)
-
-        def reread(obj: KubeObject) -> bool:
-            store.put(obj)
-            return True
-
-        return SimpleNamespace(store=store, reread=reread, add_handler=lambda _: None)
+    def informer(self, resource: AnyResource) -> Informer:
+        return self._informers.setdefault(resource.plural, Informer())
 
 
 class Recorder:
-    """Keeps events as (type, reason, message)."""
+    """Keeps events as (type, reason, message), and the objects that they are about."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
+        self.about: list[KubeObject] = []
 
     def event(
         self,
@@ -81,7 +106,8 @@ class Recorder:
         reason: str,
         message: str,
     ) -> None:
-        del resource, obj
+        del resource
+        self.about.append(obj)
         self.events.append((type_, reason, message))
 
 
@@ -90,12 +116,15 @@ class Alone:
 
     def __init__(
         self,
-        make: type[ReconcilerT],
+        make: type[Any],
         client: Any,
         caches: Caches,
         config: Config | None = None,
+        registry: CollectorRegistry | None = None,
     ) -> None:
         self.recorder = Recorder()
+        self.added: list[str] = []
+        """The keys that were added to queues."""
         self.awaited: list[tuple[str, str]] = []
         """Keys, and the names of objects for which they wait, as recorded."""
         clock = StillClock()
@@ -113,12 +142,14 @@ class Alone:
             server_clock=clock,
             rng=random.Random(1),
             logger=silent_logger(),
-            metrics=_collectors(),
+            metrics=_collectors() if registry is None else _collectors_in(registry),
             consistency=SimpleNamespace(record=self._record, forget=lambda _: None),
-            queue=lambda name, backoff: WorkQueue(clock, backoff, name=name),
+            queue=lambda name, backoff=None: WorkQueue(
+                clock, backoff, name=name, on_add=lambda key, _: self.added.append(key)
+            ),
             lister=lister,
         )
-        self.controller = make(cast("ControllerContext", context))
+        self.controller: Any = make(cast("ControllerContext", context))
 
     def _record(self, key: str, resource: AnyResource, obj: KubeObject) -> None:
         del resource
@@ -131,7 +162,11 @@ class Alone:
 
 @cache
 def _collectors() -> Collectors:
-    return Collectors(CollectorRegistry(), "host", "test")
+    return _collectors_in(CollectorRegistry())
+
+
+def _collectors_in(registry: CollectorRegistry) -> Collectors:
+    return Collectors(registry, "host", "test")
 
 
 def ended(work: Coroutine[Any, Any, ResultT]) -> ResultT:

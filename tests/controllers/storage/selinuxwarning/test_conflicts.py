@@ -35,7 +35,6 @@ from controller_manager.controllers.storage.selinuxwarning.volumes import (
 def test_a_label_has_the_parts_that_are_set(
     options: SELinuxOptions, label: str
 ) -> None:
-    """The defaults of the nodes are unknown."""
     assert label_of(options) == label
 
 
@@ -59,7 +58,6 @@ def test_a_label_has_the_parts_that_are_set(
 def test_labels_conflict_in_the_level_or_in_a_part_that_both_have(
     one: str, other: str, *, differ: bool
 ) -> None:
-    """A node has no default of the level. The order of the labels does not matter."""
     assert conflicts(one, other) is differ
     assert conflicts(other, one) is differ
 
@@ -108,7 +106,6 @@ def container(*mounts: str, level: str = "") -> JSON:
 def test_volumes_are_mounted_with_the_labels_of_their_containers(
     user: Pod, labels: dict[str, set[str]]
 ) -> None:
-    """A container without a label has the label of the pod."""
     assert mounted_labels(user) == labels
 
 
@@ -125,7 +122,6 @@ def test_volumes_are_mounted_with_the_labels_of_their_containers(
 def test_a_label_is_mounted_if_the_driver_and_the_pod_allow_it(
     policy: str | None, label: str, use: Use, *, mounts: bool
 ) -> None:
-    """Otherwise the label of each file is changed."""
     context = {} if policy is None else {"seLinuxChangePolicy": policy}
     assert use_of(pod(securityContext=context), label, mounts_label=mounts) == use
 
@@ -149,7 +145,6 @@ END = ". If both pods land on the same node, only one of them may access the vol
 def test_two_pods_conflict_by_policy_and_by_label(
     use: Use, other: Use, names: list[str]
 ) -> None:
-    """Both pods are told."""
     assert [each.name for each in conflicts_of("ns/p", use, "ns/q", other)] == names
     assert [each.name for each in conflicts_of("ns/q", other, "ns/p", use)] == names
 
@@ -170,7 +165,6 @@ def test_a_message_names_no_pod_of_another_namespace() -> None:
 
 
 def test_a_conflict_is_told_once_to_both_pods() -> None:
-    """They are told when the second pod is added, and when one of them changes."""
     uses, volume = VolumeUses(), ("d", "v")
     told = Conflict("SELinuxLabel", "ns/q", ":::y", "ns/p", ":::x")
     tells = Conflict("SELinuxLabel", "ns/p", ":::x", "ns/q", ":::y")
@@ -184,7 +178,6 @@ def test_a_conflict_is_told_once_to_both_pods() -> None:
 
 
 def test_the_tracker_drops_pods_that_are_gone() -> None:
-    """It drops volumes without pods, too."""
     uses = VolumeUses()
     uses.note("ns/p", {("d", "v"): X, ("d", "w"): X})
     uses.note("ns/q", {("d", "v"): X, ("e", "v"): X})

@@ -1,6 +1,6 @@
 """Volumes, claims and classes for the tests of the binder, and a binder of them."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -24,11 +24,8 @@ from controller_manager.controllers.storage.volumebinder.binding import (
     BOUND_BY_CONTROLLER,
 )
 from controller_manager.controllers.storage.volumebinder.controller import VolumeBinder
-from controller_manager.controllers.storage.volumebinder.options import (
-    VolumeBinderOptions,
-)
 from controller_manager.runtime.outcome import Outcome
-from tests.controllers.storage.contexts import Context
+from tests.controllers.alone import Alone, Caches
 
 COMPLETE: Final = {BIND_COMPLETED: "yes"}
 BY_CONTROLLER: Final = {BOUND_BY_CONTROLLER: "yes"}
@@ -51,7 +48,6 @@ def claim(
     metadata: JSON | None = None,
     **spec: Any,
 ) -> PersistentVolumeClaim:
-    """Return the claim "data" to 1Gi of the class "fast"."""
     body = {
         "metadata": {
             "name": "data",
@@ -82,7 +78,6 @@ def volume(
     metadata: JSON | None = None,
     **spec: Any,
 ) -> PersistentVolume:
-    """Return a volume of the class "fast" for one writer."""
     body = {
         "metadata": {
             "name": name,
@@ -111,7 +106,6 @@ def storage_class(
     *,
     is_default: bool = False,
 ) -> StorageClass:
-    """Return a storage class."""
     mark = {"storageclass.kubernetes.io/is-default-class": "true"}
     body = {
         "metadata": {"name": name, **({"annotations": mark} if is_default else {})},
@@ -140,7 +134,6 @@ class Synced:
 
     @property
     def reasons(self) -> list[str]:
-        """The reasons of the events."""
         return [reason for _, _, reason, _ in self.events]
 
 
@@ -153,40 +146,36 @@ class Binder:
     def __init__(
         self,
         *objects: KubeObject,
-        classes: Sequence[StorageClass] = (),
-        pods: Sequence[str] = (),
-        provisions: bool = True,
         stored: Sequence[PersistentVolumeClaim | PersistentVolume] = (),
     ) -> None:
         self._stored = {each.metadata.name: each for each in stored}
-        self._options = VolumeBinderOptions(provisions=provisions)
-        self._objects = (*objects, *classes, *(_pod(name) for name in pods))
+        self._objects = objects
 
     async def sync_claim(self, claim: PersistentVolumeClaim) -> Synced:
-        """Sync a claim, which the caches show, too."""
-        binder = self._started(claim)
-        self._synced.outcome = await binder.sync_claim(key_of(claim))
-        return self._synced
+        return await self._synced_of(claim, lambda it: it.sync_claim(key_of(claim)))
 
     async def sync_volume(self, volume: PersistentVolume) -> Synced:
-        """Sync a volume, which the caches show, too."""
-        binder = self._started(volume)
-        self._synced.outcome = await binder._volume_sync.sync(volume.metadata.name)
-        return self._synced
+        name = volume.metadata.name
+        return await self._synced_of(volume, lambda it: it._volume_sync.sync(name))
 
-    def _started(self, subject: KubeObject) -> VolumeBinder:
-        self._context = Context(self, self._options)
-        binder = VolumeBinder(self._context.of_controller())
+    async def _synced_of(
+        self, subject: KubeObject, sync: Callable[[VolumeBinder], Awaitable[Outcome]]
+    ) -> Synced:
+        self._caches = Caches()
+        alone = Alone(VolumeBinder, self, self._caches)
         for each in (*self._objects, subject):
-            self._context.informer(_resource_of(each)).show(each)
-        self._context.added.clear()
-        self._synced = Synced(events=self._context.events, added=self._context.added)
-        return binder
+            self._caches.informer(_resource_of(each)).show(each)
+        alone.added.clear()
+        self._synced = Synced(added=alone.added)
+        self._synced.outcome = await sync(alone.controller)
+        told = zip(alone.recorder.about, alone.recorder.events, strict=True)
+        self._synced.events = [(about.metadata.name, *event) for about, event in told]
+        return self._synced
 
     async def get(self, resource: AnyResource, namespace: str, name: str) -> KubeObject:
         self._synced.reads.append(name)
         key = f"{namespace}/{name}" if namespace else name
-        cached: KubeObject | None = self._context.informer(resource).store.get(key)
+        cached: KubeObject | None = self._caches.informer(resource).store.get(key)
         found = self._stored.get(name) or cached
         if found is None:
             raise NotFound(Status(code=404, details=StatusDetails(name)))
@@ -212,8 +201,7 @@ def _resource_of(obj: KubeObject) -> AnyResource:
     return kinds[type(obj)]
 
 
-def _pod(name: str) -> Pod:
-    """Return a pod without a node that uses the claim."""
+def waiting_pod(name: str) -> Pod:
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
     metadata = {"name": name, "namespace": "ns", "uid": name}
     return msgspec.convert({"metadata": metadata, "spec": {"volumes": [volume]}}, Pod)

@@ -2,21 +2,20 @@
 
 import asyncio
 
-import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.claims import CLAIMS
-from controller_manager.api.core.v1 import EVENTS
 from controller_manager.api.core.volumes import PERSISTENT_VOLUMES
 from controller_manager.api.json_objects import JSON
-from controller_manager.client.rest.client import PatchType
+from controller_manager.api.storage.v1 import STORAGE_CLASSES
 from controller_manager.client.rest.errors import TransportError
-from controller_manager.client.rest.transport import Request, Response
 from controller_manager.control.volumes import StorageOperationMetrics
 from controller_manager.controllers.storage.volumeexpander import controller
-from controller_manager.devcluster.inmemory import InMemoryTransport
-from tests.clusters import TOKEN, Cluster, RecordingTransport, make_config
+from tests.clusters import make_config
+from tests.controllers.hands import Before
+from tests.controllers.responses import refusal
+from tests.controllers.storage.objects import SIZE, Storage
 
 pytestmark = pytest.mark.looptime
 
@@ -29,215 +28,137 @@ WAITING = (
     "Waiting for user to (re-)start a pod to finish file system resize of volume on "
     "node."
 )
-
-
-SOURCES: JSON = {
-    "flex": {"flexVolume": {"driver": "example.com/flex"}},
-    "ebs": {"awsElasticBlockStore": {"volumeID": "vol-1"}},
-    "csi": {"csi": {"driver": "csi.example.com", "volumeHandle": "1"}},
-}
-
-
-async def add_claim(cluster: Cluster, source: str, mode: str = "Filesystem") -> None:
-    """Create the claim "disk", bound to a volume of the same name, both of 1 GiB."""
-    storage_class = {"provisioner": "example.com/nobody", "allowVolumeExpansion": True}
-    cluster.add("StorageClass", "growing", api="storage.k8s.io/v1", **storage_class)
-    both = {
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": "growing",
-        "volumeMode": mode,
-    }
-    size = {"storage": "1Gi"}
-    spec: JSON = {**both, "resources": {"requests": size}, "volumeName": "disk"}
-    status = {"phase": "Bound", "capacity": {"storage": "1Gi"}}
-    cluster.add("PersistentVolumeClaim", "disk", spec=spec, status=status)
-    claim = await cluster.client.get(CLAIMS, "default", "disk")
-    reference = {"namespace": "default", "name": "disk", "uid": claim.metadata.uid}
-    spec = {**both, "capacity": size, "claimRef": reference, **SOURCES[source]}
-    spec["persistentVolumeReclaimPolicy"] = "Retain"
-    cluster.add("PersistentVolume", "disk", spec=spec, status={"phase": "Bound"})
-
-
-async def ask_for(cluster: Cluster, size: str) -> None:
-    """Change the size that the claim requests."""
-    patch = {"spec": {"resources": {"requests": {"storage": size}}}}
-    await cluster.client.patch(CLAIMS, "default", "disk", patch, PatchType.MERGE)
-    await asyncio.sleep(1)
-
-
-async def finish(cluster: Cluster, size: str) -> None:
-    """Do a kubelet's work."""
-    status: JSON = {"capacity": {"storage": size}, "allocatedResourceStatuses": None}
-    patch: JSON = {"status": {**status, "conditions": []}}
-    await cluster.client.patch(
-        CLAIMS, "default", "disk", patch, PatchType.MERGE, "status"
-    )
-    await asyncio.sleep(1)
-
-
-async def events(cluster: Cluster) -> list[tuple[str, str, str, str, int]]:
-    """Return the events: source, type, reason, message, count."""
-    await asyncio.sleep(1)
-    page = await cluster.client.list_page(EVENTS)
-    return [
-        (each.source.component, each.type, each.reason, each.message, each.count)
-        for each in page.items
-        if each.source is not None
-    ]
-
-
-async def state(cluster: Cluster) -> JSON:
-    """Return the fields of claim and volume that the expander changes."""
-    claim = await cluster.client.get(CLAIMS, "default", "disk")
-    volume = await cluster.client.get(PERSISTENT_VOLUMES, "", "disk")
-    status = claim.status
-    return {
-        "claim": claim.metadata.annotations,
-        "conditions": [(each.type, each.message) for each in status.conditions or ()],
-        "allocated": status.allocated_resources,
-        "states": status.allocated_resource_statuses,
-        "has": status.capacity,
-        "volume": volume.metadata.annotations,
-        "size": volume.spec.capacity,
-    }
-
-
-def normal(message: str) -> tuple[str, str, str, str, int]:
-    """Return the event for an external resizer."""
-    return ("volume_expand", "Normal", "ExternalExpanding", message, 1)
-
-
+FLEX: JSON = {"flexVolume": {"driver": "example.com/flex"}}
 RESIZER = "volume.kubernetes.io/storage-resizer"
 MARK = "volume.alpha.kubernetes.io/pre-resize-capacity"
+LARGER = {"storage": "2Gi"}
 UNTOUCHED: JSON = {
     "claim": None,
     "conditions": [],
     "allocated": None,
     "states": None,
-    "has": {"storage": "1Gi"},
+    "has": SIZE,
     "volume": None,
-    "size": {"storage": "1Gi"},
+    "size": SIZE,
+}
+EXPANDED: JSON = {
+    **UNTOUCHED,
+    "claim": {RESIZER: "example.com/flex"},
+    "allocated": LARGER,
+    "has": LARGER,
+    "size": LARGER,
+}
+PREPARED: JSON = {
+    **EXPANDED,
+    "conditions": [("Resizing", ""), ("FileSystemResizePending", WAITING)],
+    "states": {"storage": "NodeResizePending"},
+    "has": SIZE,
+    "volume": {MARK: "1Gi"},
 }
 
 
+def add_disk(
+    cluster: Storage, source: JSON | None = None, mode: str = "Filesystem"
+) -> None:
+    """Add the claim "disk", bound to a volume of the same name, both of 1 GiB."""
+    growing: JSON = {"provisioner": "example.com/nobody", "allowVolumeExpansion": True}
+    cluster.put(STORAGE_CLASSES, "growing", **growing)
+    cluster.bound("disk", source, storageClassName="growing", volumeMode=mode)
+
+
+async def ask_for(cluster: Storage, size: str) -> None:
+    resources = {"requests": {"storage": size}}
+    cluster.edit(CLAIMS, "disk", spec={"resources": resources})
+    await asyncio.sleep(1)
+
+
+def state(cluster: Storage) -> JSON:
+    """Return the fields of claim and volume that the expander changes."""
+    claim = cluster.stored(CLAIMS, "disk")
+    volume = cluster.stored(PERSISTENT_VOLUMES, "disk")
+    status = claim["status"]
+    conditions = status.get("conditions", ())
+    return {
+        "claim": claim["metadata"].get("annotations"),
+        "conditions": [(each["type"], each.get("message", "")) for each in conditions],
+        "allocated": status.get("allocatedResources"),
+        "states": status.get("allocatedResourceStatuses"),
+        "has": status["capacity"],
+        "volume": volume["metadata"].get("annotations"),
+        "size": volume["spec"]["capacity"],
+    }
+
+
+def told(reason: str, message: str, times: int = 1) -> str:
+    return f"disk {reason} [volume_expand]: {message} x{times}"
+
+
 async def test_the_resizer_of_a_csi_driver_expands_its_volumes(
-    cluster: Cluster,
+    cluster: Storage,
 ) -> None:
     """An event says so; a smaller request causes no event."""
-    await add_claim(cluster, "csi")
+    add_disk(cluster)
     async with cluster.manager(CONFIG) as recording:
-        await asyncio.sleep(1)
-        assert await events(cluster) == []
+        await asyncio.sleep(2)
+        assert cluster.told() == []
         await ask_for(cluster, "3Gi")
         await ask_for(cluster, "2Gi")
-        told = await events(cluster)
-    assert told == [normal("waiting for an external controller to expand this PVC")]
-    assert recording.writes == []
-    assert await state(cluster) == UNTOUCHED
+        await asyncio.sleep(1)
+    message = "waiting for an external controller to expand this PVC"
+    assert cluster.told(counted=True) == [told("Normal ExternalExpanding", message)]
+    assert (recording.writes, state(cluster)) == ([], UNTOUCHED)
 
 
 async def test_the_resizer_of_a_migrated_plugin_is_named() -> None:
     """The name is written once; upstream's role is enough."""
-    cluster = Cluster(rbac=True)
-    await add_claim(cluster, "ebs")
+    cluster = Storage(rbac=True)
+    add_disk(cluster, {"awsElasticBlockStore": {"volumeID": "vol-1"}})
     async with cluster.confined_manager(CONFINED) as recording:
         await ask_for(cluster, "2Gi")
         await ask_for(cluster, "3Gi")
-        told = await events(cluster)
+        await asyncio.sleep(1)
     message = (
         "CSI migration enabled for kubernetes.io/aws-ebs; "
         "waiting for external resizer to expand the pvc"
     )
-    assert [each[:4] for each in told] == [normal(message)[:4]]
-    assert told[0][4] == 2
+    assert cluster.told(counted=True) == [told("Normal ExternalExpanding", message, 2)]
     assert [(each.method, each.path) for each in recording.writes] == [("PATCH", CLAIM)]
-    assert await state(cluster) == {**UNTOUCHED, "claim": {RESIZER: "ebs.csi.aws.com"}}
+    assert state(cluster) == {**UNTOUCHED, "claim": {RESIZER: "ebs.csi.aws.com"}}
 
 
 async def test_a_kubelet_expands_a_flex_volume() -> None:
-    """The claim has a condition, and the volume has its former capacity until then."""
-    cluster = Cluster(rbac=True)
-    await add_claim(cluster, "flex")
+    """The volume has its former capacity as a mark until then."""
+    cluster = Storage(rbac=True)
+    add_disk(cluster, FLEX)
     async with cluster.confined_manager(CONFINED) as recording:
         await ask_for(cluster, "2Gi")
-        prepared = await state(cluster)
-        await finish(cluster, "2Gi")
-        done = await state(cluster)
-        told = await events(cluster)
-    assert prepared == {
-        "claim": {RESIZER: "example.com/flex"},
-        "conditions": [("Resizing", ""), ("FileSystemResizePending", WAITING)],
-        "allocated": {"storage": "2Gi"},
-        "states": {"storage": "NodeResizePending"},
-        "has": {"storage": "1Gi"},
-        "volume": {MARK: "1Gi"},
-        "size": {"storage": "2Gi"},
-    }
-    assert done == {
-        "claim": {RESIZER: "example.com/flex"},
-        "conditions": [],
-        "allocated": {"storage": "2Gi"},
-        "states": None,
-        "has": {"storage": "2Gi"},
-        "volume": None,
-        "size": {"storage": "2Gi"},
-    }
-    assert told == []
+        assert state(cluster) == PREPARED
+        done: JSON = {
+            "capacity": LARGER,
+            "allocatedResourceStatuses": None,
+            "conditions": [],
+        }
+        cluster.edit(CLAIMS, "disk", status=done)
+        await asyncio.sleep(2)
+        assert state(cluster) == EXPANDED
+    assert cluster.told() == []
     paths = [each.path for each in recording.writes]
     assert paths == [CLAIM, VOLUME, CLAIM, VOLUME, VOLUME]
 
 
-async def test_a_flex_volume_of_blocks_needs_no_kubelet(cluster: Cluster) -> None:
-    """It has no file system; an event tells that it is expanded."""
-    await add_claim(cluster, "flex", "Block")
-    async with cluster.manager(CONFIG) as recording:
-        await ask_for(cluster, "2Gi")
-        told = await events(cluster)
-    assert await state(cluster) == {
-        **UNTOUCHED,
-        "claim": {RESIZER: "example.com/flex"},
-        "allocated": {"storage": "2Gi"},
-        "has": {"storage": "2Gi"},
-        "size": {"storage": "2Gi"},
-    }
-    message = "ExpandVolume succeeded for volume default/disk"
-    assert told == [("volume_expand", "Normal", "VolumeResizeSuccessful", message, 1)]
-    assert [each.path for each in recording.writes] == [CLAIM, VOLUME, CLAIM]
-
-
-async def test_a_volume_of_another_claim_is_not_changed(cluster: Cluster) -> None:
+async def test_a_volume_of_another_claim_is_not_changed(cluster: Storage) -> None:
     """The sync is retried until the volume belongs to the claim."""
-    await add_claim(cluster, "flex")
-    place = (PERSISTENT_VOLUMES, "", "disk")
-    own = (await cluster.client.get(*place)).spec.claim_ref
-    assert own is not None
-    other = {"spec": {"claimRef": {"uid": "another"}}}
-    await cluster.client.patch(*place, other, PatchType.MERGE)
+    add_disk(cluster, FLEX)
+    own = cluster.reference("disk")
+    other = {"claimRef": {"uid": "another"}}
+    cluster.edit(PERSISTENT_VOLUMES, "disk", spec=other)
     async with cluster.manager(CONFIG) as recording:
         await ask_for(cluster, "2Gi")
-        assert await events(cluster) == []
-        assert recording.writes == []
-        mended = {"spec": {"claimRef": {"uid": own.uid}}}
-        await cluster.client.patch(*place, mended, PatchType.MERGE)
+        await asyncio.sleep(1)
+        assert (cluster.told(), recording.writes) == ([], [])
+        cluster.edit(PERSISTENT_VOLUMES, "disk", spec={"claimRef": own})
         await asyncio.sleep(10)
         assert len(recording.writes) == 4
-
-
-class Refusing(RecordingTransport):
-    """Answers the first patch of the volume with an error."""
-
-    def __init__(self, cluster: Cluster, code: int, reason: str) -> None:
-        super().__init__(InMemoryTransport(cluster.server, TOKEN))
-        self._status = {"code": code, "reason": reason, "message": "no"}
-        self._has_refused = False
-
-    async def request(self, request: Request) -> Response:
-        if (request.method, request.path) == ("PATCH", VOLUME):
-            refuses, self._has_refused = not self._has_refused, True
-            if refuses:
-                body = msgspec.json.encode({"status": "Failure", **self._status})
-                return Response(int(str(self._status["code"])), {}, body)
-        return await super().request(request)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +169,7 @@ class Refusing(RecordingTransport):
     ],
 )
 async def test_a_failed_expansion_continues_later(
-    cluster: Cluster,
+    cluster: Storage,
     monkeypatch: pytest.MonkeyPatch,
     code: int,
     reason: str,
@@ -258,68 +179,38 @@ async def test_a_failed_expansion_continues_later(
     registry = CollectorRegistry()
     metrics = StorageOperationMetrics(registry)
     monkeypatch.setattr(controller, "StorageOperationMetrics", lambda _: metrics)
-    await add_claim(cluster, "flex")
-    async with cluster.manager(CONFIG, Refusing(cluster, code, reason)):
+    add_disk(cluster, FLEX)
+    error = refusal(code, reason)
+    async with cluster.manager(CONFIG, Before(cluster, "PATCH", VOLUME, lambda: error)):
         await ask_for(cluster, "2Gi")
-        await asyncio.sleep(1)
-        told = await events(cluster)
-        done = await state(cluster)
-    assert told == [
-        ("volume_expand", "Warning", "VolumeResizeFailed", each, 1) for each in messages
-    ]
-    assert (done["states"], done["size"], done["volume"]) == (
-        {"storage": "NodeResizePending"},
-        {"storage": "2Gi"},
-        {MARK: "1Gi"},
-    )
-    name = "storage_operation_duration_seconds_count"
+        await asyncio.sleep(2)
+    events = [told("Warning VolumeResizeFailed", each) for each in messages]
+    assert (cluster.told(counted=True), state(cluster)) == (events, PREPARED)
     labels = {
         "volume_plugin": "example.com/flex",
         "operation_name": "expand_volume",
         "migrated": "false",
     }
-    counts = [
-        registry.get_sample_value(name, {**labels, "status": status})
-        for status in ("fail-unknown", "success")
-    ]
-    assert counts == [1.0, 1.0]
-
-
-class Ending(RecordingTransport):
-    """Sends a number of patches, and fails all later ones."""
-
-    def __init__(self, cluster: Cluster, patches: int) -> None:
-        super().__init__(InMemoryTransport(cluster.server, TOKEN))
-        self._left = patches
-
-    async def request(self, request: Request) -> Response:
-        if request.method == "PATCH":
-            if not self._left:
-                msg = "the process has ended"
-                raise TransportError(msg)
-            self._left -= 1
-        return await super().request(request)
+    for status in ("fail-unknown", "success"):
+        name = "storage_operation_duration_seconds_count"
+        assert registry.get_sample_value(name, {**labels, "status": status}) == 1
 
 
 @pytest.mark.parametrize("mode", ["Filesystem", "Block"])
 @pytest.mark.parametrize("patches", range(5))
 async def test_an_expansion_that_ends_anywhere_is_finished_by_the_next_process(
-    cluster: Cluster, mode: str, patches: int
+    cluster: Storage, mode: str, patches: int
 ) -> None:
-    """The end is the same as that of an uninterrupted expansion."""
-    await add_claim(cluster, "flex", mode)
-    async with cluster.manager(CONFIG, Ending(cluster, patches)):
+    """A volume of blocks needs no kubelet: it has no file system."""
+    add_disk(cluster, FLEX, mode)
+
+    def ends() -> None:
+        if transport.seen > patches:
+            raise TransportError
+
+    transport = Before(cluster, "PATCH", "", ends, 99)
+    async with cluster.manager(CONFIG, transport):
         await ask_for(cluster, "2Gi")
     async with cluster.manager(CONFIG):
         await asyncio.sleep(10)
-    is_block = mode == "Block"
-    waiting = [("Resizing", ""), ("FileSystemResizePending", WAITING)]
-    assert await state(cluster) == {
-        "claim": {RESIZER: "example.com/flex"},
-        "conditions": [] if is_block else waiting,
-        "allocated": {"storage": "2Gi"},
-        "states": None if is_block else {"storage": "NodeResizePending"},
-        "has": {"storage": "2Gi" if is_block else "1Gi"},
-        "volume": None if is_block else {MARK: "1Gi"},
-        "size": {"storage": "2Gi"},
-    }
+    assert state(cluster) == (EXPANDED if mode == "Block" else PREPARED)

@@ -1,12 +1,12 @@
 """The sync of a bound claim, as a table of situations."""
 
 import json
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from msgspec import Raw
 from msgspec.structs import replace
+from prometheus_client import CollectorRegistry
 
 from controller_manager.api.core.claims import CLAIMS, PersistentVolumeClaim
 from controller_manager.api.core.volumes import (
@@ -24,9 +24,7 @@ from controller_manager.controllers.storage.volumeexpander.controller import (
     has_grown,
 )
 from controller_manager.runtime.outcome import DONE, Outcome
-from tests.controllers.storage.contexts import Context
-
-pytestmark = pytest.mark.looptime
+from tests.controllers.alone import Alone, Caches
 
 FLEX: JSON = {"flexVolume": {"driver": "example.com/flex"}}
 CSI: JSON = {"csi": {"driver": "csi.example.com", "volumeHandle": "1"}}
@@ -34,42 +32,33 @@ OUTSIDE = "waiting for an external controller to expand this PVC"
 RESIZING = {
     "type": "Resizing",
     "status": "True",
-    "lastTransitionTime": "2026-01-01T00:00:00Z",
+    "lastTransitionTime": "2026-01-01T12:00:00Z",
 }
 PENDING = {
     "type": "FileSystemResizePending",
     "status": "True",
     "message": "Waiting for user to (re-)start a pod to finish file system resize of "
     "volume on node.",
-    "lastTransitionTime": "2026-01-01T00:00:00Z",
+    "lastTransitionTime": "2026-01-01T12:00:00Z",
 }
 
 
-@dataclass(frozen=True)
-class ClaimPatch:
-    """A patch of the claim's status; `failure` begins the event if it fails."""
+class Write(NamedTuple):
+    """A patch of the claim's status or of the volume, and the event if it fails."""
 
+    of: str
     patch: JSON
     failure: str
 
 
-@dataclass(frozen=True)
-class VolumePatch:
-    """A patch of the volume; `failure` begins the event if it fails."""
-
-    patch: JSON
-    failure: str
-
-
-@dataclass(frozen=True)
-class Expansion:
+class Expansion(NamedTuple):
     """The effects of a sync: an event about an external resizer, writes, an event.
 
     `plugin` is the one of an attempt that metrics count.
     """
 
     external: str = ""
-    writes: tuple[ClaimPatch | VolumePatch, ...] = ()
+    writes: tuple[Write, ...] = ()
     is_finished: bool = False
     plugin: str = ""
 
@@ -89,7 +78,6 @@ KEEP = (
 def claim(
     wants: str, has: str = "1Gi", resizer: str = "", **status: Any
 ) -> PersistentVolumeClaim:
-    """Return the claim "data"."""
     spec = {"resources": {"requests": {"storage": wants}}, "volumeName": "disk"}
     capacity = {"capacity": {"storage": has}, "phase": "Bound"}
     annotations = {RESIZER: resizer} if resizer else None
@@ -103,7 +91,6 @@ def claim(
 
 
 def resizing(wants: str, state: str, allocated: str, has: str = "1Gi") -> Any:
-    """Return the claim "data" in a state of its expansion."""
     return claim(
         wants,
         has,
@@ -115,7 +102,6 @@ def resizing(wants: str, state: str, allocated: str, has: str = "1Gi") -> Any:
 
 
 def volume(has: str, mark: str = "", **spec: Any) -> PersistentVolume:
-    """Return the volume "disk"."""
     annotations = {PRE_RESIZE_CAPACITY: mark} if mark else None
     known = {"capacity": {"storage": has}, "claimRef": {"uid": "claim"}}
     return PersistentVolume(
@@ -131,15 +117,17 @@ class Expander:
         self._succeed = succeed
         self._refusal = refusal
         self._versions = {"data": "", "disk": ""}
-        self._sent: list[tuple[AnyResource, str, JSON]] = []
-        self.context = Context(self)
+        self.sent: list[tuple[str, JSON]] = []
+        self._registry = CollectorRegistry()
 
-    async def sync(self, of: PersistentVolumeClaim, on: PersistentVolume) -> Outcome:
-        """Sync a claim with this volume."""
+    def sync(self, of: PersistentVolumeClaim, on: PersistentVolume) -> Outcome:
         self._objects = {"data": of, "disk": on}
-        reconciler = VolumeExpanderReconciler(self.context.of_controller())
-        self.context.informer(PERSISTENT_VOLUMES).show(on)
-        return await reconciler.reconcile(of)
+        caches = Caches()
+        caches.fill(PERSISTENT_VOLUMES, [on])
+        alone = Alone(VolumeExpanderReconciler, self, caches, registry=self._registry)
+        self.events, self.about = alone.recorder.events, alone.recorder.about
+        outcome: Outcome = alone.reconcile(of)
+        return outcome
 
     async def patch(
         self,
@@ -155,47 +143,26 @@ class Expander:
         assert metadata.pop("uid") == obj.metadata.uid
         assert metadata.pop("resourceVersion") == self._versions[name]
         assert patch_type is PatchType.MERGE
-        if resource is CLAIMS:
-            assert (namespace, subresource) == ("ns", "status")
-        else:
-            assert (resource, namespace, subresource) == (PERSISTENT_VOLUMES, "", "")
-        if len(self._sent) == self._succeed:
+        place = (CLAIMS, "ns", "status"), (PERSISTENT_VOLUMES, "", "")
+        assert (resource, namespace, subresource) in place
+        if len(self.sent) == self._succeed:
             raise self._refusal(Status(message="no", reason=self._refusal.reason))
         kept = {key: value for key, value in patch.items() if value}
-        self._sent.append((resource, subresource, kept))
-        version = self._versions[name] = f"{name}-{len(self._sent)}"
+        self.sent.append((resource.plural, kept))
+        version = self._versions[name] = f"{name}-{len(self.sent)}"
         return replace(obj, metadata=replace(obj.metadata, resource_version=version))
-
-    def assert_did(self, expected: Expansion) -> None:
-        """Compare the patches, the events and the metrics."""
-        patches = [each for _, _, each in self._sent]
-        assert patches == [each.patch for each in expected.writes]
-        kinds = [resource is CLAIMS for resource, _, _ in self._sent]
-        assert kinds == [isinstance(each, ClaimPatch) for each in expected.writes]
-        events = []
-        if expected.external:
-            events += [("data", "Normal", "ExternalExpanding", expected.external)]
-        if expected.is_finished:
-            message = "ExpandVolume succeeded for volume ns/data"
-            events += [("data", "Normal", "VolumeResizeSuccessful", message)]
-        assert self.context.events == events
-        assert all(each is self._objects["data"] for each in self.context.about)
-        assert self.attempts() == (
-            [(expected.plugin, "success")] * bool(expected.plugin)
-        )
 
     def attempts(self) -> list[tuple[str, str]]:
         """Return plugin and status of the attempt that metrics have counted."""
         return [
             (sample.labels["volume_plugin"], sample.labels["status"])
-            for family in self.context.registry.collect()
+            for family in self._registry.collect()
             for sample in family.samples
             if sample.name == "storage_operation_duration_seconds_count"
         ]
 
 
-def begin(size: str, *, named: bool = False, **status: Any) -> ClaimPatch:
-    """Return the write that says that the expansion has begun."""
+def begin(size: str, *, named: bool = False, **status: Any) -> Write:
     metadata = {"metadata": {"annotations": {RESIZER: "example.com/flex"}}}
     patch = {
         "conditions": [RESIZING],
@@ -203,15 +170,17 @@ def begin(size: str, *, named: bool = False, **status: Any) -> ClaimPatch:
         "allocatedResourceStatuses": {"storage": "ControllerResizeInProgress"},
     }
     kept = {key: value for key, value in (patch | status).items() if value}
-    return ClaimPatch(({} if named else metadata) | {"status": kept}, BEGIN)
+    return Write(CLAIMS.plural, ({} if named else metadata) | {"status": kept}, BEGIN)
 
 
-def grow(size: str) -> VolumePatch:
-    """Return the write of the volume's capacity."""
-    return VolumePatch({"spec": {"capacity": {"storage": size}}}, GROW)
+def grow(size: str) -> Write:
+    return Write(
+        PERSISTENT_VOLUMES.plural, {"spec": {"capacity": {"storage": size}}}, GROW
+    )
 
 
-AWAIT_NODE = ClaimPatch(
+AWAIT_NODE = Write(
+    CLAIMS.plural,
     {
         "status": {
             "conditions": [RESIZING, PENDING],
@@ -220,43 +189,48 @@ AWAIT_NODE = ClaimPatch(
     },
     AWAIT,
 )
-MARK = VolumePatch({"metadata": {"annotations": {PRE_RESIZE_CAPACITY: "1Gi"}}}, KEEP)
-UNMARK = VolumePatch(
+MARK = Write(
+    PERSISTENT_VOLUMES.plural,
+    {"metadata": {"annotations": {PRE_RESIZE_CAPACITY: "1Gi"}}},
+    KEEP,
+)
+UNMARK = Write(
+    PERSISTENT_VOLUMES.plural,
     {"metadata": {"annotations": {PRE_RESIZE_CAPACITY: None}}},
     "error updating pv disk",
 )
 
 
-def finish(size: str) -> ClaimPatch:
-    """Return the write that says that the volume is expanded."""
+def finish(size: str) -> Write:
     status = {
         "conditions": [],
         "capacity": {"storage": size},
         "allocatedResourceStatuses": {"storage": None},
     }
-    return ClaimPatch({"status": status}, FINISH)
+    return Write(CLAIMS.plural, {"status": status}, FINISH)
 
 
 def migrated(plugin: str, driver: str) -> Expansion:
-    """Return the actions for a volume of a migrated plugin."""
     message = (
         f"CSI migration enabled for kubernetes.io/{plugin}; "
         "waiting for external resizer to expand the pvc"
     )
     failure = "error setting resizer annotation to pvc ns/data, with error"
     patch = {"metadata": {"annotations": {RESIZER: driver}}}
-    return Expansion(message, (ClaimPatch(patch, failure),))
+    return Expansion(message, (Write(CLAIMS.plural, patch, failure),))
 
 
 EBS: JSON = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
 
 
-def flex(
-    writes: tuple[ClaimPatch | VolumePatch, ...] = (), *, is_finished: bool = False
-) -> Expansion:
-    """Return an attempt to expand a flex volume."""
+def flex(*writes: Write, is_finished: bool = False) -> Expansion:
     return Expansion("", writes, is_finished, "example.com/flex")
 
+
+TO_NODE = (AWAIT_NODE, MARK)
+EBS_MIGRATED = migrated("aws-ebs", "ebs.csi.aws.com")
+MORE: JSON = {"allocatedResources": {"storage": "3Gi"}}
+MARKED = volume("2Gi", mark="1Gi", **FLEX)
 
 SITUATIONS = [
     # Nothing to expand.
@@ -271,16 +245,12 @@ SITUATIONS = [
     (claim("2Gi"), volume("1Gi", hostPath={"path": "/"}), Expansion(OUTSIDE)),
     (claim("2Gi"), volume("1Gi", fc={}), Expansion(OUTSIDE)),
     # The resizer of a migrated plugin does.
-    (claim("2Gi"), volume("1Gi", **EBS), migrated("aws-ebs", "ebs.csi.aws.com")),
-    (
-        claim("2Gi", resizer="kubernetes.io/aws-ebs"),
-        volume("1Gi", **EBS),
-        migrated("aws-ebs", "ebs.csi.aws.com"),
-    ),
+    (claim("2Gi"), volume("1Gi", **EBS), EBS_MIGRATED),
+    (claim("2Gi", resizer="kubernetes.io/aws-ebs"), volume("1Gi", **EBS), EBS_MIGRATED),
     (
         claim("2Gi", resizer="ebs.csi.aws.com"),
         volume("1Gi", **EBS),
-        Expansion(migrated("aws-ebs", "").external),
+        Expansion(EBS_MIGRATED.external),
     ),
     (
         claim("2Gi"),
@@ -291,93 +261,74 @@ SITUATIONS = [
     (
         claim("2Gi"),
         volume("1Gi", **FLEX),
-        flex(writes=(begin("2Gi"), grow("2Gi"), AWAIT_NODE, MARK)),
+        flex(begin("2Gi"), grow("2Gi"), *TO_NODE),
     ),
+    (claim("2Gi"), volume("5Gi", **FLEX), flex(begin("2Gi"), *TO_NODE)),
     (
-        claim("2Gi"),
+        claim("2Gi", **MORE),
         volume("5Gi", **FLEX),
-        flex(writes=(begin("2Gi"), AWAIT_NODE, MARK)),
+        flex(begin("3Gi", allocatedResources=None), *TO_NODE),
     ),
     (
-        claim("2Gi", allocatedResources={"storage": "3Gi"}),
-        volume("5Gi", **FLEX),
-        flex(writes=(begin("3Gi", allocatedResources=None), AWAIT_NODE, MARK)),
-    ),
-    (
-        claim("2Gi", allocatedResources={"storage": "3Gi"}),
+        claim("2Gi", **MORE),
         volume("1Gi", **FLEX),
-        flex(writes=(begin("2Gi"), grow("2Gi"), AWAIT_NODE, MARK)),
+        flex(begin("2Gi"), grow("2Gi"), *TO_NODE),
     ),
     # A volume of blocks has no file system.
     (
         claim("2Gi"),
         volume("1Gi", volumeMode="Block", **FLEX),
-        flex(writes=(begin("2Gi"), grow("2Gi"), finish("2Gi")), is_finished=True),
+        flex(begin("2Gi"), grow("2Gi"), finish("2Gi"), is_finished=True),
     ),
     # An expansion continues where it stopped.
     (
         resizing("3Gi", "ControllerResizeInProgress", "2Gi"),
         volume("1Gi", **FLEX),
-        flex(writes=(grow("2Gi"), AWAIT_NODE, MARK)),
+        flex(grow("2Gi"), *TO_NODE),
     ),
     (
         resizing("2Gi", "ControllerResizeInProgress", "2Gi"),
         volume("2Gi", **FLEX),
-        flex(writes=(AWAIT_NODE, MARK)),
+        flex(*TO_NODE),
     ),
     (
         resizing("2Gi", "ControllerResizeInfeasible", "3Gi"),
         volume("1Gi", **FLEX),
-        flex(
-            writes=(
-                begin("2Gi", named=True, conditions=None),
-                grow("2Gi"),
-                AWAIT_NODE,
-                MARK,
-            )
-        ),
+        flex(begin("2Gi", named=True, conditions=None), grow("2Gi"), *TO_NODE),
     ),
-    (
-        resizing("2Gi", "NodeResizePending", "2Gi"),
-        volume("2Gi", mark="1Gi", **FLEX),
-        flex(),
-    ),
+    (resizing("2Gi", "NodeResizePending", "2Gi"), MARKED, flex()),
     (
         resizing("2Gi", "NodeResizePending", "2Gi"),
         volume("2Gi", **FLEX),
-        flex(writes=(MARK,)),
+        flex(MARK),
     ),
-    (
-        resizing("2Gi", "NodeResizeInProgress", "2Gi"),
-        volume("2Gi", mark="1Gi", **FLEX),
-        flex(),
-    ),
-    (
-        resizing("2Gi", "NodeResizeInfeasible", "2Gi"),
-        volume("2Gi", mark="1Gi", **FLEX),
-        flex(writes=(AWAIT_NODE,)),
-    ),
+    (resizing("2Gi", "NodeResizeInProgress", "2Gi"), MARKED, flex()),
+    (resizing("2Gi", "NodeResizeInfeasible", "2Gi"), MARKED, flex(AWAIT_NODE)),
     # The kubelet is done.
-    (
-        claim("2Gi", "2Gi"),
-        volume("2Gi", mark="1Gi", **FLEX),
-        Expansion(writes=(UNMARK,)),
-    ),
+    (claim("2Gi", "2Gi"), MARKED, Expansion(writes=(UNMARK,))),
 ]
 
 
 @pytest.mark.parametrize(("of", "on", "expected"), SITUATIONS)
-async def test_the_sync_of_a_claim(
+def test_the_sync_of_a_claim(
     of: PersistentVolumeClaim, on: PersistentVolume, expected: Expansion
 ) -> None:
-    """It depends on the sizes, the state of the claim and the kind of the volume."""
     expander = Expander()
-    assert await expander.sync(of, on) == DONE
-    expander.assert_did(expected)
+    assert expander.sync(of, on) == DONE
+    assert expander.sent == [(write.of, write.patch) for write in expected.writes]
+    events = []
+    if expected.external:
+        events += [("Normal", "ExternalExpanding", expected.external)]
+    if expected.is_finished:
+        message = "ExpandVolume succeeded for volume ns/data"
+        events += [("Normal", "VolumeResizeSuccessful", message)]
+    assert (expander.events, expander.about) == (events, [of] * len(events))
+    attempts = [(expected.plugin, "success")] * bool(expected.plugin)
+    assert expander.attempts() == attempts
 
 
 @pytest.mark.parametrize(("of", "on", "expected"), SITUATIONS)
-async def test_each_write_that_is_refused_is_reported(
+def test_each_write_that_is_refused_is_reported(
     of: PersistentVolumeClaim, on: PersistentVolume, expected: Expansion
 ) -> None:
     """The sync ends with an event; after a conflict it is only repeated."""
@@ -385,28 +336,28 @@ async def test_each_write_that_is_refused_is_reported(
     for number, write in enumerate(expected.writes):
         expander = Expander(number)
         with pytest.raises(APIError):
-            await expander.sync(of, on)
+            expander.sync(of, on)
         separator = " " if write.failure.endswith("with error") else ": "
         message = f"{write.failure}{separator}no"
-        assert expander.context.events[-1] == ("data", "Warning", reason, message)
-        assert expander.context.about[-1] is of
+        assert expander.events[-1] == ("Warning", reason, message)
+        assert expander.about[-1] is of
         counted = [(expected.plugin, "fail-unknown")] if expected.plugin else []
         assert expander.attempts() == counted
         expander = Expander(number, Conflict)
         with pytest.raises(Conflict):
-            await expander.sync(of, on)
-        assert [each for each in expander.context.events if each[1] == "Warning"] == []
+            expander.sync(of, on)
+        assert [each for each in expander.events if each[0] == "Warning"] == []
 
 
-async def test_conditions_that_are_not_about_resizing_stay() -> None:
+def test_conditions_that_are_not_about_resizing_stay() -> None:
     """Conditions of an earlier attempt are removed, unless a kubelet continues it."""
     own = {"type": "Own", "status": "False", "reason": "r", "lastProbeTime": "t"}
     failed = {"type": "NodeResizeError", "status": "True", "message": "no"}
     stopped = {"type": "Resizing", "status": "False"}
     of = claim("2Gi", conditions=[stopped, own, failed])
     expander = Expander()
-    await expander.sync(of, volume("1Gi", **FLEX))
-    (_, _, first), _, (_, _, second), _ = expander._sent
+    expander.sync(of, volume("1Gi", **FLEX))
+    (_, first), _, (_, second), _ = expander.sent
     assert first["status"]["conditions"] == [RESIZING, own]
     assert second["status"]["conditions"] == [RESIZING, own, PENDING]
 
@@ -426,5 +377,4 @@ async def test_conditions_that_are_not_about_resizing_stay() -> None:
 def test_only_growth_of_a_claim_matters(
     old: PersistentVolumeClaim, new: PersistentVolumeClaim, *, expected: bool
 ) -> None:
-    """The requested size or the capacity may grow."""
     assert has_grown(old, new) is expected

@@ -1,0 +1,141 @@
+"""A cluster in memory whose objects a test changes at once, and a meddler with it."""
+
+import copy
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from controller_manager.api.core.v1 import EVENTS
+from controller_manager.api.json_objects import JSON
+from controller_manager.api.meta import AnyResource
+from controller_manager.client.rest.transport import (
+    Request,
+    Response,
+    Stream,
+    Transport,
+)
+from controller_manager.devcluster.apiserver.kind import Kind
+from controller_manager.devcluster.apiserver.strategy import Deletion
+from tests.clusters import Cluster
+
+Known = AnyResource | str
+
+
+class Hands(Cluster):
+    """A cluster whose objects a test reads and changes without requests.
+
+    Namespaced objects are in "default" unless a namespace is given. A resource that the
+    controllers do not know is written "group/version/plural".
+    """
+
+    def put(self, resource: Known, name: str, at: str = "", **parts: Any) -> JSON:
+        """Create an object in the namespace `at`, also its status; return it."""
+        status = parts.pop("status", None)
+        metadata = {**parts.pop("metadata", {}), "name": name}
+        kind, namespace = self._kind(resource, at)
+        obj = {"metadata": metadata, **parts}
+        self.server.objects.create(kind, namespace, obj)
+        if status is not None:
+            self.edit(resource, name, at, status=status)
+        return self.stored(resource, name, at)
+
+    def edit(self, resource: Known, name: str, at: str = "", **parts: Any) -> None:
+        """Merge parts into an object; `None` removes a field."""
+        kind, namespace = self._kind(resource, at)
+        status = parts.pop("status", None)
+        for subresource, patch in (("", parts), ("status", {"status": status})):
+            if patch and patch != {"status": None}:
+                obj = self.stored(resource, name, at)
+                _merge(obj, patch)
+                self.server.objects.update(kind, namespace, name, obj, subresource)
+
+    def remove(self, resource: Known, name: str, at: str = "", grace: int = 0) -> None:
+        """Delete an object, as a user does."""
+        kind, namespace = self._kind(resource, at)
+        self.server.objects.delete(kind, namespace, name, Deletion(grace_period=grace))
+
+    def drop(self, resource: Known, name: str, at: str = "") -> None:
+        """Remove an object, although finalizers may protect it."""
+        kind, namespace = self._kind(resource, at)
+        self.server.storage.collection(kind.resource).remove((namespace, name))
+
+    def stored(self, resource: Known, name: str, at: str = "") -> JSON:
+        kind, namespace = self._kind(resource, at)
+        return copy.deepcopy(self.server.objects.find(kind, namespace, name).obj)
+
+    def all(self, resource: Known) -> list[JSON]:
+        kind, _ = self._kind(resource, "")
+        return [each.obj for each in self.server.storage.collection(kind.resource)]
+
+    def names(self, resource: Known) -> list[str]:
+        return sorted(each["metadata"]["name"] for each in self.all(resource))
+
+    def finalizers(self, resource: Known) -> dict[str, list[str]]:
+        """Return the finalizers of all objects by name."""
+        found = [each["metadata"] for each in self.all(resource)]
+        return {each["name"]: each.get("finalizers", []) for each in found}
+
+    def told(self, *, counted: bool = False) -> list[str]:
+        """Return the events, sorted: object, type, reason, source, message, count."""
+        return sorted(
+            f"{each['involvedObject']['name']} {each['type']} {each['reason']} "
+            f"[{each['source']['component']}]: {each['message']}"
+            + (f" x{each['count']}" if counted else "")
+            for each in self.all(EVENTS)
+        )
+
+    def _kind(self, resource: Known, at: str) -> tuple[Kind, str]:
+        if isinstance(resource, str):
+            group, version, plural = resource.split("/")
+        else:
+            group, version = resource.group, resource.version
+            plural = resource.plural
+        kind = self.server.catalogue.find(group, version, plural)
+        assert kind is not None
+        return kind, (at or "default") if kind.namespaced else ""
+
+
+def _merge(obj: JSON, patch: JSON) -> None:
+    for key, value in patch.items():
+        if value is None:
+            obj.pop(key, None)
+        elif isinstance(value, dict) and isinstance(obj.get(key), dict):
+            _merge(obj[key], value)
+        else:
+            obj[key] = value
+
+
+@dataclass
+class Before:
+    """Acts before the first requests of a method whose path ends so; counts them all.
+
+    What the act returns, if anything, is the answer in place of the API server's.
+    """
+
+    cluster: Cluster
+    method: str
+    path: str
+    act: Callable[[], Any]
+    times: int = 1
+    inner: Transport | None = None
+    seen: int = 0
+    host: str = "test"
+
+    async def request(self, request: Request) -> Response:
+        if request.method == self.method and request.path.endswith(self.path):
+            self.seen += 1
+            if self.seen <= self.times:
+                answer = self.act()
+                if inspect.isawaitable(answer):
+                    answer = await answer
+                if isinstance(answer, Response):
+                    return answer
+        inner = self.inner or self.cluster.transport
+        return await inner.request(request)
+
+    async def stream(self, request: Request) -> Stream:
+        return await self.cluster.transport.stream(request)
+
+    async def close(self) -> None:
+        """Leave the cluster's transport open."""
