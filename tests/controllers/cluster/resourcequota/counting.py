@@ -1,18 +1,14 @@
-"""Helpers of the tests of the quota controller."""
+"""A cluster with quotas, and a manager that only counts them."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 from unittest import mock
 
+from controller_manager.api.core.resources import RESOURCE_QUOTAS
+from controller_manager.api.core.v1 import PODS
 from controller_manager.api.json_objects import JSON
-from controller_manager.api.meta import Resource
-from controller_manager.client.rest.client import (
-    DeleteOptions,
-    PatchType,
-    PropagationPolicy,
-)
 from controller_manager.client.rest.transport import (
     Request,
     Response,
@@ -24,47 +20,29 @@ from controller_manager.controllers.cluster.resourcequota.controller import (
     QuotaController,
 )
 from controller_manager.options.config import Config
-from tests.clusters import Cluster, RecordingTransport, make_config
+from tests.clusters import RecordingTransport, make_config
+from tests.controllers.hands import Hands
+
+CONTAINER: Final = {"name": "c", "image": "app:v1"}
 
 
-@dataclass
-class User:
-    cluster: Cluster
-
+class Quotas(Hands):
     def add_quota(self, hard: dict[str, str], name: str = "q", **spec: Any) -> None:
-        self.cluster.add("ResourceQuota", name, spec={"hard": hard, **spec})
+        self.put(RESOURCE_QUOTAS, name, spec={"hard": hard, **spec})
 
     def add_pod(self, name: str, cpu: str = "100m", **spec: Any) -> None:
-        resources = {"requests": {"cpu": cpu}}
-        container = {"name": "c", "image": "app:v1", "resources": resources}
-        self.cluster.add("Pod", name, spec={"containers": [container], **spec})
-
-    def stored(
-        self, name: str = "q", kind: str = "ResourceQuota", api: str = "v1"
-    ) -> JSON:
-        found = self.cluster.server.catalogue.of(api, kind)
-        assert found is not None
-        return self.cluster.server.objects.find(found, "default", name).obj
+        container = {**CONTAINER, "resources": {"requests": {"cpu": cpu}}}
+        self.put(PODS, name, spec={"containers": [container], **spec})
 
     def status(self, name: str = "q") -> JSON:
-        status: JSON = self.stored(name)["status"]
-        return status
+        return dict(self.stored(RESOURCE_QUOTAS, name)["status"])
 
     def used(self, name: str = "q") -> dict[str, str]:
-        used: dict[str, str] = self.status(name).get("used", {})
-        return used
+        return dict(self.status(name).get("used", {}))
 
-    async def patch(self, plural: str, name: str, patch: JSON, part: str = "") -> None:
-        resource: Resource[Any] = Resource("", "v1", plural, "", dict)
-        await self.cluster.client.patch(
-            resource, "default", name, patch, PatchType.MERGE, part
-        )
-
-    async def delete(self, plural: str, name: str, group: str = "") -> None:
-        resource: Resource[Any] = Resource(group, "v1", plural, "", dict)
-        # Some kinds wait for the garbage collector to orphan their dependents.
-        options = DeleteOptions(propagation_policy=PropagationPolicy.BACKGROUND)
-        await self.cluster.client.delete(resource, "default", name, options)
+    def claim_used(self, **used: str) -> None:
+        """Edit the usage of the quota, as anybody may."""
+        self.edit(RESOURCE_QUOTAS, "q", status={"used": used})
 
 
 @dataclass
@@ -115,14 +93,15 @@ class Failing(Watching):
         return await self.inner.stream(request)
 
 
-def config(*options: ResourceQuotaOptions) -> Config:
+def config(**options: Any) -> Config:
     made = make_config(controllers=("resourcequota",))
-    return replace(made, controllers={type(each): each for each in options})
+    chosen = ResourceQuotaOptions(**options)
+    return replace(made, controllers={ResourceQuotaOptions: chosen})
 
 
 @asynccontextmanager
 async def counting(
-    cluster: Cluster, transport: Transport | None = None, settings: Config | None = None
+    cluster: Hands, transport: Any = None, settings: Config | None = None
 ) -> AsyncGenerator[RecordingTransport, None]:
     """Run a manager that only counts quotas; yields its writes."""
     async with cluster.manager(settings or config(), transport) as recording:
@@ -130,7 +109,7 @@ async def counting(
 
 
 @asynccontextmanager
-async def controller_of(cluster: Cluster) -> AsyncGenerator[QuotaController, None]:
+async def controller_of(cluster: Hands) -> AsyncGenerator[QuotaController, None]:
     """Run a manager that only counts quotas; yields its controller."""
     made: list[QuotaController] = []
     real = QuotaController.__init__

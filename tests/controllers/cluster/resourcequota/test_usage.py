@@ -15,7 +15,7 @@ from controller_manager.api.core.resources import (
     ResourceQuotaSpec,
     ResourceQuotaStatus,
 )
-from controller_manager.api.core.v1 import Pod
+from controller_manager.api.core.v1 import PODS, Pod
 from controller_manager.api.json_objects import JSON
 from controller_manager.api.meta import ObjectMeta, PartialMetadata, PartialObject
 from controller_manager.api.quantity import QuantityError
@@ -39,8 +39,8 @@ from controller_manager.controllers.cluster.resourcequota.usage import (
 from controller_manager.informers.pods import PodTransform
 from controller_manager.informers.store import Store
 from controller_manager.runtime.worker import Turns
-from tests.clusters import Cluster
-from tests.controllers.cluster.resourcequota.counting import User, controller_of
+
+from .counting import Quotas, controller_of
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -152,11 +152,7 @@ def quota(
     ("subject", "usage", "expected"),
     [
         # New, and counted for the first time.
-        (
-            quota({"cpu": "3", "pods": "5"}),
-            {"cpu": "200m", "pods": "2"},
-            ({"cpu": "3", "pods": "5"}, {"cpu": "200m", "pods": "2"}),
-        ),
+        (quota({"cpu": "3"}), {"cpu": "200m"}, ({"cpu": "3"}, {"cpu": "200m"})),
         # TestSyncResourceQuotaSpecChange.
         (
             quota({"cpu": "4"}, {"cpu": "3"}, {"cpu": "0"}),
@@ -165,9 +161,7 @@ def quota(
         ),
         # TestSyncResourceQuotaSpecHardChange: a limit was dropped.
         (
-            quota(
-                {"cpu": "4"}, {"cpu": "3", "memory": "1Gi"}, {"cpu": "0", "memory": "0"}
-            ),
+            quota({"cpu": "4"}, {"cpu": "3", "a": "1Gi"}, {"cpu": "0", "a": "0"}),
             {"cpu": "0"},
             ({"cpu": "4"}, {"cpu": "0"}),
         ),
@@ -219,7 +213,7 @@ def test_limits_are_compared_as_amounts() -> None:
     ],
 )
 async def test_a_quota_whose_status_lacks_something_comes_first(
-    cluster: Cluster, subject: ResourceQuota, comes_first: bool
+    cluster: Quotas, subject: ResourceQuota, comes_first: bool
 ) -> None:
     async with controller_of(cluster) as controller:
         await asyncio.sleep(1)
@@ -281,49 +275,37 @@ def reported(subject: Pod, **allocated: str) -> Pod:
     return replace(subject, spec=spec, status=status)
 
 
-async def test_pods_that_a_kubelet_has_reported_are_added_up_together() -> None:
-    usual = [reported(pod(f"p{number}", "web"), cpu="100m") for number in range(3000)]
-    resized = reported(pod("r", "web"), cpu="1100m")
-    counted = Counted(*usual, resized)
-    assert await counted.total() == {
-        "count/pods": "3001",
-        "pods": "3001",
-        "cpu": "301100m",
-        "requests.cpu": "301100m",
-        "memory": "3001Mi",
-        "requests.memory": "3001Mi",
-    }
-    assert counted.computed == 2
-
-
-async def test_pods_with_the_same_containers_are_added_up_together() -> None:
+async def test_pods_with_the_same_resources_are_added_up_together() -> None:
+    """The usage of one pod of a group is computed, also as a kubelet reports them."""
     running = [pod(f"p{number}", "web") for number in range(3000)]
     ended = [pod(f"e{number}", "web", phase="Failed") for number in range(500)]
     counted = Counted(*running, *ended)
+    expected = {"count/pods": "3500", "pods": "3k", "cpu": "300", "requests.cpu": "300"}
+    assert (await counted.total(), counted.computed) == (expected, 2)
+    resized = reported(pod("r", "web"), cpu="1100m")
+    counted = Counted(*(reported(each, cpu="100m") for each in running), resized)
     assert await counted.total() == {
-        "count/pods": "3500",
-        "pods": "3k",
-        "cpu": "300",
-        "requests.cpu": "300",
+        "count/pods": "3001",
+        "pods": "3001",
+        **dict.fromkeys(("cpu", "requests.cpu"), "301100m"),
+        **dict.fromkeys(("memory", "requests.memory"), "3001Mi"),
     }
     assert counted.computed == 2
 
 
 @pytest.mark.looptime
-async def test_a_heartbeat_of_a_pod_calls_for_no_recount(cluster: Cluster) -> None:
-    user = User(cluster)
-    user.add_quota({"pods": "5"})
-    user.add_pod("a")
+async def test_a_heartbeat_of_a_pod_calls_for_no_recount(cluster: Quotas) -> None:
+    cluster.add_quota({"pods": "5"})
+    cluster.add_pod("a")
     async with controller_of(cluster) as controller:
         await asyncio.sleep(40)
         recount = controller._sync
         with mock.patch.object(controller, "_sync", wraps=recount) as recounted:
             ready = {"type": "Ready", "status": "True"}
             status = {"phase": "Running", "conditions": [ready]}
-            await user.patch("pods", "a", {"status": status}, "status")
-            await user.patch("pods", "a", {"metadata": {"labels": {"a": "b"}}})
+            cluster.edit(PODS, "a", status=status, metadata={"labels": {"a": "b"}})
             await asyncio.sleep(2)
             assert recounted.await_count == 0
-            await user.patch("pods", "a", {"status": {"phase": "Failed"}}, "status")
+            cluster.edit(PODS, "a", status={"phase": "Failed"})
             await asyncio.sleep(2)
             assert recounted.await_count == 1
