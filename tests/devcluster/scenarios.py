@@ -15,9 +15,9 @@ A step is a request with its body, and what is expected of the answer::
 object, ``STORE`` changes one in the store, without any check; ``WAIT 5`` lets seconds
 pass. A path is ``/whole``, or ``namespace:resource.version.group/name/subresource``.
 Expected are a code below 300, or ``code``; ``says``, a message, "" for none;
-``causes``; ``warns``; the ``names`` and the ``rows`` of a list; ``unwritten``, that
-nothing was stored; else the value at a path, null for none. ``keep`` names values for
-later steps.
+``causes``; ``warns``; the ``names`` and the ``rows`` of a list; the ``rest``, all but
+the metadata; ``unwritten``, that nothing was stored; else the value at a path, null for
+none. ``keep`` names values for later steps.
 """
 
 import asyncio
@@ -98,7 +98,7 @@ class _Player:
         before = self._cluster.server.storage.version
         headers = {"accept": TABLE} if "rows" in expected else {}
         answer = await self._send(verb, target, body, user or TOKEN, headers)
-        found = json.loads(answer.body)
+        found = json.loads(answer.body) if answer.body[:1] == b"{" else {}
         for name, path in expected.pop("keep", {}).items():
             self._values[name] = _value(found, path)
         is_refused = expected.get("says") or expected.get("causes")
@@ -218,6 +218,8 @@ def _shown(name: str, answer: Response, found: Any) -> Any:
             return warnings(answer)
         case "names":
             return [each["metadata"]["name"] for each in found["items"]]
+        case "rest":
+            return {key: each for key, each in found.items() if key != "metadata"}
         case "rows":
             return [each["cells"] for each in found["rows"]]
     return _value(found, name)

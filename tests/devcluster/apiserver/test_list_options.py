@@ -23,11 +23,6 @@ METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 MATCH = "resourceVersionMatch"
 
 
-def invalid(*causes: str) -> tuple[int, str]:
-    listed = causes[0] if len(causes) == 1 else f"[{', '.join(causes)}]"
-    return 422, f'ListOptions.meta.k8s.io "" is invalid: {listed}'
-
-
 async def create(cluster: Cluster, *names: str) -> int:
     """Create config maps; return the version of the last one."""
     for name in names:

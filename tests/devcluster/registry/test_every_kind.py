@@ -337,17 +337,3 @@ async def test_a_scale_is_read_and_written_where_there_is_one(
     decoded(await call(cluster, "PUT", path, body))
     scaled = decoded(await call(cluster, "GET", path_of(kind, created)))
     assert scaled["spec"]["replicas"] == 3
-
-
-async def test_a_binding_in_a_dry_run_binds_nothing(cluster: Cluster) -> None:
-    pod = next(kind for kind in STORED if kind.resource == "pods")
-    created = await create(cluster, pod)
-    body = b'{"metadata":{"name":"a"},"target":{"kind":"Node","name":"n"}}'
-    version = cluster.server.storage.version
-    bindings = "/api/v1/namespaces/default/bindings"
-    for path in (f"{path_of(pod, created)}/binding", bindings):
-        assert (await call(cluster, "POST", f"{path}?dryRun=All", body)).status == 201
-        assert cluster.server.storage.version == version
-    assert (await call(cluster, "POST", bindings, body)).status == 201
-    bound = decoded(await call(cluster, "GET", path_of(pod, created)))
-    assert bound["spec"]["nodeName"] == "n"

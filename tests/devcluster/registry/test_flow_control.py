@@ -2,10 +2,8 @@
 
 import pytest
 
-from controller_manager.api.json_objects import JSON
 from controller_manager.devcluster.apiserver.kind import Kind
 from tests.clusters import Cluster
-from tests.devcluster.registry.requests import update
 
 pytestmark = pytest.mark.looptime
 
@@ -27,35 +25,19 @@ def kind_of(cluster: Cluster, plural: str) -> Kind:
     return found
 
 
-def stored(cluster: Cluster, plural: str, name: str) -> JSON:
-    return cluster.server.objects.find(kind_of(cluster, plural), "", name).obj
-
-
-def dangling(cluster: Cluster, name: str) -> tuple[str, str]:
-    (condition,) = stored(cluster, "flowschemas", name)["status"]["conditions"]
-    assert condition["type"] == "Dangling"
-    return condition["status"], condition["message"]
-
-
 async def test_every_cluster_has_those_of_upstream(cluster: Cluster) -> None:
     """Requests meet the schemas in the order of the table; each level exists."""
-    kind = kind_of(cluster, "flowschemas")
-    schemas = list(cluster.server.storage.collection(kind.resource))
-    ordered = [each.obj for each in kind.strategy.in_table_order(schemas)]
-    assert tuple(each["metadata"]["name"] for each in ordered) == SCHEMAS
-    assert {dangling(cluster, name)[0] for name in SCHEMAS} == {"False"}
-    level = kind_of(cluster, "prioritylevelconfigurations")
-    levels = [each.obj for each in cluster.server.storage.collection(level.resource)]
+    storage = cluster.server.storage
+    found = {}
+    for plural in ("flowschemas", "prioritylevelconfigurations"):
+        kind = kind_of(cluster, plural)
+        ordered = kind.strategy.in_table_order([*storage.collection(kind.resource)])
+        found[plural] = [each.obj for each in ordered]
+        assert [kind.strategy.validate(each) for each in found[plural]] == (
+            [[]] * len(ordered)
+        )
+    schemas, levels = found.values()
+    assert tuple(each["metadata"]["name"] for each in schemas) == SCHEMAS
+    dangling = [each["status"]["conditions"][0]["status"] for each in schemas]
+    assert dangling == ["False"] * len(SCHEMAS)
     assert tuple(sorted(each["metadata"]["name"] for each in levels)) == LEVELS
-    wrong = [each for one in ordered for each in kind.strategy.validate(one)]
-    assert (
-        wrong + [each for one in levels for each in level.strategy.validate(one)] == []
-    )
-
-
-async def test_the_exempt_level_may_lend_shares(cluster: Cluster) -> None:
-    """That is a new generation."""
-    exempt = stored(cluster, "prioritylevelconfigurations", "exempt")
-    changed = update(cluster, exempt, {"spec": {"exempt": {"lendablePercent": 50}}})
-    assert changed["spec"]["exempt"]["lendablePercent"] == 50
-    assert changed["metadata"]["generation"] == 2

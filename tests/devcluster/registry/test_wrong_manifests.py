@@ -46,19 +46,3 @@ async def test_a_wrong_write_is_refused(cluster: Cluster, mistake: JSON) -> None
         with pytest.raises(Refusal) as raised:
             update(cluster, obj, mistake.get("update", status_change), subresource)
     assert causes(raised.value) == mistake["says"]
-
-
-async def test_pods_that_share_the_network_of_their_node_get_its_ports(
-    cluster: Cluster,
-) -> None:
-    """Templates do not: their pods get them."""
-    shared = {
-        "hostNetwork": True,
-        "containers": [{"name": "c", "image": "i", "ports": [{"containerPort": 80}]}],
-    }
-    pod = create(cluster, "Pod", {"spec": shared})
-    (port,) = pod["spec"]["containers"][0]["ports"]
-    assert port == {"containerPort": 80, "hostPort": 80, "protocol": "TCP"}
-    deployment = create(cluster, "Deployment", {"spec": {"template": {"spec": shared}}})
-    (port,) = deployment["spec"]["template"]["spec"]["containers"][0]["ports"]
-    assert port == {"containerPort": 80, "protocol": "TCP"}
