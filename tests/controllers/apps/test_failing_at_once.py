@@ -60,7 +60,6 @@ async def make(node: Node, replicas: int) -> None:
 async def test_the_delay_doubles(
     cluster: Cluster, node: Node, resource: Any, body: JSON, *, deletes: bool
 ) -> None:
-    """The first failed pod is replaced at once."""
     node.deletes = deletes
     async with running(cluster, node):
         await node.user.create(resource, body)
@@ -69,7 +68,6 @@ async def test_the_delay_doubles(
 
 
 def test_the_delay_ends_at_fifteen_minutes() -> None:
-    """A pod after the other fails."""
     clock = Ticking()
     failures = FailuresAtOnce(clock)
     owner = replica_set("web", 1)
@@ -95,7 +93,6 @@ def test_nothing_is_remembered_of_a_failed_pod_that_is_gone() -> None:
 
 
 async def test_one_pod_at_a_time_is_tried(cluster: Cluster, node: Node) -> None:
-    """Of a large replica set, too."""
     async with running(cluster, node):
         await make(node, 20)
         await settle(60)
@@ -106,7 +103,6 @@ async def test_one_pod_at_a_time_is_tried(cluster: Cluster, node: Node) -> None:
 async def test_the_first_healthy_pod_brings_the_others(
     cluster: Cluster, node: Node
 ) -> None:
-    """One of the pods that are tried becomes ready."""
     async with running(cluster, node):
         await make(node, 10)
         await settle(20)
@@ -134,7 +130,6 @@ async def test_a_pod_that_waits_for_an_image_counts_as_healthy(
 async def test_a_change_of_the_owner_is_tried_at_once(
     cluster: Cluster, node: Node
 ) -> None:
-    """The delay after that is the next one."""
     async with running(cluster, node):
         await make(node, 1)
         await settle(40.5)

@@ -46,7 +46,6 @@ PIN_REVISION = patch("replace", f"{OF_REVISION}/image", f"'{PINNED}'")
 async def managed(
     cluster: Cluster, controller: str, transport: Transport | None = None
 ) -> AsyncGenerator[RecordingTransport, None]:
-    """Run nodes and a manager."""
     names = (f"{controller}-controller", "replicaset-controller")
     config = make_config(controllers=names)
     async with cluster.nodes(), cluster.manager(config, transport) as recording:

@@ -67,7 +67,6 @@ without_names: Final = pytest.mark.parametrize(
 async def running(
     cluster: Cluster, kind: Kind, *, gate: bool, transport: Transport | None = None
 ) -> AsyncGenerator[tuple[Operator, RecordingTransport], None]:
-    """Run the controller beside three nodes."""
     operator = Operator(cluster)
     for name in ("n1", "n2", "n3"):
         await operator.add_node(name)
@@ -155,7 +154,6 @@ class Lossy(Faulty):
 async def test_a_create_whose_response_is_lost_makes_no_surplus_pod(
     cluster: Cluster, kind: Kind, how: str
 ) -> None:
-    """There are exactly the wanted pods, even if the API server carried it out."""
     lossy, most = Lossy(cluster, how), 0
     async with running(cluster, kind, gate=True, transport=lossy) as (operator, _):
         await operator.create(kind.resource, kind.body)

@@ -28,7 +28,6 @@ CONTROLLERS = (*WORKLOADS, "statefulset-controller", "daemonset-controller")
 
 
 def limited(memory: str, app: str) -> JSON:
-    """Return a pod template with a limit of memory."""
     made = template(app=app)
     made["spec"]["containers"][0]["resources"] = {"limits": {"memory": memory}}
     return made

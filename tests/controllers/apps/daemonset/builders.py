@@ -130,7 +130,6 @@ def placed(*pods: Pod, of: DaemonSet | None = None, **fits: Fit) -> DaemonPods:
 def placed_of(
     pods: Iterable[Pod], fits: Mapping[str, Fit], of: DaemonSet | None = None
 ) -> DaemonPods:
-    """Return the pods as `placed` does."""
     nodes = {**dict.fromkeys(("n1", "n2", "n3"), Fit.RUN), **fits}
     return DaemonPods.of(of or daemon_set(), NEW, nodes, pods, lambda _: None)
 

@@ -31,7 +31,6 @@ DELAYED: Final = [0, 0, 1, 3, 7, 15]
 
 @pytest.fixture(params=STRATEGIES)
 def strategy(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Return the part of a spec that has one of the strategies."""
     if rolling := STRATEGIES[request.param]:
         return {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling}}
     return {"updateStrategy": {"type": "OnDelete"}}

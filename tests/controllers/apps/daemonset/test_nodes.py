@@ -112,7 +112,6 @@ def test_numbers_are_compared_with_the_gate() -> None:
 
 
 def test_a_default_toleration_replaces_one_that_is_limited_in_time() -> None:
-    """It has the same place; all others follow in upstream's order."""
     limited = Toleration(
         key=f"{_WELL_KNOWN}/not-ready",
         operator="Exists",
@@ -269,7 +268,6 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def spec_of(node: str = "n1", **spec: Any) -> JSON:
-    """Return the spec of a pod for a node, made from a template with this spec."""
     template = {"metadata": {"labels": {"app": "agent"}}, "spec": spec}
     templates = PodTemplates(daemon_set(template=template), "h")
     decoded: JSON = msgspec.json.decode(templates.for_node(node).spec)
@@ -306,7 +304,6 @@ def test_a_pod_requires_its_node_by_name(spec: JSON, kept: JSON) -> None:
 
 
 def test_no_field_of_the_template_is_lost() -> None:
-    """Also a field that this build does not know."""
     spec: JSON = {
         "containers": [{"name": "c", "fancy": [1.50, {"a": None}]}],
         "future": "x",
@@ -351,7 +348,6 @@ def test_a_pod_is_for_the_node_that_it_has_or_asks_for(
 
 
 def test_each_node_counts_by_its_pod() -> None:
-    """A node that need not have a pod but has one counts as misscheduled."""
     seen = placed(
         pod("a", "n1"),
         pod("b", "n2", ready=False, hash="old"),

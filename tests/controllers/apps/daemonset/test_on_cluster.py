@@ -35,7 +35,6 @@ pytestmark = pytest.mark.looptime
 
 
 def pods_written(recording: RecordingTransport) -> list[str]:
-    """Return the verbs of the writes to pods, in order."""
     return [each.method for each in recording.writes if "/pods" in each.path]
 
 
@@ -232,7 +231,6 @@ async def test_heartbeats_cause_no_sync(cluster: Cluster) -> None:
 async def test_a_changed_node_affects_only_some_daemon_sets(
     cluster: Cluster,
 ) -> None:
-    """Those for which its fit changes."""
     selecting = template(app="logs")
     selecting["spec"]["nodeSelector"] = {"pool": "a"}
     tolerant = template(app="tolerant")

@@ -85,7 +85,6 @@ def test_old_pods_are_deleted_within_the_bounds(
 
 
 def test_bounds_count_only_nodes_that_must_have_a_pod() -> None:
-    """A node with a taint or without matching labels does not count."""
     half, none = daemon_set(unavailable="50%"), daemon_set(unavailable=0)
     seen = placed(of=half, n4=Fit.KEEP, n5=Fit.NONE, n6=Fit.RUN)
     assert bounds_of(seen) == Bounds(unavailable=2, surge=0, desired=4)

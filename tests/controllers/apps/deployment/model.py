@@ -67,7 +67,6 @@ class Cluster:
     """True if a webhook reverts each patch of a replica set."""
 
     def with_replica_set(self, changed: ReplicaSet) -> "Cluster":
-        """Return the cluster with this replica set, new or in place of an old one."""
         uid = changed.metadata.uid
         others = (each for each in self.replica_sets if each.metadata.uid != uid)
         return replace(self, replica_sets=(*others, changed))
@@ -299,7 +298,6 @@ def web(
     status: DeploymentStatus | None = None,
     **spec: Any,
 ) -> Deployment:
-    """Return a deployment of four."""
     subject = deployment(4, **spec)
     changed = structs.replace(
         subject.metadata, resource_version="1", **(metadata or {})

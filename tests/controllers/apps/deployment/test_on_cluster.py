@@ -63,7 +63,6 @@ def config_with(gates: dict[str, bool]) -> Config:
 async def test_terminating_pods_are_counted_if_the_gate_says_so(
     cluster: Cluster, user: User, gate: bool
 ) -> None:
-    """In the status of the deployment and of its replica set."""
     config = config_with({"DeploymentReplicaSetTerminatingReplicas": gate})
     async with cluster.nodes(), cluster.manager(config):
         await user.create(DEPLOYMENTS, deployment_json(replicas=3))
@@ -165,7 +164,6 @@ async def test_a_default_that_is_new_to_the_api_server_makes_no_new_replica_set(
 async def test_a_template_that_gains_a_field_makes_a_new_replica_set(
     cluster: Cluster, user: User
 ) -> None:
-    """After one read of fresh objects, which differ, too."""
     transport = Upgrading(cluster)
     async with cluster.nodes(), cluster.manager(transport=transport):
         await user.create(DEPLOYMENTS, deployment_json())
@@ -258,7 +256,6 @@ async def test_strategy_size_and_template_may_change_together(
 async def test_pods_of_two_templates_never_run_after_a_change_to_recreate(
     cluster: Cluster, user: User, size: int
 ) -> None:
-    """The size changes in the same update, in the middle of a rollout."""
     async with cluster.nodes(), cluster.manager():
         await user.create(DEPLOYMENTS, deployment_json(replicas=4, strategy=ROLLING))
         await settle()

@@ -98,7 +98,6 @@ def test_the_last_revision_is_the_second_highest() -> None:
 def test_only_empty_old_replica_sets_beyond_the_limit_go_oldest_first(
     limit: int | None, expected: list[str]
 ) -> None:
-    """Those with pods, or not yet observed, stay."""
     olds = tuple(replica_set(f"r{n}", int(n == 2), revision=n) for n in range(1, 6))
     rollout = Rollout(deployment(revisionHistoryLimit=limit), None, olds)
     assert [each.metadata.name for each in beyond_history_limit(rollout)] == expected
@@ -151,7 +150,6 @@ async def test_an_undo_without_progress_misses_its_deadline(
 async def test_a_pause_keeps_the_revision_that_a_rollback_waits_for(
     cluster: Cluster, user: User
 ) -> None:
-    """Even if revisionHistoryLimit is lower."""
     async with cluster.nodes(), cluster.manager():
         await user.create(DEPLOYMENTS, deployment_json())
         await settle()
@@ -206,7 +204,6 @@ def test_the_hash_label_does_not_count_but_other_labels_do() -> None:
 
 
 def test_a_collision_gives_another_hash() -> None:
-    """In upstream's alphabet, ten letters at most."""
     hashes = {template_hash(made({}), count) for count in (None, 1, 2, 3)}
     assert len(hashes) == 4
     for each in hashes:
@@ -224,7 +221,6 @@ def test_the_oldest_replica_set_of_the_template_is_the_new_one() -> None:
 
 
 def test_a_new_replica_set_carries_hash_owner_and_annotations() -> None:
-    """Name, labels, selector and template agree."""
     subject = deployment(minReadySeconds=5)
     made_set = new_replica_set(subject, 3, {"a": "b"})
     digest = template_hash(subject.spec.template, None)

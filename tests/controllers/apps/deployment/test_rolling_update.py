@@ -67,7 +67,6 @@ def total(rollout: Rollout) -> int:
 
 
 def after(rollout: Rollout) -> Rollout:
-    """Carry out one step of a rolling update."""
     resized = {each.replica_set.metadata.name: each for each in plan_rolling(rollout)}
     changed: list[ReplicaSet] = []
     for each in (*rollout.old, rollout.new):
@@ -117,7 +116,6 @@ def test_a_rollout_comes_to_its_end_when_pods_become_available(
 
 
 def _healed(subject: ReplicaSet) -> ReplicaSet:
-    """Make as many pods available as are wanted."""
     size = desired_replicas(subject)
     status = replace(subject.status, replicas=size, available_replicas=size)
     return replace(subject, status=status)
@@ -256,7 +254,6 @@ def test_distributing_a_change_loses_and_adds_no_pod(
 
 
 def test_recreate_has_neither_surge_nor_unavailability() -> None:
-    """It creates all pods together, after all old pods are gone."""
     subject = deployment(4, strategy=RECREATE)
     assert (max_surge(subject), max_unavailable(subject)) == (0, 0)
     rollout = Rollout(subject, replica_set("newest", 0), (replica_set("o", 4, 4),))

@@ -64,7 +64,6 @@ LIKE = {"matchExpressions": [{"key": "app", "operator": "Like"}]}
 def test_a_spec_that_cannot_be_used_gives_a_warning(
     spec: dict[str, Any], reason: str, message: str
 ) -> None:
-    """And nothing else."""
     played = play(Cluster(web(**spec)))
     assert (played.events, played.writes) == ([("Warning", reason, message)], [])
     waits = of_deployment(f"its spec to be corrected: {message}")
@@ -73,7 +72,6 @@ def test_a_spec_that_cannot_be_used_gives_a_warning(
 
 @pytest.mark.parametrize("observed", [0, 1])
 def test_selecting_all_pods_is_refused_and_reported_once(observed: int) -> None:
-    """The generation counts as observed."""
     subject = web(selector={}, status=DeploymentStatus(observed_generation=observed))
     message = "This deployment is selecting all pods. A non-empty selector is required."
     noted = replace(subject, status=DeploymentStatus(observed_generation=1))
@@ -85,7 +83,6 @@ def test_selecting_all_pods_is_refused_and_reported_once(observed: int) -> None:
 
 
 def test_a_deployment_that_is_being_deleted_only_reports() -> None:
-    """It neither creates nor resizes."""
     subject = web(metadata={"deletion_timestamp": EARLIER})
     played = play(Cluster(subject, (sized("o", 1, 1),)))
     assert played.others == []
@@ -148,7 +145,6 @@ def test_a_template_that_only_lacks_a_field_is_read_again_once() -> None:
 
 
 def test_the_new_replica_set_gets_its_revision_first() -> None:
-    """With the inherited annotations, and with minReadySeconds."""
     subject = web(metadata={"annotations": {"team": "a"}}, minReadySeconds=5)
     patch = {
         "metadata": {"annotations": {"team": "a", REVISION: "3"}},
@@ -159,7 +155,6 @@ def test_the_new_replica_set_gets_its_revision_first() -> None:
 
 
 def test_a_new_size_is_applied_before_the_rollout_continues() -> None:
-    """Every replica set with pods gets its share and the annotations."""
     subject = replica_set("newest", 2, desired=2, maximum=3, revision=1)
     patch = {"metadata": {"annotations": SIZES}, "spec": {"replicas": 4}}
     message = "Scaled up replica set newest from 2 to 4"
@@ -183,7 +178,6 @@ def test_old_replica_sets_beyond_the_limit_are_deleted() -> None:
 
 
 def test_a_waiting_rollout_has_reasons_and_is_synced_again_at_the_deadline() -> None:
-    """One second after the deadline."""
     status = status_of(condition_json("ReplicaSetUpdated"))
     subject = web(status=status, progressDeadlineSeconds=60)
     played = play(Cluster(subject, (old(3, 3), new(2, 0, 1))))
@@ -203,7 +197,6 @@ def test_a_waiting_rollout_has_reasons_and_is_synced_again_at_the_deadline() -> 
 def test_recreate_scales_down_then_waits_then_scales_up(
     old_size: int, reported_size: int, pods: int, patched: list[str]
 ) -> None:
-    """Each step in its own sync."""
     sets = (old(old_size, current=reported_size), new(0))
     played = play(Cluster(web(strategy=RECREATE), sets, (pod(),) * pods))
     assert [(verb, name) for verb, name, _ in played.others] == [
@@ -231,7 +224,6 @@ def test_the_new_replica_set_is_created_with_the_size_that_max_surge_allows() ->
 
 
 def test_a_name_that_is_taken_is_counted_as_a_collision() -> None:
-    """The next sync uses another name."""
     subject = web(status=DeploymentStatus(collision_count=1))
     counted = replace(subject, status=DeploymentStatus(collision_count=2))
     played = play(Cluster(subject, to_creation="a stranger's"))
@@ -256,7 +248,6 @@ def test_an_existing_replica_set_of_the_deployment_is_used(
 
 
 def test_a_namespace_that_is_being_deleted_is_no_error() -> None:
-    """The sync ends with a report."""
     played = play(Cluster(web(), to_creation="terminating"))
     assert [verb for verb, _, _ in played.writes] == ["create", "status"]
     assert played.events == []
@@ -266,7 +257,6 @@ def test_a_namespace_that_is_being_deleted_is_no_error() -> None:
 
 @pytest.mark.parametrize("deadline", [None, 60])
 def test_a_creation_that_fails_is_reported_and_retried(deadline: int | None) -> None:
-    """By an event, and by the condition Progressing if there is a deadline."""
     subject = web(progressDeadlineSeconds=deadline)
     name, reason = created(subject, 4).metadata.name, "ReplicaSetCreateError"
     message = f'Failed to create new replica set "{name}": etcdserver: no leader'
@@ -279,7 +269,6 @@ def test_a_creation_that_fails_is_reported_and_retried(deadline: int | None) -> 
 
 
 def test_a_created_replica_set_is_reported_with_its_revision() -> None:
-    """By the condition Progressing, for any former state of it."""
     numbers = {"replicas": 4, "readyReplicas": 4, "availableReplicas": 4}
     status = status_of(condition_json("NewReplicaSetAvailable"), **numbers)
     subject = web(status=status, progressDeadlineSeconds=60)
@@ -409,7 +398,6 @@ def test_each_reason_names_its_object(
 
 
 def test_a_wait_counts_from_the_last_progress() -> None:
-    """As the progress deadline counts."""
     progress = condition_json("ReplicaSetUpdated")
     status = status_of(progress, replicas=4, updatedReplicas=4)
     subject = web(status=status, progressDeadlineSeconds=60)
@@ -420,7 +408,6 @@ def test_a_wait_counts_from_the_last_progress() -> None:
 
 
 def test_a_refused_creation_of_pods_is_the_first_reason() -> None:
-    """With reason and message of the replica set's condition."""
     refused = condition_json("FailedCreate", "exceeded quota", kind="ReplicaFailure")
     failing = new(4, 0, 0)
     given = {**msgspec.to_builtins(failing.status), "conditions": [refused]}

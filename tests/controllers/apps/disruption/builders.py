@@ -48,7 +48,6 @@ def budget_json(name: str = "pdb", app: str = "web", **spec: Any) -> JSON:
 
 
 def budget(status: JSON | None = None, **spec: Any) -> PodDisruptionBudget:
-    """Return a cached budget of generation 2."""
     body = budget_json(**spec)
     body["metadata"] |= {"generation": 2, "resourceVersion": "7", "uid": "b"}
     return msgspec.convert({**body, "status": status or {}}, PodDisruptionBudget)
@@ -64,7 +63,6 @@ def pod_json(name: str = "a", app: str = "web", owner: JSON | None = None) -> JS
 
 
 def pod(name: str, *, ready: bool = True, deleted: bool = False) -> Pod:
-    """Return a cached pod."""
     body = pod_json(name)
     if deleted:
         body["metadata"]["deletionTimestamp"] = at(0)
@@ -100,7 +98,6 @@ class Guard(User):
         )
 
     async def reason(self, name: str = "pdb") -> tuple[str, str, str]:
-        """Return status, reason and message of the condition."""
         (condition,) = (await self.status(name)).conditions or ()
         return condition.status, condition.reason, condition.message
 
@@ -142,7 +139,6 @@ class Guard(User):
         await self.write_status(disruptedPods={name: at}, disruptionsAllowed=allowed)
 
     async def write_status(self, **status: Any) -> None:
-        """Write fields of the status of the budget."""
         await self._write_status(BUDGETS, "pdb", PatchType.MERGE, **status)
 
     async def _write_status(
@@ -186,7 +182,6 @@ class Guard(User):
 
 
 def reference(resource: AnyResource, name: str, uid: str) -> JSON:
-    """Return the fields of a reference to an owner."""
     version, kind = resource.api_version, resource.kind
     return {"apiVersion": version, "kind": kind, "name": name, "uid": uid}
 

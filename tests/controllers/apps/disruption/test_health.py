@@ -87,7 +87,6 @@ def test_a_text_that_is_no_percentage_is_named() -> None:
 
 
 def test_ready_pods_that_stay_are_healthy() -> None:
-    """Pods that are being deleted are not."""
     gone = [pod("d", deleted=True), pod("e", ready=False, deleted=True)]
     pods = [pod("a"), pod("b"), pod("c", ready=False), *gone]
     found = assess(budget(minAvailable=1), pods, 5, NOW)
@@ -107,7 +106,6 @@ def test_pods_above_the_desired_number_may_be_evicted(
 
 
 def test_a_pod_whose_eviction_was_allowed_does_not_count_for_two_minutes() -> None:
-    """Names of pods that are being deleted, gone or late leave the status."""
     ages = {
         "fresh": 10,
         "older": 100,
@@ -146,7 +144,6 @@ def _condition(status: str, reason: str, **more: Any) -> Condition:
 
 
 def test_the_status_has_the_counted_numbers() -> None:
-    """The names of the disrupted pods stay, other conditions too."""
     other = Condition(type="Other", status="True", reason="Users")
     old = {"conditions": [msgspec.to_builtins(other)], "observedGeneration": 1}
     health = Health(4, 2, 3, {"a": at(-1)})
@@ -162,7 +159,6 @@ def test_the_status_has_the_counted_numbers() -> None:
 
 
 def test_a_condition_keeps_its_time_as_long_as_it_keeps_its_status() -> None:
-    """Its reason and its generation change."""
     before = _condition("False", "SyncFailed", last_transition_time=at(-60))
     old = {"conditions": [msgspec.to_builtins(before)]}
     found = calculated_status(budget(old), Health(2, 2, 2, {}), NOW)
@@ -240,7 +236,6 @@ def _stale_since(pod: Pod) -> str | None:
 
 @pytest.mark.looptime
 async def test_a_stale_condition_is_reset(cluster: Cluster) -> None:
-    """It loses its reason and its message; other conditions stay as they are."""
     async with running(cluster) as (guard, recording):
         await guard.add_pods("a")
         began = "2026-01-01T00:00:00Z"

@@ -46,7 +46,6 @@ async def test_an_eviction_that_is_not_carried_out_counts_for_two_minutes(
 
 
 async def test_an_eviction_during_a_sync_is_not_lost(cluster: Cluster) -> None:
-    """The API server refuses the old status, and it is calculated again."""
     meddler = Meddler(cluster.transport)
     async with running(cluster, meddler) as (guard, recording):
         await guard.add_pods("a", "b", "c", owner=await guard.own())
@@ -128,7 +127,6 @@ async def test_a_budget_without_limits_allows_no_eviction(cluster: Cluster) -> N
 
 
 async def test_an_empty_selector_guards_pods_without_labels(cluster: Cluster) -> None:
-    """Also those that come later."""
     async with running(cluster) as (guard, _):
         await guard.guard(selector={}, minAvailable=1)
         body = pod_json("plain")
@@ -166,7 +164,6 @@ async def test_a_selector_that_cannot_be_evaluated_fails_the_budget(
 async def test_a_change_that_counts_for_nothing_causes_no_sync(
     cluster: Cluster,
 ) -> None:
-    """Such as an annotation, or the start of a container."""
     async with running(cluster) as (guard, _):
         await guard.add_pods("a")
         await guard.guard(minAvailable=1)
@@ -209,7 +206,6 @@ async def test_a_status_that_cannot_be_written_is_made_safe_and_tried_again(
 async def test_a_budget_that_is_deleted_during_its_sync_is_not_retried(
     cluster: Cluster,
 ) -> None:
-    """There is no further request."""
     async with running(cluster) as (guard, recording):
         await guard.add_pods("a")
         await guard.guard(minAvailable=1)
@@ -222,7 +218,6 @@ async def test_a_budget_that_is_deleted_during_its_sync_is_not_retried(
 
 
 async def test_two_managers_at_once_agree(cluster: Cluster) -> None:
-    """None of them writes what the other one has written."""
     async with running(cluster) as (guard, first), running(cluster) as (_, second):
         await guard.add_pods("a", "b", "c", owner=await guard.own())
         await guard.guard(maxUnavailable=1)

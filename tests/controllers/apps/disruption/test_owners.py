@@ -15,7 +15,6 @@ from controller_manager.client.rest.transport import Request, Transport
 from tests.clusters import Cluster, RecordingTransport
 from tests.controllers.apps.disruption.builders import (
     Guard,
-    config,
     counted_syncs,
     reference,
     running,
@@ -91,7 +90,6 @@ async def own(guard: Guard, resource: AnyResource, replicas: int) -> JSON:
 async def test_the_scale_of_the_owner_counts(
     cluster: Cluster, resource: AnyResource, fields: JSON, problem: str
 ) -> None:
-    """It comes from a cache."""
     async with running(cluster) as (guard, _):
         owner = await own(guard, resource, 14)
         if problem == STRANGER and resource is STATEFUL_SETS:
@@ -147,7 +145,6 @@ async def test_the_scales_of_two_workloads_add_up(cluster: Cluster) -> None:
 
 
 async def test_two_replica_sets_of_a_deployment_count_once(cluster: Cluster) -> None:
-    """During a rollout there are pods of both."""
     async with running(cluster) as (guard, _):
         deployed = await guard.deploy(6)
         for name, replicas in (("old", 4), ("new", 3)):
@@ -211,7 +208,6 @@ NO_SCALE = "widgets.example.com does not implement the scale subresource"
 
 
 async def widget(guard: Guard, size: int) -> JSON:
-    """Create a custom object; return a reference to it."""
     body: JSON = {"apiVersion": "example.com/v1", "kind": "Widget"}
     body |= {"metadata": {"name": "w"}, "spec": {"size": size}}
     made = await guard.create(WIDGETS, body)
@@ -327,15 +323,3 @@ async def test_a_scale_that_is_not_answered_delays_no_other_budget(
         meddler.meddle = None
         await settle(120)
         assert await guard.numbers("slow") == (2, 1, 1, 0)
-
-
-async def test_the_role_allows_to_read_every_scale() -> None:
-    """As the account of the controller, with the permissions of its role only."""
-    cluster = Cluster(rbac=True)
-    confined = config(use_service_account_credentials=True)
-    async with cluster.confined_manager(confined):
-        guard = Guard(cluster)
-        await guard.create(DEFINITIONS, definition(subresources=SCALABLE))
-        await guard.add_pods("a", "b", owner=await widget(guard, 5))
-        await guard.guard(maxUnavailable=4)
-        assert await guard.numbers() == (5, 1, 2, 1)

@@ -44,7 +44,6 @@ def stateful_set_json(name: str = "web", replicas: int = 3, **spec: Any) -> JSON
 
 
 def claim_template(name: str = "data", **metadata: Any) -> JSON:
-    """Return a template of claims."""
     return {
         "metadata": {"name": name, **metadata},
         "spec": {
@@ -55,7 +54,6 @@ def claim_template(name: str = "data", **metadata: Any) -> JSON:
 
 
 def rolling(partition: int = 0, **parameters: Any) -> JSON:
-    """Return the strategy of a rolling update."""
     return {
         "type": "RollingUpdate",
         "rollingUpdate": {"partition": partition, **parameters},
@@ -70,7 +68,6 @@ def stateful_set(
     status: JSON | None = None,
     **spec: Any,
 ) -> StatefulSet:
-    """Return a stateful set as it is cached."""
     obj = stateful_set_json(replicas=replicas, **{"updateStrategy": rolling(), **spec})
     obj["metadata"] |= {
         "uid": "web",
@@ -155,7 +152,6 @@ def pods_of(words: str) -> list[Pod]:
 
 
 def claim(name: str, *owners: JSON, **metadata: Any) -> PartialObject:
-    """Return a claim of which only the metadata is cached."""
     content = {"name": name, "namespace": "default", "uid": name, **metadata}
     if owners:
         content["ownerReferences"] = list(owners)
@@ -163,7 +159,6 @@ def claim(name: str, *owners: JSON, **metadata: Any) -> PartialObject:
 
 
 def owner(kind: str, name: str, uid: str = "", *, controller: bool = True) -> JSON:
-    """Return a reference to an owner."""
     return {
         "apiVersion": "v1" if kind == "Pod" else "apps/v1",
         "kind": kind,
@@ -175,7 +170,6 @@ def owner(kind: str, name: str, uid: str = "", *, controller: bool = True) -> JS
 
 
 def revision(name: str, number: int, image: str = "app:v1") -> ControllerRevision:
-    """Return a stored revision with a template."""
     obj = stateful_set_json(template=template(image))
     subject = msgspec.json.decode(msgspec.json.encode(obj), type=StatefulSet)
     return ControllerRevision(

@@ -48,48 +48,6 @@ def sets(cluster: Cluster) -> Sets:
     return Sets(cluster)
 
 
-@pytest.mark.parametrize("when", ["whenDeleted", "whenScaled"])
-async def test_the_claim_of_an_adopted_pod_is_deleted_by_the_policy(
-    cluster: Cluster, sets: Sets, when: str
-) -> None:
-    """The third pod loses its owner just before the set goes or shrinks."""
-    async with cluster.nodes(binds_claims=True), manager(cluster):
-        await sets.make(**policy(**{when: "Delete"}))
-        await settle(60)
-        owned = ["StatefulSet"] if when == "whenDeleted" else []
-        claims = ("data-web-0", "data-web-1", "data-web-2")
-        assert await sets.owners_of_claims() == dict.fromkeys(claims, owned)
-        await sets.patch(PODS, "web-2", {"metadata": {"ownerReferences": None}})
-        if when == "whenDeleted":
-            await sets.delete(STATEFUL_SETS, "web")
-        else:
-            await sets.edit(replicas=1)
-        await settle(120)
-        left = [] if when == "whenDeleted" else ["data-web-0"]
-        assert await sets.claims() == left
-
-
-async def test_a_new_set_takes_over_what_an_orphaned_one_left(
-    cluster: Cluster, sets: Sets
-) -> None:
-    """Pods, claims and revisions; no pod is replaced."""
-    spec = policy(whenDeleted="Delete", whenScaled="Delete")
-    async with cluster.nodes(binds_claims=True), manager(cluster):
-        await sets.make(2, **spec)
-        await settle(60)
-        before = await sets.uids()
-        await sets.delete(STATEFUL_SETS, "web", "Orphan")
-        await settle(30)
-        await sets.make(2, **spec)
-        await settle(60)
-        assert await sets.uids() == before
-        assert await sets.owners_of_claims() == {
-            f"data-web-{each}": ["StatefulSet"] for each in range(2)
-        }
-        status = (await sets.stateful_set()).status
-        assert (status.current_replicas, status.updated_replicas) == (2, 2)
-
-
 async def test_a_claim_that_loses_its_former_owner_is_used(
     cluster: Cluster, sets: Sets
 ) -> None:
@@ -243,7 +201,6 @@ def config_with(**gates: bool) -> Config:
 async def test_the_metrics_of_unavailable_pods_come_with_their_gate(
     cluster: Cluster, sets: Sets, gate: bool, shown: tuple[Any, Any], strategy: str
 ) -> None:
-    """The allowed and the present number; no values once the set is gone."""
     config = config_with(MaxUnavailableStatefulSet=gate)
     connections = Connections(cluster.transport, root_ca="PEM")
     labels = {

@@ -18,14 +18,12 @@ from controller_manager.controllers.apps.statefulset.identity import (
     has_conflict,
     missing_claims,
 )
-from controller_manager.options.gates import FeatureGates
 from tests.clusters import Cluster
 from tests.controllers.apps.statefulset.builders import (
     claim,
     claim_template,
     owner,
     pod,
-    rolling,
     stateful_set,
 )
 from tests.controllers.apps.statefulset.test_on_cluster import Sets, manager
@@ -39,7 +37,6 @@ POLICIES: Final = ["OrderedReady", "Parallel"]
 
 @asynccontextmanager
 async def running(cluster: Cluster, **flags: str) -> AsyncGenerator[None, None]:
-    """Run nodes that bind claims, and a manager of stateful sets."""
     async with cluster.nodes(binds_claims=True), manager(cluster, **flags):
         yield
 
@@ -81,7 +78,6 @@ class Owner(Sets):
         return seen
 
     async def volumes(self) -> dict[str, list[str]]:
-        """Return the claims that each pod uses."""
         return {
             each.metadata.name: [
                 volume.persistent_volume_claim.claim_name
@@ -116,7 +112,6 @@ def sizes(replicas: int, updated: int) -> dict[str, int]:
 
 
 def of(ordinal: int, *names: str) -> list[str]:
-    """Return the claims of a pod."""
     return [f"{name}-web-{ordinal}" for name in names]
 
 
@@ -216,48 +211,6 @@ async def test_the_strategy_on_delete_leaves_pods_with_other_claims(
     assert await user.failures() == []
 
 
-@pytest.mark.looptime
-@pytest.mark.parametrize("policy", POLICIES)
-async def test_pods_below_the_partition_keep_their_claims(
-    cluster: Cluster, user: Owner, policy: str
-) -> None:
-    """Until the partition is lowered, or the pod is lost."""
-    async with running(cluster):
-        old = await user.replace(
-            [DATA], [DATA, WAL], updateStrategy=rolling(2), podManagementPolicy=policy
-        )
-        await settle(60)
-        assert await user.kept(old) == ["web-0", "web-1"]
-        assert await user.sizes() == sizes(3, 1)
-        await user.client.delete(PODS, "default", "web-0")
-        await settle(60)
-        assert await user.kept(old) == ["web-1"]
-        assert await user.sizes() == sizes(3, 2)
-        await user.edit(updateStrategy=rolling(0))
-        await settle(60)
-        assert await user.kept(old) == []
-        assert await user.sizes() == sizes(3, 3)
-    assert await user.failures() == []
-
-
-@pytest.mark.looptime
-async def test_several_pods_with_other_claims_are_replaced_at_a_time() -> None:
-    """As many as maxUnavailable allows, with its gate."""
-    cluster = Cluster(features=FeatureGates({"MaxUnavailableStatefulSet": True}))
-    user = Owner(cluster)
-    async with running(cluster, feature_gates="MaxUnavailableStatefulSet=true"):
-        old = await user.replace(
-            [DATA],
-            [DATA, WAL],
-            updateStrategy=rolling(maxUnavailable=2),
-            podManagementPolicy="Parallel",
-        )
-        seen = await user.seen(old, 120, 1)
-        await settle(60)
-        assert await user.sizes() == sizes(3, 3)
-    assert seen == [["web-0", "web-1", "web-2"], ["web-0"], []]
-
-
 SET = owner("StatefulSet", "web")
 WEAK = owner("StatefulSet", "web", controller=False)
 OTHER = owner("Database", "db")
@@ -300,7 +253,6 @@ def corrected(ordinal: int, *owners: JSON, **spec: Any) -> list[str] | None:
 def test_each_policy_has_its_owners(
     spec: JSON, wanted: list[str], condemned: list[str]
 ) -> None:
-    """From any owners that the claim had under an earlier policy."""
     for ordinal, of_pod, expected in ((0, WANTED, wanted), (1, CONDEMNED, condemned)):
         for before in ([], [SET], [of_pod], [SET, of_pod]):
             right = [each["kind"] for each in before] == expected

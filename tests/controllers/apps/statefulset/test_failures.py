@@ -101,7 +101,6 @@ async def test_the_delay_doubles(
 
 
 def test_the_delay_ends_at_fifteen_minutes() -> None:
-    """A pod after the other fails."""
     clock, server, owner = Ticking(), Ticking(), stateful_set(1)
     failures, delays = FailedPods(clock, server), []
     for number in range(14):
@@ -171,7 +170,6 @@ async def test_a_pod_that_waits_for_an_image_ends_the_delay(
 async def test_a_pod_that_fails_later_is_replaced_at_once(
     cluster: Cluster, node: SetNode
 ) -> None:
-    """More than ten seconds after its creation."""
     node.fails = lambda _: False
     async with running(cluster, node):
         await node.make()
@@ -197,7 +195,6 @@ async def test_a_sync_that_fails_keeps_the_delay(
 
 
 def test_names_that_are_not_wanted_are_forgotten() -> None:
-    """Neither those that were scaled away nor those of a set that is gone stay."""
     failures = FailedPods(Ticking(), Ticking())
     failed = pod(2, phase="Failed", created="", ready=False)
     failures.observe(stateful_set(3), [failed])
@@ -244,84 +241,66 @@ def unscheduled(reason: str) -> Pod:
 
 
 READY: Final = [{"type": "Ready", "status": "True"}]
-UNSCHEDULABLE: Final = unscheduled("Unschedulable")
-GATED: Final = unscheduled("SchedulingGated")
-PULLS: Final = starting(0, PULL)
+STATES: Final = {
+    "pulls": starting(0, PULL),
+    "fails": starting(0, "ErrImagePull"),
+    "creates": starting(0, "ContainerCreating"),
+    "another": starting(0, PULL, uid="v"),
+    "gated": unscheduled("SchedulingGated"),
+    "unscheduled": unscheduled("Unschedulable"),
+    **{f"runs{count}": starting(count) for count in range(3)},
+    **{f"crashed{count}": starting(count, CRASHED) for count in range(1, 4)},
+    "started2": starting(2, ready=True),
+    "ready2": starting(2, conditions=READY),
+}
+"""Pods by what is seen of them, with the restarts of the container."""
 
 
 @pytest.mark.parametrize(
     ("looks", "since"),
     [
         # The container waits all the time.
-        ([(0, PULLS), (5000, PULLS)], 0),
-        ([(0, PULLS), (9, starting(0, "ErrImagePull"))], 0),
-        ([(0, UNSCHEDULABLE), (5000, UNSCHEDULABLE)], 0),
+        ("0 pulls, 5000 pulls", 0),
+        ("0 pulls, 9 fails", 0),
+        ("0 unscheduled, 5000 unscheduled", 0),
         # The failure begins after half an hour, while another container is starting.
-        ([(0, starting(0)), (1800, starting(1, CRASHED))], 1800),
-        ([(0, GATED), (2400, UNSCHEDULABLE)], 2400),
+        ("0 runs0, 1800 crashed1", 1800),
+        ("0 gated, 2400 unscheduled", 2400),
         # The container crashes again and again.
-        (
-            [
-                (0, starting(1, CRASHED)),
-                (300, starting(2)),
-                (310, starting(2, CRASHED)),
-                (910, starting(3, CRASHED)),
-            ],
-            0,
-        ),
+        ("0 crashed1, 300 runs2, 310 crashed2, 910 crashed3", 0),
         # The container ran for a long time before it crashed again, seen or not.
-        ([(0, starting(1, CRASHED)), (601, starting(2, CRASHED))], 601),
-        (
-            [
-                (0, starting(1, CRASHED)),
-                (20, starting(2)),
-                (700, starting(2)),
-                (710, starting(2, CRASHED)),
-            ],
-            710,
-        ),
+        ("0 crashed1, 601 crashed2", 601),
+        ("0 crashed1, 20 runs2, 700 runs2, 710 crashed2", 710),
         # The container was ready in between, or its pod was.
-        (
-            [
-                (0, starting(1, CRASHED)),
-                (20, starting(2, ready=True)),
-                (30, starting(2, CRASHED)),
-            ],
-            30,
-        ),
-        (
-            [
-                (0, starting(1, CRASHED)),
-                (20, starting(2, conditions=READY)),
-                (30, starting(2, CRASHED)),
-            ],
-            30,
-        ),
+        ("0 crashed1, 20 started2, 30 crashed2", 30),
+        ("0 crashed1, 20 ready2, 30 crashed2", 30),
         # The kubelet could start the container; then it could not.
-        ([(0, PULLS), (20, starting(0, "ContainerCreating")), (30, PULLS)], 30),
+        ("0 pulls, 20 creates, 30 pulls", 30),
         # A pod of the same name is another pod.
-        ([(0, starting(0, PULL, uid="v")), (20, PULLS)], 20),
+        ("0 another, 20 pulls", 20),
     ],
 )
 def test_a_start_failure_counts_from_the_first_sync_that_sees_it(
-    looks: list[tuple[float, Pod]], since: float
+    looks: str, since: float
 ) -> None:
     """An interruption begins the time anew: a database may begin its replay again."""
     clock = Ticking()
     memory = StartFailures(clock)
     found: object = None
-    for clock.seconds, each in looks:
-        found = memory.observe(KEY, [each])
-    assert found == {"u": EPOCH + timedelta(seconds=since - looks[-1][0])}
+    for look in looks.split(", "):
+        seconds, state = look.split()
+        clock.seconds = float(seconds)
+        found = memory.observe(KEY, [STATES[state]])
+    assert found == {"u": EPOCH + timedelta(seconds=since - clock.seconds)}
 
 
 @pytest.mark.parametrize(
     "state",
     [
-        starting(2),
+        STATES["runs2"],
         starting(1, "ContainerCreating"),
         starting(1, CRASHED, conditions=READY),
-        GATED,
+        STATES["gated"],
     ],
 )
 def test_a_pod_that_can_start_has_no_start_failure(state: Pod) -> None:
@@ -333,12 +312,11 @@ def test_a_pod_that_can_start_has_no_start_failure(state: Pod) -> None:
 
 @pytest.mark.parametrize("left", [[], [starting(uid="v")], [starting(0)]])
 def test_no_failures_are_kept_of_pods_that_are_gone_or_work(left: list[Pod]) -> None:
-    """Nor of the pods of sets that are gone."""
     memory = StartFailures(Ticking())
-    memory.observe(KEY, [PULLS])
+    memory.observe(KEY, [STATES["pulls"]])
     memory.observe(KEY, left)
     assert memory._pods == {}
-    memory.observe(KEY, [PULLS])
+    memory.observe(KEY, [STATES["pulls"]])
     memory.forget(KEY)
     assert memory._pods == {}
 

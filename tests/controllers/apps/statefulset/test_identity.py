@@ -175,7 +175,6 @@ def test_of_two_claim_templates_of_one_name_the_last_one_wins() -> None:
 
 
 def test_the_claims_of_a_pod_are_found_by_their_names() -> None:
-    """They are checked for being volumes of the pod, and for being deleted."""
     templates = [claim_template(), claim_template("logs")]
     subject = stateful_set(created=LATER, volumeClaimTemplates=templates)
     both = pod(1, claims=("logs-web-1", "data-web-1"))
@@ -225,7 +224,6 @@ class Setting:
         return [each.uid for each in claim.metadata.owner_references or ()]
 
     async def hold(self, resource: Any, name: str) -> None:
-        """Delete an object that a finalizer keeps."""
         hold = {"metadata": {"finalizers": ["example.com/hold"]}}
         await self.user.patch(resource, name, hold)
         await self.client.delete(resource, "default", name)
@@ -329,7 +327,6 @@ async def test_a_pending_pod_that_gets_its_identity_back_reports_no_conflicts(
 def test_a_pod_that_appears_after_the_list_of_pods_is_told_from_a_foreign_one(
     uid: str, controller: str, app: str, *, terminating: bool, lacks: bool
 ) -> None:
-    """The set's, or one that it would adopt."""
     subject = stateful_set(1)
     owners = [owner("StatefulSet", "web", controller)] if controller else None
     labels = {"app": app}

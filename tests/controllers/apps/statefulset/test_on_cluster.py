@@ -83,7 +83,6 @@ class Sets(User):
         return dict(sorted(by_name.items()))
 
     async def uids(self) -> dict[str, str]:
-        """Return the uids of the pods by name."""
         pods = await self.pods()
         return dict(sorted((each.metadata.name, each.metadata.uid) for each in pods))
 
@@ -364,22 +363,7 @@ async def test_a_failure_ends_the_sync_after_the_status(
     assert [each.path for each in recording.writes].count(STATUS) == 1
 
 
-async def test_a_set_that_is_being_deleted_gets_no_new_revision(
-    cluster: Cluster, sets: Sets
-) -> None:
-    """Its dependents go, its status follows, nothing is made anew."""
-    async with cluster.nodes(), manager(cluster) as recording:
-        await sets.make(replicas=2)
-        await settle(60)
-        recording.writes.clear()
-        await sets.delete(STATEFUL_SETS, "web", "Foreground")
-        await settle(120)
-        assert await sets.pods() == []
-        assert [each.path for each in recording.writes if each.method == "POST"] == []
-
-
 def test_the_metrics_of_a_set_that_is_gone_are_gone() -> None:
-    """Even if its pod management policy has changed."""
     registry = CollectorRegistry()
     metrics = StatefulSetMetrics(registry)
     name = "statefulset_controller_statefulset_max_unavailable"

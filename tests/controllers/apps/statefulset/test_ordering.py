@@ -152,7 +152,6 @@ def test_pods_come_and_go_in_order(found: Replicas, expected: str) -> None:
 def test_an_update_goes_from_the_highest_pod_to_the_partition(
     found: Replicas, expected: str
 ) -> None:
-    """One pod at a time, each when those above it are available again."""
     assert steps(found) == expected
 
 
@@ -283,7 +282,6 @@ def test_the_next_sync_is_when_the_next_pod_becomes_available() -> None:
 
 
 def test_a_name_that_a_foreign_pod_has_is_refused() -> None:
-    """Unless the pod is being deleted, or the set has released it."""
     stranger = pod(0, uid="other", labels={NAME: ""})
     leaving = pod(0, uid="other", labels={NAME: ""}, terminating=True)
     released = pod(0, uid="other")
@@ -295,7 +293,6 @@ def test_a_name_that_a_foreign_pod_has_is_refused() -> None:
 
 
 def test_a_lost_name_label_is_restored() -> None:
-    """And the sync continues; a missing index alone is not restored."""
     found = seen("", 2, pod(0, labels={NAME: "other"}))
     assert steps(found) == "update web-0, create web-1 web-new"
     assert steps(seen("new-0", 1)) == ""
@@ -361,7 +358,6 @@ def test_a_new_claim_of_another_controller_is_reported() -> None:
 
 
 def test_a_pod_with_the_claims_of_an_earlier_set_is_replaced() -> None:
-    """Its label has the update revision; it was created before the set."""
     former = pod(0, created=SINCE)
     found = seen("", 1, former, created=LATER, claims=DATA, revisions=NEW, **CLAIMS)
     assert plan_sync(found, NOW) == Plan(replaced=(former,))
@@ -384,7 +380,6 @@ def test_a_pod_of_the_set_that_lacks_a_claim_stays() -> None:
 
 
 def test_owners_follow_a_changed_policy() -> None:
-    """For pods that run, and for condemned ones before they are deleted."""
     policy: dict[str, Any] = {POLICY: {"whenDeleted": "Delete", "whenScaled": "Delete"}}
     pods = [pod(each, claims=(f"data-web-{each}",)) for each in (0, 1)]
     bare = (claim("data-web-0"), claim("data-web-1"))
@@ -453,7 +448,6 @@ def test_a_pod_that_was_just_replaced_is_no_current_one() -> None:
 def test_the_update_revision_becomes_current_once_all_pods_have_it(
     replicas: int, strategy: str, pods: str, current: str
 ) -> None:
-    """With any partition; never with OnDelete."""
     status = seen(pods, replicas, updateStrategy={"type": strategy}).status(NOW)
     assert (status.current_revision, status.update_revision) == (current, "web-new")
 

@@ -287,7 +287,6 @@ def _see(conditions: dict[str, tuple[str, str]], word: str, reason: str) -> None
 
 
 def cases() -> Iterator[tuple[str, Case]]:
-    """Yield the rows by name."""
     for row in ROWS.replace("\n  ", " ").strip().splitlines():
         if not row:
             continue

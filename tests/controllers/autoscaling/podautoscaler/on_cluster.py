@@ -154,7 +154,6 @@ class Stage(Stored):
         self.cluster.add("HorizontalPodAutoscaler", name, "autoscaling/v2", spec=spec)
 
     def replicas(self) -> int:
-        """Return the replicas in the spec of the target."""
         return int(self.get("ReplicationController", TARGET)["spec"]["replicas"])
 
     def status(self, name: str = NAME) -> JSON:
@@ -225,7 +224,6 @@ def _target(target: Mapping[str, str]) -> JSON:
 
 
 def set_queue_length(stage: Stage, length: int) -> None:
-    """Set the external metric `qps`."""
     stage.set_metrics(external={"qps": [{"value": str(length)}]})
 
 

@@ -23,15 +23,12 @@ class Scripted:
     host: str = "test"
 
     def put(self, path: str, body: JSON, status: int = 200) -> None:
-        """Answer a path with JSON."""
         self.answers[path] = Response(status, {}, msgspec.json.encode(body))
 
     def put_text(self, path: str, text: str, status: int) -> None:
-        """Answer a path with plain text, as a proxy does."""
         self.answers[path] = Response(status, {}, text.encode())
 
     async def request(self, request: Request) -> Response:
-        """Return the answer for the path of the request."""
         self.asked.append((request.path, request.query))
         if (event := self.hanging.get(request.path)) is not None:
             await event.wait()
@@ -39,9 +36,7 @@ class Scripted:
         return self.answers.get(request.path, unknown)
 
     async def stream(self, request: Request) -> Stream:
-        """Refuse: nothing here is watched."""
         raise AssertionError(request)
 
     async def close(self) -> None:
-        """Refuse: the test owns it."""
         raise AssertionError

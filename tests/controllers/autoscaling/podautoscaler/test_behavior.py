@@ -279,7 +279,6 @@ def test_measured_metrics_leave_the_desired_number() -> None:
 
 
 def test_only_a_change_of_scale_sets_its_time() -> None:
-    """The time has whole seconds."""
     drafted = draft()
     drafted.decided(7, 7, [])
     assert drafted.status().last_scale_time == BEFORE

@@ -65,7 +65,6 @@ def sets_scale(request: Request) -> bool:
 
 
 def scales(recording: RecordingTransport) -> list[int]:
-    """Return the answers to changes of the scale."""
     return [each.status for each in recording.writes if each.path.endswith("/scale")]
 
 
@@ -103,7 +102,6 @@ async def test_an_autoscaler_is_synced_once_in_a_period(
 async def test_an_autoscaler_with_nothing_to_do_writes_nothing(
     stage: Stage, transport: Faulty
 ) -> None:
-    """Its status is written once."""
     stage.add_autoscaler([cpu(60)])
     async with stage.cluster.manager(config_of(), transport) as recording:
         await asyncio.sleep(SYNC_PERIOD * 10)
@@ -140,7 +138,6 @@ async def test_the_first_pod_without_a_request_is_named() -> None:
 async def test_a_scale_that_changed_meanwhile_is_set_again(
     stage: Stage, transport: Faulty
 ) -> None:
-    """On its latest version, and at once (retry.RetryOnConflict)."""
     edits = iter([1, 2])
 
     async def edit(request: Request) -> Response | None:
@@ -204,7 +201,6 @@ async def test_a_late_answer_is_computed_with_the_pods_of_its_time(
 async def test_a_scale_that_cannot_be_set_is_reported(
     stage: Stage, transport: Faulty
 ) -> None:
-    """The next sync tries again; the desired number in the status stays."""
 
     async def refuse(request: Request) -> Response | None:
         if sets_scale(request):
@@ -231,7 +227,6 @@ async def test_a_scale_that_cannot_be_set_is_reported(
 async def test_a_status_that_cannot_be_written_is_reported(
     stage: Stage, transport: Faulty
 ) -> None:
-    """By an event; the scale is set nevertheless."""
 
     async def refuse(request: Request) -> Response | None:
         if request.path.endswith("/status"):
@@ -329,7 +324,6 @@ METRICS: Final[dict[str, tuple[JSON, str]]] = {
 
 
 def config() -> Config:
-    """Return a config of autoscalers and the controllers of their targets."""
     names = ("horizontalpodautoscaling", *WORKLOADS, "statefulset-controller")
     generic = make_config(controllers=names).generic
     return replace(config_of(), generic=generic)
@@ -344,7 +338,6 @@ class Scaled(User):
         self.resource = resource
 
     async def autoscale(self, maximum: int, *metrics: JSON) -> None:
-        """Create the autoscaler."""
         kind = self.resource.kind
         reference = {"apiVersion": "apps/v1", "kind": kind, "name": "web"}
         spec = {
@@ -370,7 +363,6 @@ class Scaled(User):
         return found
 
     def rescaled(self) -> list[str]:
-        """Return the events of the autoscaler."""
         return self.stage.events(SCALER)
 
 

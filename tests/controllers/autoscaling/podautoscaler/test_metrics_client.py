@@ -179,7 +179,6 @@ async def failure(
 async def test_no_metrics_are_an_error(
     server: Scripted, sources: MetricsClient, path: str, which: str
 ) -> None:
-    """As upstream's clients say."""
     server.put(path, {"items": None})
     with pytest.raises(ComputationError) as caught:
         await read(sources, which)
@@ -295,7 +294,6 @@ async def test_a_metric_of_an_object_is_read_below_its_resource(
 async def test_an_object_has_exactly_one_value(
     server: Scripted, sources: MetricsClient
 ) -> None:
-    """One of an unknown kind has none; the message names the kind with its group."""
     gate = CrossVersionObjectReference(
         kind="Gate", name="web", api_version="example.com/v1"
     )
@@ -321,7 +319,6 @@ async def test_an_object_has_exactly_one_value(
 async def test_the_preferred_version_is_read_if_it_is_known(
     server: Scripted, sources: MetricsClient, answer: JSON, version: str
 ) -> None:
-    """Otherwise the first known one."""
     server.put(CUSTOM, answer)
     path = f"{CUSTOM}/{version}/namespaces/default/pods/*/hits"
     server.put(path, {"items": [value("a", "1")]})
@@ -331,7 +328,6 @@ async def test_the_preferred_version_is_read_if_it_is_known(
 async def test_without_a_known_version_the_error_names_the_reason(
     server: Scripted, sources: MetricsClient
 ) -> None:
-    """Another error names an API that is not served."""
     server.put(CUSTOM, group("v9", "v9"))
     found = await failure(sources, "custom")
     assert found == "no known available metric versions found"
@@ -358,7 +354,6 @@ async def test_the_version_is_looked_up_once_in_a_sync_period(
 async def test_a_request_without_an_answer_ends(
     server: Scripted, sources: MetricsClient
 ) -> None:
-    """After half a minute, with the message of a gateway."""
     server.hanging[EXTERNAL] = asyncio.Event()
     began = asyncio.get_running_loop().time()
     assert await failure(sources, "external") == f"{LATE} {OF_QUEUE}"

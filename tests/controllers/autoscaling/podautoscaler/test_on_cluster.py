@@ -1,7 +1,7 @@
 """Autoscalers over several syncs, on a cluster in memory."""
 
 import asyncio
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -37,7 +37,6 @@ from tests.controllers.autoscaling.podautoscaler.on_cluster import (
     cpu,
     external,
     observe,
-    of_object,
     ready,
     set_queue_length,
 )
@@ -58,20 +57,15 @@ def staged(
     *metrics: JSON,
     usage: tuple[str, ...] = ("0",),
     bounds: tuple[int, int] = (1, 9),
-    gates: dict[str, bool] | None = None,
-    rbac: bool = False,
-    **spec: Any,
 ) -> Stage:
-    """Return a target with its pods, and its autoscaler."""
-    stage = Stage(gates, rbac=rbac)
+    stage = Stage()
     stage.add_target(replicas)
     stage.add_pods(ready(*usage))
-    stage.add_autoscaler(list(metrics), *bounds, spec)
+    stage.add_autoscaler(list(metrics), *bounds)
     return stage
 
 
 async def periods(number: float) -> None:
-    """Wait for so many sync periods."""
     await asyncio.sleep(SYNC_PERIOD * number)
 
 
@@ -86,7 +80,6 @@ async def sizes(stage: Stage, number: int) -> list[int]:
 
 @pytest.mark.looptime
 async def test_the_target_follows_a_load_up_at_once_and_down_after_the_window() -> None:
-    """The whole status, and the events, at each stage."""
     stage = staged(1, external(averageValue="10"), bounds=(1, 5))
     set_queue_length(stage, 30)
     async with stage.cluster.manager(config_of(stabilization=60)) as recording:
@@ -126,7 +119,6 @@ async def test_the_target_follows_a_load_up_at_once_and_down_after_the_window() 
 
 
 def current(average: str) -> JSON:
-    """Return the status of an external metric for each pod."""
     shown = {"metric": {"name": "qps"}, "current": {"averageValue": average}}
     return {"type": "External", "external": shown}
 
@@ -155,46 +147,6 @@ def within_range() -> JSON:
         "DesiredWithinRange",
         "the desired count is within the acceptable range",
     )
-
-
-@pytest.mark.looptime
-async def test_policies_allow_a_change_once_in_their_period() -> None:
-    """One pod in 45 seconds upwards, half of the pods in 30 seconds downwards."""
-    behavior = {
-        "scaleUp": {"policies": [{"type": "Pods", "value": 1, "periodSeconds": 45}]},
-        "scaleDown": {
-            "stabilizationWindowSeconds": 0,
-            "policies": [{"type": "Percent", "value": 50, "periodSeconds": 30}],
-        },
-    }
-    stage = staged(2, external(value="10"), behavior=behavior)
-    set_queue_length(stage, 1000)
-    async with stage.cluster.manager(config_of()):
-        await asyncio.sleep(1)
-        assert await sizes(stage, 8) == [3, 3, 3, 4, 4, 4, 5, 5]
-        assert stage.conditions()["ScalingLimited"] == ("True", "ScaleUpLimit")
-        set_queue_length(stage, 0)
-        assert await sizes(stage, 6) == [2, 2, 1, 1, 1, 1]
-
-
-@pytest.mark.looptime
-async def test_a_target_goes_to_zero_and_back_where_the_gate_allows() -> None:
-    """A user who scales to zero at another time disables the autoscaler."""
-    gates = {"HPAScaleToZero": True}
-    stage = staged(2, of_object(value="10"), bounds=(0, 5), gates=gates)
-    stage.set_metrics(objects={"services/web": {"qps": "0"}})
-    async with stage.cluster.manager(config_of(gates, stabilization=30)):
-        await asyncio.sleep(1)
-        assert await sizes(stage, 4) == [2, 2, 0, 0]
-        assert stage.conditions()["ScaledToZero"] == ("True", "ScaledToZero")
-        stage.set_metrics(objects={"services/web": {"qps": "25"}})
-        assert await sizes(stage, 1) == [3]
-        assert stage.conditions()["ScaledToZero"] == ("False", "NotScaledToZero")
-        stage.edit("ReplicationController", TARGET, replicas=0)
-        assert await sizes(stage, 3) == [0, 0, 0]
-        assert stage.conditions()["ScalingActive"] == ("False", "ScalingDisabled")
-        stage.edit("ReplicationController", TARGET, replicas=1)
-        assert await sizes(stage, 1) == [3]
 
 
 @pytest.mark.looptime
@@ -268,23 +220,7 @@ async def test_an_object_of_any_kind_with_a_scale_can_be_a_target() -> None:
 
 
 @pytest.mark.looptime
-async def test_the_role_of_upstream_allows_all_requests() -> None:
-    """The manager uses the service account of the controller."""
-    metrics = (cpu(10), of_object(value="1"), external(value="1"))
-    stage = staged(1, *metrics, usage=("400m",), bounds=(1, 4), rbac=True)
-    stage.set_metrics(pods={"hits": {"*": "1"}}, objects={"services/web": {"qps": "1"}})
-    set_queue_length(stage, 1)
-    config = config_of(use_service_account_credentials=True)
-    async with stage.cluster.confined_manager(config) as recording:
-        await periods(1.5)
-    assert stage.conditions()["ScalingActive"] == ("True", "ValidMetricFound")
-    assert (stage.replicas(), len(stage.status()["currentMetrics"])) == (4, 3)
-    assert [each.status for each in recording.writes] == [200, 200]
-
-
-@pytest.mark.looptime
 async def test_the_metrics_count_syncs_and_drop_series_of_deleted_autoscalers() -> None:
-    """With upstream's names and labels."""
     stage = staged(1, external(value="10"), external("jobs", value="1"))
     set_queue_length(stage, 30)
     connections = Connections(stage.cluster.transport, root_ca="PEM")
@@ -307,22 +243,8 @@ async def test_the_metrics_count_syncs_and_drop_series_of_deleted_autoscalers() 
 
 
 def sample(manager: ControllerManager, name: str, **labels: str) -> float | None:
-    """Return the value of one of the controller's metrics."""
     full = f"horizontal_pod_autoscaler_controller_{name}"
     return manager._registry.get_sample_value(full, labels)
-
-
-@pytest.mark.looptime
-async def test_another_manager_writes_nothing_new() -> None:
-    """The next manager has nothing to change in the objects."""
-    stage = staged(2, cpu(5), usage=("50m", "50m"))
-    async with stage.cluster.manager(config_of()):
-        await periods(2.5)
-    before = stage.get("HorizontalPodAutoscaler", NAME)
-    async with stage.cluster.manager(config_of()) as recording:
-        await periods(3.5)
-    assert recording.writes == []
-    assert stage.get("HorizontalPodAutoscaler", NAME) == before
 
 
 def pod(namespace: str = "default", **labels: str) -> Pod:
@@ -384,7 +306,6 @@ def test_a_changed_selector_replaces_the_former_one(overlaps: Overlaps) -> None:
 
 
 def test_an_autoscaler_that_is_gone_selects_nothing(overlaps: Overlaps) -> None:
-    """No data of it is left. To forget an unknown autoscaler is not an error."""
     for key in ("exact", "narrow", "sets", "none", "never"):
         overlaps.forget(f"default/{key}")
     overlaps.forget("other/exact")
@@ -456,7 +377,6 @@ CASES: Final = dict(cases())
 @pytest.mark.looptime
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 async def test_one_sync_does_what_upstreams_unit_test_expects(case: Case) -> None:
-    """The scale, the status with its conditions, and the reasons of the events."""
     stage = Stage(case.gates)
     stage.add_target(case.replicas, case.observed)
     stage.add_pods(case.pods)

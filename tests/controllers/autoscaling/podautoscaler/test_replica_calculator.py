@@ -185,7 +185,6 @@ SUMS: Final = {
 
 @pytest.mark.parametrize(("made", "name", "expected"), SUMS.values(), ids=SUMS)
 def test_requests_are_added_up(made: Pod, name: str, expected: int) -> None:
-    """In thousandths."""
     assert requested([made], "cpu", name, pod_level=True) == {"p": expected}
 
 
@@ -216,7 +215,6 @@ MISSING: Final = {
 
 @pytest.mark.parametrize(("made", "name", "message"), MISSING.values(), ids=MISSING)
 def test_a_request_that_is_missing_is_named(made: Pod, name: str, message: str) -> None:
-    """In upstream's words."""
     with pytest.raises(ComputationError) as raised:
         requested([made], "cpu", name, pod_level=True)
     assert str(raised.value) == message
@@ -265,6 +263,5 @@ def make_lister() -> Lister[Pod]:
 def test_a_selector_of_any_form_selects_in_its_namespace(
     lister: Lister[Pod], selector: str, names: list[str]
 ) -> None:
-    """The pods are in the order of their names."""
     found = selected(lister, "n", parse_selector(selector))
     assert [pod.metadata.name for pod in found] == names

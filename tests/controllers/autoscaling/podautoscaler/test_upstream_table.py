@@ -57,7 +57,6 @@ def ago(seconds: float) -> datetime:
 
 
 def pod_of(row: Row) -> Pod:
-    """Return the pod of a row as the cache would have it."""
     conditions = []
     if "ready" in row:
         since = format_time(ago(row["readySinceSecondsAgo"]))
@@ -79,7 +78,6 @@ def pod_of(row: Row) -> Pod:
 
 
 def sample_of(row: Row) -> PodSample:
-    """Return the pods and metrics of a row."""
     metrics = {
         name: PodMetric(
             each["milli"],
@@ -183,7 +181,6 @@ SPECS: dict[str, JSON] = {
 async def test_metrics_that_no_pod_has_are_an_error_in_upstreams_words(
     row: Row,
 ) -> None:
-    """The message of the condition ends with this error."""
     stage = Stage()
     stage.add_target(row["currentReplicas"])
     stage.add_pods(tuple(PodOf() for _ in row["pods"]))
@@ -201,7 +198,6 @@ COMPUTED = [row for row in TABLE["replicas"] if NOT_READ not in row.get("error",
 
 @pytest.mark.parametrize("row", named(COMPUTED))
 def test_a_metric_asks_for_as_many_replicas_as_upstream_computes(row: Row) -> None:
-    """Count, usage and utilization agree, or the error does."""
     compute = FUNCTIONS[row["function"]]
     if "error" in row:
         with pytest.raises(ComputationError) as raised:
@@ -216,7 +212,6 @@ def test_a_metric_asks_for_as_many_replicas_as_upstream_computes(row: Row) -> No
 
 @pytest.mark.parametrize("row", named(TABLE["limits"]))
 def test_limits_without_a_behavior_are_upstreams(row: Row) -> None:
-    """The number and the reason agree."""
     result = limited(row["current"], row["desired"], row["min"], row["max"])
     assert (result.replicas, result.reason) == (row["replicas"], row["reason"])
 
@@ -236,7 +231,6 @@ def events_of(rows: list[Row] | None) -> tuple[ScaleEvent, ...]:
 
 @pytest.mark.parametrize("row", named(TABLE["rates"]))
 def test_rates_of_a_behavior_are_upstreams(row: Row) -> None:
-    """The number and the reason agree."""
     history = History(
         scale_ups=events_of(row["upEvents"]), scale_downs=events_of(row["downEvents"])
     )
@@ -275,15 +269,3 @@ def test_windows_of_a_behavior_are_upstreams(row: Row) -> None:
     assert stable == row["replicas"]
     reason, _ = stabilization(current, desired, stable, by_rules=True)
     assert reason == (row["reason"] if stable != desired else "ReadyForNewScale")
-
-
-def test_the_table_is_complete() -> None:
-    """No row of the copy is missing."""
-    sections = {name: len(rows) for name, rows in TABLE.items() if name != "about"}
-    assert sections == {
-        "replicas": 186,
-        "limits": 16,
-        "rates": 90,
-        "stabilise": 15,
-        "stabiliseRules": 80,
-    }

@@ -143,12 +143,10 @@ def listed(name: str) -> ObjectReference:
 
 
 def normal(reason: str, message: str) -> CronJobEvent:
-    """Return a normal event."""
     return (NORMAL, reason, message)
 
 
 def warning(reason: str, message: str) -> CronJobEvent:
-    """Return a warning."""
     return (WARNING, reason, message)
 
 
@@ -206,7 +204,6 @@ class Cron(Stored):
         template: JSON | None = None,
         **spec: Any,
     ) -> str:
-        """Create a cron job; return its uid."""
         body = {
             "schedule": schedule,
             "jobTemplate": TEMPLATE if template is None else template,
@@ -243,7 +240,6 @@ class Cron(Stored):
         self.set_status("Job", name, **status)
 
     def jobs(self) -> list[str]:
-        """Return the names of all jobs."""
         return [each["metadata"]["name"] for each in self.all("Job")]
 
     def active(self, name: str = "tick") -> list[str]:
@@ -252,7 +248,6 @@ class Cron(Stored):
         return [each["name"] for each in status.get("active", [])]
 
     def times(self, name: str = "tick") -> tuple[str | None, str | None]:
-        """Return lastScheduleTime and lastSuccessfulTime."""
         status = self.get("CronJob", name).get("status", {})
         return status.get("lastScheduleTime"), status.get("lastSuccessfulTime")
 
@@ -405,5 +400,4 @@ class _Server:
 
 
 def seen(subject: CronJob | None = None, *jobs: Job, **more: Any) -> Situation:
-    """Return the situation of a cron job and its cached jobs."""
     return Situation(subject or cron_job(), jobs, **more)

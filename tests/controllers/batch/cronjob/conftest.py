@@ -8,5 +8,4 @@ from tests.controllers.batch.cronjob.builders import Cron
 
 @pytest.fixture
 def cron(cluster: Cluster) -> Cron:
-    """Return the user."""
     return Cron(cluster)

@@ -7,7 +7,7 @@ import pytest
 
 from controller_manager.api.batch.v1 import CRON_JOBS
 from controller_manager.client.rest.transport import Request, Response
-from tests.clusters import Cluster, make_config
+from tests.clusters import Cluster
 from tests.controllers.batch.cronjob.builders import (
     CONFIG,
     TEMPLATE,
@@ -172,19 +172,6 @@ async def test_a_changed_schedule_starts_its_next_run(cron: Cron) -> None:
         cron.edit("CronJob", "tick", schedule="5 * * * *")
         await until_minute(5)
         assert cron.jobs() == [run_name(5)]
-
-
-async def test_the_declared_permissions_suffice() -> None:
-    """As the service account of the controller, with upstream's role."""
-    cluster = Cluster(rbac=True)
-    cron = Cron(cluster)
-    cron.create(concurrencyPolicy="Replace", successfulJobsHistoryLimit=0)
-    config = make_config(controllers=("cronjob",), use_service_account_credentials=True)
-    async with cluster.confined_manager(config) as recording:
-        await until_minute(2)
-        cron.end_job(run_name(2))
-        await until_minute(3)
-    assert {each.status for each in recording.writes} == {200, 201}
 
 
 async def test_a_stored_status_without_a_change_is_not_written(cron: Cron) -> None:

@@ -398,6 +398,5 @@ CASES: dict[str, tuple[Situation, Synced]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_sync_reads_and_writes_what_it_must(case: str) -> None:
-    """Reads, writes, events in their order, status, and the time of the next sync."""
     situation, expected = CASES[case]
     assert situation.sync().comparable == expected.comparable

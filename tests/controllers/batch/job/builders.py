@@ -23,7 +23,6 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def at(seconds: float) -> datetime:
-    """Return an instant."""
     return START + timedelta(seconds=seconds)
 
 
@@ -120,7 +119,6 @@ def make_tally(subject: Job, pods: Iterable[Pod] = (), **more: Any) -> Tally:
 
 
 def running(count: int) -> list[Pod]:
-    """Return running pods."""
     return [pod(f"r{number}") for number in range(count)]
 
 
@@ -134,7 +132,6 @@ def standing(condition: str, reason: str = "R", message: str = "M") -> JSON:
 
 
 def names(pods: Iterable[Pod]) -> list[str]:
-    """Return the names of pods."""
     return [each.metadata.name for each in pods]
 
 
@@ -173,7 +170,6 @@ def _annotations(fields: JSON) -> dict[str, str]:
 
 
 def ended(name: str = "c", code: int = 1, at: str | None = None) -> JSON:
-    """Return the status of a container that has ended."""
     return {
         "name": name,
         "state": {"terminated": {"exitCode": code, "finishedAt": at}},
@@ -181,7 +177,6 @@ def ended(name: str = "c", code: int = 1, at: str | None = None) -> JSON:
 
 
 def container_runs(name: str = "c") -> JSON:
-    """Return the status of a container that runs."""
     return {"name": name, "state": {"running": {}}}
 
 
@@ -202,7 +197,6 @@ class JobUser(User):
     """Creates jobs, and ends their pods."""
 
     async def run(self, name: str = "j", **spec: Any) -> Job:
-        """Create a job; return it as stored."""
         whole = {"template": {"spec": POD_SPEC}, **spec}
         body = {"metadata": {"name": name}, "spec": whole}
         made: Job = await self.create(JOBS, body)
@@ -223,11 +217,9 @@ class JobUser(User):
         await self.create(PODS, {"metadata": whole, "spec": POD_SPEC})
 
     async def change(self, name: str = "j", **spec: Any) -> None:
-        """Change the spec of a job."""
         await self.patch(JOBS, name, {"spec": spec})
 
     async def job(self, name: str = "j") -> Job:
-        """Return a job as stored."""
         return await self.client.get(JOBS, "default", name)
 
     async def ends(self, name: str = "j") -> list[tuple[str, str]]:
@@ -258,5 +250,4 @@ class JobUser(User):
         return [each for each in await self.pods() if each.status.phase == "Pending"]
 
     def now(self) -> str:
-        """Return the time as the kubelets see it."""
         return format_time(self.cluster.clock.now())

@@ -45,7 +45,6 @@ SAME = condition("Suspended", "True", "JobSuspended", "Job suspended", at(9))
 
 
 def test_a_condition_that_changes_gets_new_times_in_its_place() -> None:
-    """Both times, as upstream sets them."""
     assert (RESUMED.last_probe_time, RESUMED.last_transition_time) == (text(9), text(9))
     assert with_condition((OLD, OTHER), RESUMED) == (RESUMED, OTHER)
 
@@ -62,7 +61,6 @@ def test_a_condition_that_says_the_same_changes_nothing(
 
 
 def test_a_true_condition_is_added_at_the_end() -> None:
-    """Also as the first one."""
     assert with_condition((OTHER,), OLD) == (OTHER, OLD)
     assert with_condition(None, OLD) == (OLD,)
 
@@ -79,7 +77,6 @@ def test_a_true_condition_is_added_at_the_end() -> None:
     ],
 )
 def test_only_two_conditions_end_a_job(status: JSON, finished: bool) -> None:
-    """And only if they are true."""
     assert is_finished(job(status)) is finished
 
 
@@ -172,7 +169,6 @@ THREE: dict[str, Any] = {"indexes": 3, "backoffLimitPerIndex": 0}
 def test_a_job_ends_for_one_reason(
     subject: Job, pods: str, why: tuple[str, str] | None
 ) -> None:
-    """The reasons and messages are upstream's."""
     kind = "SuccessCriteriaMet" if why == MATCHED else "FailureTarget"
     expected = FinishedCondition(kind, *why) if why else None
     tally = make_tally(subject, pods_of(pods))
@@ -237,7 +233,6 @@ def test_a_job_is_complete_when_enough_pods_succeeded_and_none_is_active(
     ],
 )
 def test_a_deadline_counts_from_the_start(subject: Job, seconds: float | None) -> None:
-    """A suspended job has none."""
     assert seconds_to_deadline(subject, at(60)) == seconds
 
 

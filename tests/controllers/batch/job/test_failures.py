@@ -34,7 +34,6 @@ from tests.controllers.batch.job.builders import (
 
 
 def pod(seconds: int, **fields: Any) -> Pod:
-    """Return a pod that ended at this second."""
     return job_pod(containers=[ended(at=text(seconds))], **fields)
 
 
@@ -83,7 +82,6 @@ def test_failures_since_the_last_success_count(
 def test_the_remaining_time_counts_from_the_last_failure(
     backoff: BackoffRecord, now: float, remaining: float
 ) -> None:
-    """It is never negative."""
     assert backoff.remaining(at(now)) == remaining
 
 
@@ -266,14 +264,12 @@ DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
 
 
 def policy(*rules: JSON) -> PodFailurePolicy:
-    """Return the policy of a job."""
     return msgspec.convert({"rules": list(rules)}, PodFailurePolicy)
 
 
 def on_codes(
     action: str, *codes: int, operator: str = "In", container: str | None = None
 ) -> JSON:
-    """Return a rule on exit codes."""
     requirement: JSON = {"operator": operator, "values": list(codes)}
     if container is not None:
         requirement["containerName"] = container
@@ -281,7 +277,6 @@ def on_codes(
 
 
 def on_conditions(action: str, *patterns: JSON) -> JSON:
-    """Return a rule on conditions of the pod."""
     return {"action": action, "onPodConditions": list(patterns)}
 
 
@@ -349,7 +344,6 @@ TWO = job_pod("web-1", containers=[ended("main", 0), ended("side", 7)])
 def test_a_rule_on_exit_codes(
     rules: list[JSON], pod: Pod, matched: MatchedAction | None
 ) -> None:
-    """Containers come before init containers, rules in their order."""
     assert match(policy(*rules), pod) == matched
 
 
@@ -384,7 +378,6 @@ def test_a_rule_on_exit_codes(
 def test_a_rule_on_conditions(
     rules: list[JSON], conditions: list[JSON], matched: MatchedAction | None
 ) -> None:
-    """Type and status must be equal."""
     assert match(policy(*rules), job_pod(conditions=conditions)) == matched
 
 
@@ -393,7 +386,6 @@ def test_a_rule_on_conditions(
     [("Ignore", False), ("Count", True), ("FailJob", True), ("FailIndex", True)],
 )
 def test_only_ignored_failures_do_not_count(action: str, *, counted: bool) -> None:
-    """A failure that no rule matches counts, too."""
     assert counts(policy(on_codes(action, 5)), ONE) is counted
     assert counts(policy(on_codes(action, 6)), ONE)
     assert counts(None, ONE)

@@ -317,7 +317,6 @@ def test_a_job_that_may_have_had_pods_is_not_new(status: JSON) -> None:
 
 
 def test_a_workload_has_one_template_for_all_pods() -> None:
-    """The gang is as large as the job is parallel."""
     body = workload_body(job(indexes=3, parallelism=3))
     assert encoded(body) == {
         "apiVersion": API,
@@ -336,7 +335,6 @@ def test_a_workload_has_one_template_for_all_pods() -> None:
 
 @pytest.mark.parametrize("policy", [POLICY, {"basic": {}}])
 def test_a_group_has_the_policy_of_the_template(policy: JSON) -> None:
-    """The job controls it, and the workload owns it, too."""
     metadata = {"name": "w", "namespace": "default", "uid": "uid-w"}
     spec = {"podGroupTemplates": [{"name": "t", "schedulingPolicy": policy}]}
     workload = msgspec.convert({"metadata": metadata, "spec": spec}, Workload)

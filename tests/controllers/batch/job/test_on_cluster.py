@@ -250,21 +250,6 @@ async def test_no_pods_are_created_for_a_job_that_is_gone(
         assert creations(recording) <= 4
 
 
-async def test_pods_that_lost_their_job_before_the_start_lose_the_finalizer(
-    cluster: Cluster, user: JobUser
-) -> None:
-    """Also while no manager runs; pods of other owners keep it."""
-    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u"}
-    for name, owners in (("mine", []), ("others", [{**owner, "controller": True}])):
-        await user.add_pod(name, finalizers=[TRACKING], ownerReferences=owners)
-    async with cluster.manager(job_config()):
-        await settle()
-        found = {
-            each.metadata.name: each.metadata.finalizers for each in await user.pods()
-        }
-        assert found == {"mine": None, "others": (TRACKING,)}
-
-
 class Adopting(Faulty):
     """Gives a pod an owner just before its finalizer is removed for the first time."""
 

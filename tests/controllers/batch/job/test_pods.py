@@ -117,7 +117,6 @@ def test_missing_pods_are_created(subject: Job, pods: str, plan: PodPlan) -> Non
 def test_replacements_wait_for_the_backoff(
     backoff: BackoffRecord, seconds: float, plan: PodPlan
 ) -> None:
-    """The whole job waits, unless its indexes have limits of their own."""
     assert plan_pods(make_tally(job(), backoff=backoff), at(seconds)) == plan
     limited = make_tally(job(indexes=2, backoffLimitPerIndex=1), backoff=backoff)
     assert plan_pods(limited, at(seconds)) == PodPlan(create=2, indexes=(0, 1))
@@ -161,7 +160,6 @@ def test_surplus_pods_are_deleted(spec: JSON, pods: str, expected: str) -> None:
 
 
 def test_at_most_500_pods_are_deleted_at_a_time() -> None:
-    """The next sync deletes more."""
     plan = plan_pods(make_tally(job(parallelism=0), running(600)), at(0))
     assert len(deleted(plan)) == 500
 
@@ -197,7 +195,6 @@ def containers(*variables: list[JSON]) -> list[JSON]:
 
 
 def test_pods_without_an_index_are_all_the_same() -> None:
-    """The finalizers of the template stay."""
     template = {
         "metadata": {
             "labels": {"a": "b"},
@@ -224,7 +221,6 @@ def test_pods_without_an_index_are_all_the_same() -> None:
 
 
 def test_a_pod_has_its_index_in_its_metadata_and_environment() -> None:
-    """Name, hostname, label, annotation, and a variable in containers without one."""
     own = [{"name": "JOB_COMPLETION_INDEX", "value": "own"}]
     other = {"name": "A", "value": "b"}
     spec = {"initContainers": containers([]), "containers": containers([other], own)}
@@ -250,7 +246,6 @@ def test_a_pod_has_its_index_in_its_metadata_and_environment() -> None:
 
 
 def test_a_replacement_takes_over_the_failures_of_its_index() -> None:
-    """The first pod of an index has the count 0."""
     subject = job(indexes=9, backoffLimitPerIndex=5)
     tally = make_tally(subject, [pod("p", "Failed", index=1, failures=2)])
     bodies = pod_bodies(tally, PodPlan(create=2, indexes=(0, 1)))
@@ -302,7 +297,6 @@ INDEXES = st.sets(st.integers(0, 40))
 def test_a_text_is_parsed_up_to_the_completions(
     text: str, completions: int, intervals: tuple[tuple[int, int], ...]
 ) -> None:
-    """Malformed parts are left out, the others count."""
     assert IndexSet.parse(text, completions) == IndexSet(intervals)
 
 
@@ -348,7 +342,6 @@ def test_sets_are_combined_as_pythons_are(one: set[int], other: set[int]) -> Non
 def test_the_first_pending_indexes_are_the_lowest_that_are_not_taken(
     taken: set[int], count: int, completions: int
 ) -> None:
-    """The result is shorter if fewer indexes are missing."""
     missing = [index for index in range(completions) if index not in taken]
     assert first_pending(IndexSet.of(taken), count, completions) == missing[:count]
 
@@ -396,7 +389,6 @@ LONG = ",".join(map(str, range(0, COMPLETIONS, 2)))
 
 
 def test_the_sets_of_four_texts_of_a_job_are_kept_until_the_job_is_gone() -> None:
-    """The sets of short texts are not kept."""
     texts = IndexTexts()
     remember = partial(texts.note, KEY, completions=COMPLETIONS, indexes=IndexSet())
     for number in range(6):

@@ -104,7 +104,6 @@ async def test_a_quota_that_is_used_up_does_not_cause_many_requests(
 async def test_a_job_fails_as_soon_as_its_writes_are_accepted(
     cluster: Cluster, user: JobUser, chosen: Callable[[Request], bool]
 ) -> None:
-    """It gets the condition Failed only after all its pods are counted."""
     transport = Faulty(cluster)
     async with cluster.manager(job_config(), transport=transport):
         await user.run(completions=3, parallelism=3, backoffLimit=0)
@@ -157,7 +156,6 @@ async def run_again(user: JobUser, **spec: Any) -> Job:
 
 
 async def pods_of(user: JobUser, job: Job) -> Sequence[Pod]:
-    """Return the pods of a job, none of a namesake."""
     return [
         pod
         for pod in await user.pods()
@@ -298,7 +296,6 @@ async def test_a_gone_job_is_looked_for_once_for_all_its_pods(
 async def test_the_number_of_remembered_gone_jobs_is_limited(
     cluster: Cluster,
 ) -> None:
-    """The answers about the last jobs are kept, each once."""
     gone = GoneJobs(cluster.client)
     for number in range(1000):
         assert await gone.is_gone("default", f"j{number}", f"uid-{number}")
@@ -376,7 +373,6 @@ def test_a_pod_that_ends_is_added_until_its_finalizer_goes() -> None:
     ],
 )
 def test_a_creation_has_a_reason(tally: Tally, reason: str) -> None:
-    """Successes and failures are counted apart."""
     registry = CollectorRegistry()
     metrics = JobMetrics(registry)
     metrics.pods_created(tally, 3, 1)

@@ -163,7 +163,6 @@ LATE: dict[str, Any] = {"podReplacementPolicy": "Failed"}
 def test_pods_that_have_ended_are_mentioned(
     subject: Job, pods: str, expected: JobStatus, released: str
 ) -> None:
-    """The whole status, and the pods that then lose their finalizer."""
     found, mentions = tallied(subject, pods_of(pods))
     assert (found, names(mentions.released)) == (expected, released.split())
 
@@ -186,7 +185,6 @@ def target(kind: str) -> JSON:
 def test_a_finished_condition_releases_all_pods(
     finished: FinishedCondition, failed: list[str]
 ) -> None:
-    """Only pods that a failure of the job ends count as failed."""
     pods = [*running(2), pod("f", "Failed")]
     found, mentions = tallied(job(), pods, finished, deleted=tuple(running(2)))
     assert sorted(names(mentions.released)) == ["f", "r0", "r1"]
@@ -196,7 +194,6 @@ def test_a_finished_condition_releases_all_pods(
 
 
 def test_a_job_that_is_being_deleted_releases_all_pods() -> None:
-    """Pods that run are not counted."""
     subject = job()
     deleting = replace(subject.metadata, deletion_timestamp=text(1))
     found, mentions = tallied(replace(subject, metadata=deleting), running(2))
@@ -204,14 +201,12 @@ def test_a_job_that_is_being_deleted_releases_all_pods() -> None:
 
 
 def test_the_numbers_are_those_after_the_writes_of_the_sync() -> None:
-    """Created pods are not ready; deleted ones terminate."""
     ready = pod("ready", ready=True)
     found, _ = tallied(job(), [ready, pod("r")], created=3, deleted=(ready,))
     assert found == status(active=4, terminating=1)
 
 
 def test_at_most_500_pods_are_mentioned() -> None:
-    """The others wait for the next sync, and so does the end of the job."""
     pods = [pod(f"s{each}", "Succeeded") for each in range(501)]
     found, mentions = tallied(job(), pods)
     mentioned = found.uncounted_terminated_pods
@@ -222,7 +217,6 @@ def test_at_most_500_pods_are_mentioned() -> None:
 
 
 def test_the_action_of_the_policy_is_counted_once_for_each_pod() -> None:
-    """For the metric; a pod that is mentioned already is left out."""
     subject = job(
         {"uncountedTerminatedPods": {"failed": ["old"]}}, podFailurePolicy=IGNORED
     )
@@ -246,7 +240,6 @@ def test_suspending_takes_the_start_time_away() -> None:
 
 
 def test_resuming_starts_the_clock_again() -> None:
-    """The condition is kept, as false."""
     found, _ = tallied(job(standing("Suspended")), [])
     condition = suspension("False", "JobResumed", "Job resumed")
     assert found == status(startTime=text(60), conditions=[condition])
@@ -310,7 +303,6 @@ def test_a_job_is_not_complete_before_its_start() -> None:
 
 
 def test_a_job_starts_unless_it_is_suspended() -> None:
-    """An existing start time stays."""
     fresh = {"startTime": None}
     assert started(job(fresh), at(60)).status.start_time == text(60)
     assert started(job(fresh, suspend=True), at(60)).status.start_time is None

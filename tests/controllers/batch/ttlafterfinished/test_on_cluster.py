@@ -78,12 +78,10 @@ def condition(kind: str, status: str = "True", since: str | None = SINCE) -> JSO
 def test_a_job_expires_some_time_after_its_end(
     subject: Job, when: datetime | None
 ) -> None:
-    """It expires if it has finished and has a TTL."""
     assert expires_at(subject) == when
 
 
 def test_a_job_without_a_finish_time_cannot_expire() -> None:
-    """The error names the reason."""
     subject = job(conditions=[condition("Complete", since=None)])
     with pytest.raises(SyncError, match="find the time when the Job default/j"):
         expires_at(subject)
