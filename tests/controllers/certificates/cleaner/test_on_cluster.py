@@ -28,6 +28,7 @@ from tests.controllers.certificates.clusters import (
     decide,
     make,
 )
+from tests.controllers.rows import rows
 
 HOUR = timedelta(hours=1)
 
@@ -136,32 +137,30 @@ def _ago(minutes: float) -> str:
     return format_time(NOW - timedelta(minutes=minutes))
 
 
-@pytest.mark.parametrize(
-    ("minutes", "certificate", "conditions", "goes"),
-    [
-        pytest.param(1, VALID, {"Approved": 50}, False, id="issued"),
-        pytest.param(1, VALID, {"Approved": 61}, True, id="issued long ago"),
-        pytest.param(1, None, {"Approved": 50}, False, id="approved"),
-        pytest.param(9999, None, {"Approved": 23 * 60}, False, id="approved today"),
-        pytest.param(1, None, {"Approved": 24 * 60 + 1}, True, id="approved long ago"),
-        pytest.param(1, "", {"Approved": 24 * 60 + 1}, True, id="empty certificate"),
-        pytest.param(
-            1, None, {"Approved": 9999, "Denied": 1}, True, id="approved, then denied"
-        ),
-        pytest.param(1, EXPIRED, {"Approved": 50}, True, id="expired"),
-        pytest.param(1, EXPIRED, {}, False, id="expired, but approved by nobody"),
-        pytest.param(1, GARBAGE, {"Approved": 50}, False, id="garbage"),
-        pytest.param(1, GARBAGE, {"Approved": 61}, True, id="garbage long ago"),
-        pytest.param(1, "?", {"Approved": 50}, False, id="no base64"),
-        pytest.param(1, None, {"Denied": 50}, False, id="denied"),
-        pytest.param(1, None, {"Denied": 61}, True, id="denied long ago"),
-        pytest.param(1, None, {"Failed": 50}, False, id="failed"),
-        pytest.param(1, None, {"Approved": 90, "Failed": 50}, False, id="failed late"),
-        pytest.param(1, None, {"Approved": 90, "Failed": 61}, True, id="failed early"),
-        pytest.param(5 * 60, None, {}, False, id="pending"),
-        pytest.param(24 * 60 + 1, None, {}, True, id="pending for a day"),
-        pytest.param(9999, None, {"Other": 9999}, False, id="another condition"),
-    ],
+@rows(
+    "minutes certificate conditions goes",
+    {
+        "issued": (1, VALID, {"Approved": 50}, False),
+        "issued long ago": (1, VALID, {"Approved": 61}, True),
+        "approved": (1, None, {"Approved": 50}, False),
+        "approved today": (9999, None, {"Approved": 23 * 60}, False),
+        "approved long ago": (1, None, {"Approved": 24 * 60 + 1}, True),
+        "empty certificate": (1, "", {"Approved": 24 * 60 + 1}, True),
+        "approved, then denied": (1, None, {"Approved": 9999, "Denied": 1}, True),
+        "expired": (1, EXPIRED, {"Approved": 50}, True),
+        "expired, but approved by nobody": (1, EXPIRED, {}, False),
+        "garbage": (1, GARBAGE, {"Approved": 50}, False),
+        "garbage long ago": (1, GARBAGE, {"Approved": 61}, True),
+        "no base64": (1, "?", {"Approved": 50}, False),
+        "denied": (1, None, {"Denied": 50}, False),
+        "denied long ago": (1, None, {"Denied": 61}, True),
+        "failed": (1, None, {"Failed": 50}, False),
+        "failed late": (1, None, {"Approved": 90, "Failed": 50}, False),
+        "failed early": (1, None, {"Approved": 90, "Failed": 61}, True),
+        "pending": (5 * 60, None, {}, False),
+        "pending for a day": (24 * 60 + 1, None, {}, True),
+        "another condition": (9999, None, {"Other": 9999}, False),
+    },
 )
 def test_a_request_is_deleted_when_upstream_deletes_it(
     minutes: float, certificate: str | None, conditions: dict[str, float], *, goes: bool

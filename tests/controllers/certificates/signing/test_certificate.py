@@ -41,6 +41,7 @@ from tests.controllers.certificates.authorities import (
     request_for,
     seconds,
 )
+from tests.controllers.rows import rows
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -331,15 +332,12 @@ def test_a_curve_that_go_does_not_know_cannot_be_read(curve: ec.EllipticCurve) -
         parse_request(request)
 
 
-@pytest.mark.parametrize(
+@rows(
     "request_body",
-    [
-        pytest.param(lambda: request_of(ed448.Ed448PrivateKey.generate()), id="Ed448"),
-        pytest.param(
-            lambda: request_of(dsa.generate_private_key(2048), hashes.SHA256()),
-            id="DSA",
-        ),
-    ],
+    {
+        "Ed448": lambda: request_of(ed448.Ed448PrivateKey.generate()),
+        "DSA": lambda: request_of(dsa.generate_private_key(2048), hashes.SHA256()),
+    },
 )
 def test_a_key_whose_signatures_go_does_not_verify_is_not_signed(
     request_body: Any,

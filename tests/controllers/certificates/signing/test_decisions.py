@@ -41,6 +41,7 @@ from tests.controllers.certificates.der import (
 )
 from tests.controllers.certificates.signing.decisions import CASES, Case
 from tests.controllers.certificates.signing.test_certificate import AUTHORITY, DAY, NOW
+from tests.controllers.rows import rows
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
@@ -68,29 +69,22 @@ def names_in(certificate: x509.Certificate) -> list[str]:
     return [str(each.value) for each in extension.value]
 
 
-@pytest.mark.parametrize(
-    ("subject", "expected"),
-    [
-        pytest.param([[DEVS], [DEVS], [JANE]], "CN=jane,O=devs", id="repeated"),
-        pytest.param(
-            [[DEVS, (ORGANIZATION, UTF8, b"ops")]], "O=ops+O=devs", id="in one set"
-        ),
-        pytest.param(
+@rows(
+    "subject expected",
+    {
+        "repeated": ([[DEVS], [DEVS], [JANE]], "CN=jane,O=devs"),
+        "in one set": ([[DEVS, (ORGANIZATION, UTF8, b"ops")]], "O=ops+O=devs"),
+        "repeated in another type of text": (
             [[DEVS], [(ORGANIZATION, PRINTABLE, b"devs")]],
             "O=devs",
-            id="repeated in another type of text",
         ),
-        pytest.param(
-            [[JANE], [(COMMON_NAME, UTF8, b"joe")]], "CN=joe", id="two common names"
-        ),
-        pytest.param([[(COMMON_NAME, UTF8, b"")]], "", id="an empty name"),
-        pytest.param([[JANE], [(COMMON_NAME, UTF8, b"")]], "", id="emptied"),
-        pytest.param(
-            [[(COMMON_NAME, BMP, "é".encode("utf-16be"))]], "CN=é", id="two bytes each"
-        ),
-        pytest.param([[(COMMON_NAME, IA5, b"a@b")]], "CN=a@b", id="ASCII"),
-        pytest.param([[("1.2.3.4", UTF8, b"x")], [JANE]], "CN=jane", id="unknown"),
-    ],
+        "two common names": ([[JANE], [(COMMON_NAME, UTF8, b"joe")]], "CN=joe"),
+        "an empty name": ([[(COMMON_NAME, UTF8, b"")]], ""),
+        "emptied": ([[JANE], [(COMMON_NAME, UTF8, b"")]], ""),
+        "two bytes each": ([[(COMMON_NAME, BMP, "é".encode("utf-16be"))]], "CN=é"),
+        "ASCII": ([[(COMMON_NAME, IA5, b"a@b")]], "CN=a@b"),
+        "unknown": ([[("1.2.3.4", UTF8, b"x")], [JANE]], "CN=jane"),
+    },
 )
 def test_a_subject_is_copied_as_go_copies_it(
     subject: Sequence[Sequence[Attribute]], expected: str
@@ -126,30 +120,25 @@ def test_a_request_may_have_many_names(count: int) -> None:
     assert names_in(certificate) == names
 
 
-@pytest.mark.parametrize(
-    ("subject", "extensions"),
-    [
-        pytest.param([[DEVS, DEVS]], (), id="twice in one set"),
-        pytest.param([[]], (), id="an empty set"),
-        pytest.param([[(COMMON_NAME, INTEGER, b"\1")]], (), id="a number"),
-        pytest.param([[(COMMON_NAME, UTF8, b"\xff")]], (), id="no UTF-8"),
-        pytest.param([[(COMMON_NAME, TELETEX, b"\xe9")]], (), id="Latin 1"),
-        pytest.param([[(COMMON_NAME, PRINTABLE, b"*.a")]], (), id="not printable"),
-        pytest.param(
-            [[JANE]], [alternative_names([(ADDRESS, b"abc")])], id="no address"
-        ),
-        pytest.param([[JANE]], [alternative_names([(DNS, b"\xff")])], id="not ASCII"),
-        pytest.param([[JANE]], [alternative_names([(0x89, b"x")])], id="no such name"),
-        pytest.param([[JANE]], [alternative_names(())] * 2, id="the names twice"),
-        pytest.param(
+@rows(
+    "subject extensions",
+    {
+        "twice in one set": ([[DEVS, DEVS]], ()),
+        "an empty set": ([[]], ()),
+        "a number": ([[(COMMON_NAME, INTEGER, b"\1")]], ()),
+        "no UTF-8": ([[(COMMON_NAME, UTF8, b"\xff")]], ()),
+        "Latin 1": ([[(COMMON_NAME, TELETEX, b"\xe9")]], ()),
+        "not printable": ([[(COMMON_NAME, PRINTABLE, b"*.a")]], ()),
+        "no address": ([[JANE]], [alternative_names([(ADDRESS, b"abc")])]),
+        "not ASCII": ([[JANE]], [alternative_names([(DNS, b"\xff")])]),
+        "no such name": ([[JANE]], [alternative_names([(0x89, b"x")])]),
+        "the names twice": ([[JANE]], [alternative_names(())] * 2),
+        "a broken extension": (
             [[JANE]],
             [element(0x30, identifier("2.5.29.15"), element(4, b"junk"))],
-            id="a broken extension",
         ),
-        pytest.param(
-            [[JANE]], [alternative_names([(URI, "x://é".encode())])], id="UTF-8"
-        ),
-    ],
+        "UTF-8": ([[JANE]], [alternative_names([(URI, "x://é".encode())])]),
+    },
 )
 def test_what_cannot_be_read_is_refused_in_one_way(
     subject: Sequence[Sequence[Attribute]], extensions: Sequence[bytes]

@@ -22,14 +22,7 @@ from tests.controllers.custom_resources import (
     serve_versions,
 )
 
-from .counting import (
-    Failing,
-    Quotas,
-    Watching,
-    config,
-    controller_of,
-    counting,
-)
+from .counting import Failing, Quotas, Watching, config, controller_of, counting
 
 pytestmark = pytest.mark.looptime
 

@@ -29,6 +29,7 @@ from tests.controllers.identity.tokencleaner.builders import (
     add_token,
     bootstrap_token,
 )
+from tests.controllers.rows import rows
 
 CONFIG = make_config(controllers=("bootstrapsigner",))
 KEY = "jws-kubeconfig-"
@@ -175,22 +176,20 @@ def _token(
     )
 
 
-@pytest.mark.parametrize(
-    ("secret", "tokens"),
-    [
-        pytest.param(_token(), {"abc123": "s"}, id="valid"),
-        pytest.param(
-            _token(expiration="2026-03-20T12:00:01Z"), {"abc123": "s"}, id="in time"
-        ),
-        pytest.param(_token(expiration="2026-03-20T12:00:00Z"), {}, id="expired"),
-        pytest.param(_token(expiration="soon"), {}, id="of no readable end"),
-        pytest.param(_token(usage_bootstrap_signing="false"), {}, id="may not sign"),
-        pytest.param(_token(usage_bootstrap_signing="True"), {}, id="not the word"),
-        pytest.param(_token(token_id="abc124"), {}, id="another id than its name"),
-        pytest.param(_token(token_secret=""), {}, id="no secret"),
-        pytest.param(_token(name="abc123"), {}, id="another name"),
-        pytest.param(_token(namespace="default"), {}, id="another namespace"),
-    ],
+@rows(
+    "secret tokens",
+    {
+        "valid": (_token(), {"abc123": "s"}),
+        "in time": (_token(expiration="2026-03-20T12:00:01Z"), {"abc123": "s"}),
+        "expired": (_token(expiration="2026-03-20T12:00:00Z"), {}),
+        "of no readable end": (_token(expiration="soon"), {}),
+        "may not sign": (_token(usage_bootstrap_signing="false"), {}),
+        "not the word": (_token(usage_bootstrap_signing="True"), {}),
+        "another id than its name": (_token(token_id="abc124"), {}),
+        "no secret": (_token(token_secret=""), {}),
+        "another name": (_token(name="abc123"), {}),
+        "another namespace": (_token(namespace="default"), {}),
+    },
 )
 def test_only_valid_tokens_of_kube_system_sign(
     secret: Secret, tokens: dict[str, str]

@@ -33,6 +33,7 @@ from controller_manager.controllers.identity.legacytokencleaner.controller impor
 )
 from controller_manager.options.config import Config
 from tests.clusters import Cluster, Write, make_config
+from tests.controllers.rows import rows
 
 
 @pytest.mark.looptime
@@ -83,43 +84,28 @@ async def test_a_token_that_is_used_after_its_mark_stays(cluster: Cluster) -> No
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize(
+@rows(
     "spec",
-    [
-        pytest.param({"imagePullSecrets": [{"name": "idle"}]}, id="image pull"),
-        pytest.param(
-            {"volumes": [{"name": "v", "secret": {"secretName": "idle"}}]}, id="volume"
-        ),
-        pytest.param(
-            {
-                "volumes": [
-                    {
-                        "name": "v",
-                        "projected": {"sources": [{"secret": {"name": "idle"}}]},
-                    }
-                ]
-            },
-            id="projected",
-        ),
-        pytest.param(
-            {
-                "volumes": [
-                    {
-                        "name": "v",
-                        "csi": {
-                            "driver": "d",
-                            "nodePublishSecretRef": {"name": "idle"},
-                        },
-                    }
-                ]
-            },
-            id="csi",
-        ),
-        pytest.param(
-            {"volumes": [{"name": "v", "scaleIO": {"secretRef": {"name": "idle"}}}]},
-            id="scaleIO",
-        ),
-    ],
+    {
+        "image pull": {"imagePullSecrets": [{"name": "idle"}]},
+        "volume": {"volumes": [{"name": "v", "secret": {"secretName": "idle"}}]},
+        "projected": {
+            "volumes": [
+                {"name": "v", "projected": {"sources": [{"secret": {"name": "idle"}}]}}
+            ]
+        },
+        "csi": {
+            "volumes": [
+                {
+                    "name": "v",
+                    "csi": {"driver": "d", "nodePublishSecretRef": {"name": "idle"}},
+                }
+            ]
+        },
+        "scaleIO": {
+            "volumes": [{"name": "v", "scaleIO": {"secretRef": {"name": "idle"}}}]
+        },
+    },
 )
 async def test_a_token_that_a_pod_uses_stays(
     cluster: Cluster, spec: dict[str, Any]
@@ -254,19 +240,19 @@ def _secret(created: str = OLD, **labels: str) -> Secret:
     )
 
 
-@pytest.mark.parametrize(
-    ("secret", "unused"),
-    [
-        pytest.param(_secret(), True, id="old and never used"),
-        pytest.param(_secret("2026-03-10T12:00:00Z"), False, id="as old as the period"),
-        pytest.param(_secret("2026-03-19T00:00:00Z"), False, id="new"),
-        pytest.param(_secret(""), False, id="of no known age"),
-        pytest.param(_secret(used="2026-03-09"), True, id="used before"),
-        pytest.param(_secret(used="2026-03-10"), False, id="used on the day"),
-        pytest.param(_secret(used="2026-03-20"), False, id="used today"),
-        pytest.param(_secret(used="yesterday"), False, id="malformed"),
-        pytest.param(_secret(used=""), False, id="empty"),
-    ],
+@rows(
+    "secret unused",
+    {
+        "old and never used": (_secret(), True),
+        "as old as the period": (_secret("2026-03-10T12:00:00Z"), False),
+        "new": (_secret("2026-03-19T00:00:00Z"), False),
+        "of no known age": (_secret(""), False),
+        "used before": (_secret(used="2026-03-09"), True),
+        "used on the day": (_secret(used="2026-03-10"), False),
+        "used today": (_secret(used="2026-03-20"), False),
+        "malformed": (_secret(used="yesterday"), False),
+        "empty": (_secret(used=""), False),
+    },
 )
 def test_a_token_is_unused_if_it_is_old_and_was_not_used_in_the_period(
     secret: Secret, *, unused: bool
@@ -309,14 +295,14 @@ def test_tracking_counts_from_the_day_after_it_began(
     assert tracked_long_enough(date.fromisoformat(since), now, 10 * DAY) is enough
 
 
-@pytest.mark.parametrize(
-    ("listed", "account", "uid", "generated"),
-    [
-        pytest.param("tok", "robot", "U", True, id="listed"),
-        pytest.param("other", "robot", "U", False, id="not listed"),
-        pytest.param("tok", "robot", "V", False, id="of a predecessor"),
-        pytest.param("tok", "ghost", "U", False, id="of another account"),
-    ],
+@rows(
+    "listed account uid generated",
+    {
+        "listed": ("tok", "robot", "U", True),
+        "not listed": ("other", "robot", "U", False),
+        "of a predecessor": ("tok", "robot", "V", False),
+        "of another account": ("tok", "ghost", "U", False),
+    },
 )
 def test_only_what_an_account_lists_was_generated_for_it(
     listed: str, account: str, uid: str, *, generated: bool

@@ -39,6 +39,7 @@ from controller_manager.controllers.identity.tokens.secrets import (
     without_reference,
 )
 from tests.controllers.identity.tokens.keys import elliptic_key, pem, rsa_key
+from tests.controllers.rows import rows
 
 ROBOT = ServiceAccount(metadata=ObjectMeta(name="robot", namespace="web", uid="U"))
 OTHER = ServiceAccount(metadata=ObjectMeta(name="robot", namespace="web", uid="V"))
@@ -61,29 +62,25 @@ def _without(*keys: str, **others: str) -> dict[str, str]:
     return {key: value for key, value in WHOLE.items() if key not in keys} | others
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        pytest.param({}, WHOLE, id="nothing there"),
-        pytest.param(_without("token"), WHOLE, id="no token"),
-        pytest.param(_without(token=""), WHOLE, id="an empty token"),
-        pytest.param(_without("namespace"), WHOLE, id="no namespace"),
-        pytest.param(_without("ca.crt"), WHOLE, id="no authority"),
-        pytest.param(_without(**{"ca.crt": "eA=="}), WHOLE, id="a wrong authority"),
-        pytest.param(
-            _without("token", more="eA=="), {**WHOLE, "more": "eA=="}, id="more"
-        ),
-        pytest.param(
+@rows(
+    "before after",
+    {
+        "nothing there": ({}, WHOLE),
+        "no token": (_without("token"), WHOLE),
+        "an empty token": (_without(token=""), WHOLE),
+        "no namespace": (_without("namespace"), WHOLE),
+        "no authority": (_without("ca.crt"), WHOLE),
+        "a wrong authority": (_without(**{"ca.crt": "eA=="}), WHOLE),
+        "more": (_without("token", more="eA=="), {**WHOLE, "more": "eA=="}),
+        "a wrong token stays": (
             _without("ca.crt", token="eA=="),
             {**WHOLE, "token": "eA=="},
-            id="a wrong token stays",
         ),
-        pytest.param(
+        "a wrong namespace stays": (
             _without("token", namespace="eA=="),
             {**WHOLE, "namespace": "eA=="},
-            id="a wrong namespace stays",
         ),
-    ],
+    },
 )
 @pytest.mark.parametrize(
     "annotations", [BOTH, {ACCOUNT_NAME: "robot"}, {**BOTH, "mine": "1"}]
@@ -95,13 +92,13 @@ def test_missing_data_are_added(
     assert found == _secret(after, {**annotations, **BOTH})
 
 
-@pytest.mark.parametrize(
+@rows(
     "data",
-    [
-        pytest.param(WHOLE, id="complete"),
-        pytest.param(_without(token="eA=="), id="a wrong token"),
-        pytest.param(_without(namespace="eA=="), id="a wrong namespace"),
-    ],
+    {
+        "complete": WHOLE,
+        "a wrong token": _without(token="eA=="),
+        "a wrong namespace": _without(namespace="eA=="),
+    },
 )
 def test_a_secret_that_lacks_nothing_is_left_alone(data: dict[str, str]) -> None:
     never = pytest.fail
@@ -117,25 +114,23 @@ def test_without_an_authority_of_the_managers_that_of_a_secret_stays() -> None:
     assert completed(_secret(kept), ROBOT, "", lambda: "") is None
 
 
-@pytest.mark.parametrize(
-    ("annotations", "data", "uid"),
-    [
-        pytest.param(BOTH, {}, "U", id="annotated"),
-        pytest.param({ACCOUNT_NAME: "robot"}, {}, "", id="not annotated"),
-        pytest.param({**BOTH, ACCOUNT_UID: ""}, {}, "", id="annotated as empty"),
-        pytest.param(
+@rows(
+    "annotations data uid",
+    {
+        "annotated": (BOTH, {}, "U"),
+        "not annotated": ({ACCOUNT_NAME: "robot"}, {}, ""),
+        "annotated as empty": ({**BOTH, ACCOUNT_UID: ""}, {}, ""),
+        "only its token names a uid": (
             {ACCOUNT_NAME: "robot"},
             {"token": encoded(SIGNED)},
             "",
-            id="only its token names a uid",
         ),
-        pytest.param(
+        "annotated otherwise": (
             {ACCOUNT_NAME: "robot", ACCOUNT_UID: "W"},
             {"token": encoded(SIGNED)},
             "W",
-            id="annotated otherwise",
         ),
-    ],
+    },
 )
 def test_a_secret_is_for_the_account_of_its_annotations(
     annotations: dict[str, str], data: dict[str, str], uid: str
@@ -197,14 +192,14 @@ def _part(token: str, number: int) -> str:
     return urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode()
 
 
-@pytest.mark.parametrize(
-    ("make", "algorithm"),
-    [
-        pytest.param(rsa_key, "RS256", id="rsa"),
-        pytest.param(elliptic_key, "ES256", id="p256"),
-        pytest.param(lambda: _on(ec.SECP384R1()), "ES384", id="p384"),
-        pytest.param(lambda: _on(ec.SECP521R1()), "ES512", id="p521"),
-    ],
+@rows(
+    "make algorithm",
+    {
+        "rsa": (rsa_key, "RS256"),
+        "p256": (elliptic_key, "ES256"),
+        "p384": (lambda: _on(ec.SECP384R1()), "ES384"),
+        "p521": (lambda: _on(ec.SECP521R1()), "ES512"),
+    },
 )
 def test_a_token_has_upstreams_header_and_claims(
     make: Callable[[], PrivateKey], algorithm: str
@@ -227,21 +222,18 @@ def test_the_id_of_a_key_is_a_hash_of_its_public_part() -> None:
     assert len(key_id(rsa_key())) == len(key_id(elliptic_key()))
 
 
-@pytest.mark.parametrize(
+@rows(
     "content",
-    [
-        pytest.param(pem(elliptic_key()), id="EC PRIVATE KEY"),
-        pytest.param(pem(elliptic_key(), PrivateFormat.PKCS8), id="PRIVATE KEY"),
-        pytest.param(PARAMETERS + pem(elliptic_key()), id="parameters first"),
-        pytest.param(b"a comment\n" + pem(elliptic_key()), id="a comment first"),
-        pytest.param(
-            ed25519.Ed25519PrivateKey.generate().private_bytes(
-                Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
-            )
-            + pem(elliptic_key()),
-            id="another kind of key first",
-        ),
-    ],
+    {
+        "EC PRIVATE KEY": pem(elliptic_key()),
+        "PRIVATE KEY": pem(elliptic_key(), PrivateFormat.PKCS8),
+        "parameters first": PARAMETERS + pem(elliptic_key()),
+        "a comment first": b"a comment\n" + pem(elliptic_key()),
+        "another kind of key first": ed25519.Ed25519PrivateKey.generate().private_bytes(
+            Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+        )
+        + pem(elliptic_key()),
+    },
 )
 def test_a_key_is_found_in_a_file(tmp_path: Path, content: bytes) -> None:
     """In any form that upstream takes (keyutil.ParsePrivateKeyPEM)."""
@@ -250,23 +242,17 @@ def test_a_key_is_found_in_a_file(tmp_path: Path, content: bytes) -> None:
     assert key_id(read_key(str(path))) == key_id(elliptic_key())
 
 
-@pytest.mark.parametrize(
+@rows(
     "content",
-    [
-        pytest.param(b"", id="empty"),
-        pytest.param(b"secret words", id="no PEM"),
-        pytest.param(
-            b"-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n",
-            id="no key",
+    {
+        "empty": b"",
+        "no PEM": b"secret words",
+        "no key": b"-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n",
+        "a curve without an algorithm": pem(_on(ec.SECP256K1())),
+        "a password": elliptic_key().private_bytes(
+            Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
         ),
-        pytest.param(pem(_on(ec.SECP256K1())), id="a curve without an algorithm"),
-        pytest.param(
-            elliptic_key().private_bytes(
-                Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
-            ),
-            id="a password",
-        ),
-    ],
+    },
 )
 def test_a_file_without_a_key_is_refused_and_its_content_is_not_shown(
     tmp_path: Path, content: bytes

@@ -19,6 +19,7 @@ from controller_manager.controllers.network.endpoints.desired import (
     desired_endpoints,
     truncate,
 )
+from tests.controllers.rows import rows
 
 HTTP = {"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}
 
@@ -117,77 +118,64 @@ def subset(*ready: JSON, unready: tuple[JSON, ...] = (), **more: Any) -> JSON:
     return {**found, "ports": READY_PORTS, **more}
 
 
-@pytest.mark.parametrize(
-    ("backed", "pods", "expected"),
-    [
-        pytest.param(service(), (), None, id="no pod"),
-        pytest.param(
+@rows(
+    "backed pods expected",
+    {
+        "no pod": (service(), (), None),
+        "two pods": (
             service(),
             (B, A),
             [subset(address("a", "10.1.0.1"), address("b", "10.1.0.2"))],
-            id="two pods",
         ),
-        pytest.param(
+        "one is not ready": (
             service(),
             (A, UNREADY),
             [subset(address("a", "10.1.0.1"), unready=(address("u", "10.1.0.9"),))],
-            id="one is not ready",
         ),
-        pytest.param(service(), (LEAVING,), None, id="a pod that is being deleted"),
-        pytest.param(
+        "a pod that is being deleted": (service(), (LEAVING,), None),
+        "addresses that are not ready are published": (
             service(publishNotReadyAddresses=True),
             (LEAVING, UNREADY),
             [subset(address("l", "10.1.0.8"), address("u", "10.1.0.9"))],
-            id="addresses that are not ready are published",
         ),
-        pytest.param(service(), (pod("x"),), None, id="a pod without address"),
-        pytest.param(
-            service(), (pod("x", "fd00::1"),), None, id="only an address of IPv6"
-        ),
-        pytest.param(
+        "a pod without address": (service(), (pod("x"),), None),
+        "only an address of IPv6": (service(), (pod("x", "fd00::1"),), None),
+        "the first family of the service": (
             service(ipFamilies=["IPv6", "IPv4"]),
             (pod("a", "10.1.0.1", "fd00::1"),),
             [subset(address("a", "fd00::1"))],
-            id="the first family of the service",
         ),
-        pytest.param(
+        "the family of the cluster IP": (
             service(ipFamilies=None, clusterIP="fd00:10::1"),
             (pod("a", "10.1.0.1", "fd00::1"),),
             [subset(address("a", "fd00::1"))],
-            id="the family of the cluster IP",
         ),
-        pytest.param(
+        "the family of each pod": (
             service(ipFamilies=None, clusterIP="None"),
             (pod("a", "fd00::1", "10.1.0.1"), pod("b", "10.1.0.2", "fd00::2")),
             [subset(address("b", "10.1.0.2"), address("a", "fd00::1"))],
-            id="the family of each pod",
         ),
-        pytest.param(
+        "an address in an old form": (
             service(),
             (pod("a", "10.01.0.1"),),
             [subset(address("a", "10.1.0.1"))],
-            id="an address in an old form",
         ),
-        pytest.param(
+        "a hostname below the service": (
             service(clusterIP="None"),
             (
                 pod("a", "10.1.0.1", hostname="h", subdomain="web"),
                 pod("b", "10.1.0.2", hostname="h", subdomain="other"),
             ),
             [subset(address("a", "10.1.0.1", hostname="h"), address("b", "10.1.0.2"))],
-            id="a hostname below the service",
         ),
-        pytest.param(
-            service(METRICS), (A,), None, id="a pod that does not have the port"
-        ),
-        pytest.param(service(ports=None), (A,), None, id="a service that has no ports"),
-        pytest.param(
+        "a pod that does not have the port": (service(METRICS), (A,), None),
+        "a service that has no ports": (service(ports=None), (A,), None),
+        "a headless service without ports": (
             service(ports=None, clusterIP="None"),
             (A,),
             [{"addresses": [address("a", "10.1.0.1")]}],
-            id="a headless service without ports",
         ),
-        pytest.param(
+        "an application protocol": (
             service({**HTTP, "appProtocol": "h2c"}),
             (A,),
             [
@@ -196,9 +184,8 @@ def subset(*ready: JSON, unready: tuple[JSON, ...] = (), **more: Any) -> JSON:
                     ports=[{**READY_PORTS[0], "appProtocol": "h2c"}],
                 )
             ],
-            id="an application protocol",
         ),
-        pytest.param(
+        "a pod without a node has an address without a node": (
             service(),
             (pod("a", "10.1.0.1", nodeName=""),),
             [
@@ -206,9 +193,8 @@ def subset(*ready: JSON, unready: tuple[JSON, ...] = (), **more: Any) -> JSON:
                     {k: v for k, v in address("a", "10.1.0.1").items() if k[:2] != "no"}
                 )
             ],
-            id="a pod without a node has an address without a node",
         ),
-    ],
+    },
 )
 def test_subsets_are_those_of_the_pods(
     backed: Service, pods: tuple[Pod, ...], expected: list[JSON] | None
@@ -218,20 +204,18 @@ def test_subsets_are_those_of_the_pods(
     assert as_json(wanted.subsets) == expected
 
 
-@pytest.mark.parametrize(
-    ("backed", "expected"),
-    [
-        pytest.param(
+@rows(
+    "backed expected",
+    {
+        "the labels of the service": (
             service(metadata={"labels": {"team": "x"}}),
             {"team": "x", **MANAGED},
-            id="the labels of the service",
         ),
-        pytest.param(
+        "headless": (
             service(clusterIP="None"),
             {"service.kubernetes.io/headless": "", **MANAGED},
-            id="headless",
         ),
-        pytest.param(
+        "a service does not set the controller's own labels": (
             service(
                 metadata={
                     "labels": {
@@ -241,9 +225,8 @@ def test_subsets_are_those_of_the_pods(
                 }
             ),
             MANAGED,
-            id="a service does not set the controller's own labels",
         ),
-    ],
+    },
 )
 def test_labels_are_the_services_and_the_controllers(
     backed: Service, expected: JSON
@@ -256,32 +239,24 @@ def test_labels_are_the_services_and_the_controllers(
 STORED = subset(address("a", "10.1.0.1"))
 
 
-@pytest.mark.parametrize(
-    ("current", "is_right"),
-    [
-        pytest.param(None, False, id="there are none"),
-        pytest.param(endpoints(STORED), True, id="equal"),
-        pytest.param(endpoints(), False, id="empty"),
-        pytest.param(endpoints(STORED, labels=None), False, id="no label"),
-        pytest.param(
-            endpoints(STORED, labels={**MANAGED, "mine": "1"}),
-            False,
-            id="another label",
-        ),
-        pytest.param(
-            endpoints(STORED, annotations={"mine": "1"}), True, id="other annotations"
-        ),
-        pytest.param(
+@rows(
+    "current is_right",
+    {
+        "there are none": (None, False),
+        "equal": (endpoints(STORED), True),
+        "empty": (endpoints(), False),
+        "no label": (endpoints(STORED, labels=None), False),
+        "another label": (endpoints(STORED, labels={**MANAGED, "mine": "1"}), False),
+        "other annotations": (endpoints(STORED, annotations={"mine": "1"}), True),
+        "an old trigger time": (
             endpoints(STORED, annotations={TRIGGER_TIME: "2020-01-01T00:00:00Z"}),
             True,
-            id="an old trigger time",
         ),
-        pytest.param(
+        "said to be over capacity": (
             endpoints(STORED, annotations={OVER_CAPACITY: "truncated"}),
             False,
-            id="said to be over capacity",
         ),
-        pytest.param(
+        "with the version of the pod": (
             endpoints(
                 subset(
                     {
@@ -294,20 +269,14 @@ STORED = subset(address("a", "10.1.0.1"))
                 )
             ),
             True,
-            id="with the version of the pod",
         ),
-        pytest.param(
-            endpoints(subset(address("a", "10.1.0.1"), unready=())),
-            True,
-            id="empty lists",
-        ),
-        pytest.param(endpoints(STORED, STORED), True, id="the same subset twice"),
-        pytest.param(
+        "empty lists": (endpoints(subset(address("a", "10.1.0.1"), unready=())), True),
+        "the same subset twice": (endpoints(STORED, STORED), True),
+        "a further address": (
             endpoints(STORED, subset(address("a", "10.1.0.2"))),
             False,
-            id="a further address",
         ),
-    ],
+    },
 )
 def test_endpoints_are_written_only_if_they_differ(
     current: Endpoints | None, is_right: bool
@@ -411,43 +380,35 @@ def sizes_of(found: tuple[EndpointSubset, ...]) -> list[Sizes]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        pytest.param([], [], id="nothing"),
-        pytest.param([(500, 500)], [(500, 500)], id="just enough"),
-        pytest.param([(1001, 0)], [(1000, 0)], id="too many that are ready"),
-        pytest.param([(0, 1001)], [(0, 1000)], id="too many that are not ready"),
-        pytest.param([(900, 200)], [(900, 100)], id="ready ones first"),
-        pytest.param([(1000, 200)], [(1000, 0)], id="no room for others"),
-        pytest.param([(1200, 200)], [(1000, 0)], id="not even for all ready ones"),
-        pytest.param(
-            [(700, 0), (500, 0)], [(584, 0), (416, 0)], id="shares are rounded up"
-        ),
-        pytest.param(
+@rows(
+    "given expected",
+    {
+        "nothing": ([], []),
+        "just enough": ([(500, 500)], [(500, 500)]),
+        "too many that are ready": ([(1001, 0)], [(1000, 0)]),
+        "too many that are not ready": ([(0, 1001)], [(0, 1000)]),
+        "ready ones first": ([(900, 200)], [(900, 100)]),
+        "no room for others": ([(1000, 200)], [(1000, 0)]),
+        "not even for all ready ones": ([(1200, 200)], [(1000, 0)]),
+        "shares are rounded up": ([(700, 0), (500, 0)], [(584, 0), (416, 0)]),
+        "shares of those that are not ready": (
             [(400, 500), (200, 100)],
             [(400, 334), (200, 66)],
-            id="shares of those that are not ready",
         ),
-        pytest.param(
+        "upstream: too many that are not ready, in five subsets": (
             [(90, 101), (110, 200), (50, 200), (10, 201), (20, 298)],
             [(90, 73), (110, 144), (50, 144), (10, 145), (20, 214)],
-            id="upstream: too many that are not ready, in five subsets",
         ),
-        pytest.param(
+        "upstream: too many that are ready, in five subsets": (
             [(205, 100), (400, 200), (402, 200), (400, 200), (693, 300)],
             [(98, 0), (191, 0), (192, 0), (191, 0), (328, 0)],
-            id="upstream: too many that are ready, in five subsets",
         ),
-        pytest.param(
+        "a subset without addresses would be refused": (
             [(1200, 0), (0, 10)],
             [(1000, 0)],
-            id="a subset without addresses would be refused",
         ),
-        pytest.param(
-            [(1, 0)] * 1001, [(1, 0)] * 1000, id="the last subsets get nothing"
-        ),
-    ],
+        "the last subsets get nothing": ([(1, 0)] * 1001, [(1, 0)] * 1000),
+    },
 )
 def test_addresses_beyond_the_capacity_are_left_out(
     given: list[Sizes], expected: list[Sizes]

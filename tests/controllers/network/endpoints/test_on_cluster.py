@@ -30,6 +30,7 @@ from tests.controllers.network.backends import (
     pod_status,
 )
 from tests.controllers.responses import refusal
+from tests.controllers.rows import rows
 from tests.runtime.silence import SilentWatches
 
 pytestmark = pytest.mark.looptime
@@ -268,13 +269,13 @@ async def test_a_refused_write_is_reported_and_tried_again(
     assert (about.kind, about.namespace, about.name) == ("Endpoints", "default", "web")
 
 
-@pytest.mark.parametrize(
+@rows(
     "answer",
-    [
-        pytest.param(refusal(500, "InternalError", "no"), id="refused"),
-        pytest.param(refusal(404, "NotFound", "no such page"), id="a proxy's 404"),
-        pytest.param(refusal(409, "Conflict", "another uid"), id="they are others now"),
-    ],
+    {
+        "refused": refusal(500, "InternalError", "no"),
+        "a proxy's 404": refusal(404, "NotFound", "no such page"),
+        "they are others now": refusal(409, "Conflict", "another uid"),
+    },
 )
 async def test_a_deletion_that_fails_is_tried_again(
     cluster: Cluster, answer: Response

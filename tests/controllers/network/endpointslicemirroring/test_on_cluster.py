@@ -25,6 +25,7 @@ from tests.controllers.network.backends import (
     subset_json,
 )
 from tests.controllers.responses import refusal
+from tests.controllers.rows import rows
 from tests.runtime.silence import SilentWatches
 
 pytestmark = pytest.mark.looptime
@@ -101,28 +102,25 @@ async def test_slices_follow_endpoints_and_go_with_them() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("resource", "change", "back"),
-    [
-        pytest.param(
+@rows(
+    "resource change back",
+    {
+        "the label to skip them": (
             ENDPOINTS,
             {"metadata": {"labels": {SKIP: "true"}}},
             {"metadata": {"labels": {SKIP: None}}},
-            id="the label to skip them",
         ),
-        pytest.param(
+        "the lock of an election": (
             ENDPOINTS,
             {"metadata": {"annotations": {LOCK: "{}"}}},
             {"metadata": {"annotations": {LOCK: None}}},
-            id="the lock of an election",
         ),
-        pytest.param(
+        "a selector": (
             SERVICES,
             {"spec": {"selector": {"app": "web"}}},
             {"spec": {"selector": None}},
-            id="a selector",
         ),
-    ],
+    },
 )
 async def test_some_endpoints_are_not_mirrored(
     cluster: Cluster, resource: Resource[Any], change: JSON, back: JSON
@@ -139,12 +137,12 @@ async def test_some_endpoints_are_not_mirrored(
     assert seen == [["10.0.0.1"], [], ["10.0.0.1"], []]
 
 
-@pytest.mark.parametrize(
+@rows(
     "labels",
-    [
-        pytest.param({MANAGED_BY: "me"}, id="somebody else manages it"),
-        pytest.param({SERVICE_NAME: "other"}, id="it is another service's"),
-    ],
+    {
+        "somebody else manages it": {MANAGED_BY: "me"},
+        "it is another service's": {SERVICE_NAME: "other"},
+    },
 )
 async def test_a_relabelled_slice_is_replaced(cluster: Cluster, labels: JSON) -> None:
     """Upstream waits for ever for the slice that it has lost."""

@@ -23,6 +23,7 @@ from controller_manager.controllers.network.endpointslicemirroring.slices import
     desired_endpoints,
     plan,
 )
+from tests.controllers.rows import rows
 
 MANAGED = {
     "endpointslice.kubernetes.io/managed-by": (
@@ -113,67 +114,54 @@ A, B = "10.0.0.1", "10.0.0.2"
 STORED = slice_json("db-1", endpoint(A), endpoint(B, ready=False))
 
 
-@pytest.mark.parametrize(
-    ("given", "slices", "expected"),
-    [
-        pytest.param(endpoints(), (), {}, id="nothing"),
-        pytest.param(
+@rows(
+    "given slices expected",
+    {
+        "nothing": (endpoints(), (), {}),
+        "a new slice": (
             endpoints(subset(A, B)),
             (),
             {"create": [content("", f"{A} {B}")]},
-            id="a new slice",
         ),
-        pytest.param(endpoints(subset(A, B)), (STORED,), {}, id="equal"),
-        pytest.param(
+        "equal": (endpoints(subset(A, B)), (STORED,), {}),
+        "one becomes ready": (
             endpoints(subset(f"{A} {B}")),
             (STORED,),
             {"update": [content("db-1", f"{A} {B}")]},
-            id="one becomes ready",
         ),
-        pytest.param(
-            endpoints(subset(A)),
-            (STORED,),
-            {"update": [content("db-1", A)]},
-            id="one goes",
-        ),
-        pytest.param(endpoints(), (STORED,), {"delete": ["db-1"]}, id="all go"),
-        pytest.param(
+        "one goes": (endpoints(subset(A)), (STORED,), {"update": [content("db-1", A)]}),
+        "all go": (endpoints(), (STORED,), {"delete": ["db-1"]}),
+        "another port: the slice is used again": (
             endpoints(subset(A, B, WEB)),
             (STORED,),
             {"update": [content("db-1", f"{A} {B}", "web")]},
-            id="another port: the slice is used again",
         ),
-        pytest.param(
+        "one slice for each family": (
             endpoints(subset(f"{A} fd00::1")),
             (),
             {"create": [content("", A), content("", "fd00::1", family="IPv6")]},
-            id="one slice for each family",
         ),
-        pytest.param(
+        "a slice of another family is not used again": (
             endpoints(subset("fd00::1")),
             (STORED,),
             {"create": [content("", "fd00::1", family="IPv6")], "delete": ["db-1"]},
-            id="a slice of another family is not used again",
         ),
-        pytest.param(
+        "one slice for each set of ports": (
             endpoints(subset(A), subset(B, "", WEB)),
             (),
             {"create": [content("", A), content("", B, "web")]},
-            id="one slice for each set of ports",
         ),
-        pytest.param(
+        "subsets with the same ports": (
             endpoints(subset(A), subset(B)),
             (),
             {"create": [content("", f"{A} {B}")]},
-            id="subsets with the same ports",
         ),
-        pytest.param(
+        "the order of ports": (
             endpoints(subset(A, "", WEB, SQL)),
             (slice_json("db-1", endpoint(A), ports=(SQL, WEB)),),
             {},
-            id="the order of ports",
         ),
-        pytest.param(
+        "the oldest of several stays": (
             endpoints(subset(A, B)),
             (
                 slice_json(
@@ -182,15 +170,13 @@ STORED = slice_json("db-1", endpoint(A), endpoint(B, ready=False))
                 STORED,
             ),
             {"delete": ["db-0"]},
-            id="the oldest of several stays",
         ),
-        pytest.param(
+        "addresses in odd forms": (
             endpoints(subset("010.0.0.1 ::ffff:10.0.0.2")),
             (),
             {"create": [content("", f"{A} {B}")]},
-            id="addresses in odd forms",
         ),
-        pytest.param(
+        "a slice of former Endpoints is garbage": (
             endpoints(subset(A, B)),
             (
                 slice_json(
@@ -201,21 +187,18 @@ STORED = slice_json("db-1", endpoint(A), endpoint(B, ready=False))
                 ),
             ),
             {"create": [content("", f"{A} {B}")], "delete": ["db-1"]},
-            id="a slice of former Endpoints is garbage",
         ),
-        pytest.param(
+        "no ports": (
             endpoints({"addresses": [{"ip": A}]}),
             (),
             {"create": [content("", A, "")]},
-            id="no ports",
         ),
-        pytest.param(
+        "two ports of one name: no slice may have both": (
             endpoints(subset(A, "", SQL, WEB), subset(A, "", {**SQL, "port": 5433})),
             (),
             {"create": [content("", A, "web sql"), content("", A)]},
-            id="two ports of one name: no slice may have both",
         ),
-        pytest.param(
+        "three ports of one name": (
             endpoints(
                 subset(A, "", SQL),
                 subset(A, "", {**SQL, "port": 5433}, WEB),
@@ -223,9 +206,8 @@ STORED = slice_json("db-1", endpoint(A), endpoint(B, ready=False))
             ),
             (),
             {"create": [content("", A, "web sql"), *[content("", A)] * 2]},
-            id="three ports of one name",
         ),
-    ],
+    },
 )
 def test_slices_follow_endpoints(
     given: Endpoints, slices: tuple[JSON, ...], expected: JSON

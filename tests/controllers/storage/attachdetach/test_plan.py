@@ -114,11 +114,7 @@ LOST: Final = plan(T(lost_since=NOW), lists=True, requeue_at=1060)
 BECOMES_LISTED: Final[JSON] = {"list_by": 1000.1, "requeue_at": 1000.1}
 
 NEEDED: Final[dict[str, tuple[JSON, TrackedVolume, VolumePlan]]] = {
-    "nothing is there": (
-        {},
-        UNTRACKED,
-        plan(T(trying_since=NOW), creates=True),
-    ),
+    "nothing is there": ({}, UNTRACKED, plan(T(trying_since=NOW), creates=True)),
     "the last attempt has just failed": (
         {},
         T(not_before=1005, failures=3),
@@ -153,20 +149,12 @@ NEEDED: Final[dict[str, tuple[JSON, TrackedVolume, VolumePlan]]] = {
     "it does not go away": (
         LEAVING,
         T(trying_since=880, deleted="uid"),
-        plan(
-            T(**FAILED_ONCE, deleted="uid"),
-            failure=IS_LEAVING,
-            requeue_at=1120.5,
-        ),
+        plan(T(**FAILED_ONCE, deleted="uid"), failure=IS_LEAVING, requeue_at=1120.5),
     ),
     "another program has deleted it": (
         LEAVING,
         UNTRACKED,
-        plan(
-            T(**FAILED_ONCE, deleted="uid"),
-            failure=IS_LEAVING,
-            requeue_at=1000.5,
-        ),
+        plan(T(**FAILED_ONCE, deleted="uid"), failure=IS_LEAVING, requeue_at=1000.5),
     ),
     "it was deleted, and is gone now": (
         {},

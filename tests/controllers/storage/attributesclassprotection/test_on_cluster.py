@@ -87,10 +87,7 @@ MODIFIES = {"status": "InProgress", "targetVolumeAttributesClassName": "gold"}
 
 @pytest.mark.parametrize(
     "status",
-    [
-        {"currentVolumeAttributesClassName": "gold"},
-        {"modifyVolumeStatus": MODIFIES},
-    ],
+    [{"currentVolumeAttributesClassName": "gold"}, {"modifyVolumeStatus": MODIFIES}],
 )
 async def test_a_claim_that_leaves_a_class_uses_it_until_the_change_is_done(
     cluster: Storage, status: JSON

@@ -291,10 +291,7 @@ async def test_a_refused_write_is_tried_again(cluster: Storage) -> None:
         await asyncio.sleep(130)
     waits, fails = [each.partition(": ")[::2] for each in cluster.told()]
     by = "[persistentvolume-controller]"
-    assert fails == (
-        f"data Warning ProvisioningFailed {by}",
-        "Error saving claim: no",
-    )
+    assert fails == (f"data Warning ProvisioningFailed {by}", "Error saving claim: no")
     assert waits[0] == f"data Normal ExternalProvisioning {by}"
     assert waits[1].startswith("Waiting for a volume to be created either by the ext")
 

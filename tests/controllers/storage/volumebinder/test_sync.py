@@ -199,11 +199,7 @@ async def test_no_claim_is_lost_before_its_volume_was_read(binder: Binder) -> No
 
 @pytest.mark.parametrize(
     ("reason", "name", "others"),
-    [
-        ("ClaimLost", "", []),
-        ("ClaimLost", "v", []),
-        ("ClaimMisbound", "v", [THEIRS]),
-    ],
+    [("ClaimLost", "", []), ("ClaimLost", "v", []), ("ClaimMisbound", "v", [THEIRS])],
 )
 async def test_a_claim_that_is_lost_is_told_so(
     reason: str, name: str, others: list[KubeObject]
@@ -243,11 +239,7 @@ def failure(provisioner: str) -> tuple[Any, ...]:
             [volume()],
             mismatch("volumeAttributesClassName does not match"),
         ),
-        (
-            names_it(volumeMode="Block"),
-            [volume()],
-            mismatch("incompatible volumeMode"),
-        ),
+        (names_it(volumeMode="Block"), [volume()], mismatch("incompatible volumeMode")),
         (
             names_it(accessModes=["ReadWriteMany"]),
             [volume()],

@@ -258,11 +258,7 @@ SITUATIONS = [
         migrated("portworx-volume", "pxd.portworx.com"),
     ),
     # A kubelet expands the file system.
-    (
-        claim("2Gi"),
-        volume("1Gi", **FLEX),
-        flex(begin("2Gi"), grow("2Gi"), *TO_NODE),
-    ),
+    (claim("2Gi"), volume("1Gi", **FLEX), flex(begin("2Gi"), grow("2Gi"), *TO_NODE)),
     (claim("2Gi"), volume("5Gi", **FLEX), flex(begin("2Gi"), *TO_NODE)),
     (
         claim("2Gi", **MORE),
@@ -297,11 +293,7 @@ SITUATIONS = [
         flex(begin("2Gi", named=True, conditions=None), grow("2Gi"), *TO_NODE),
     ),
     (resizing("2Gi", "NodeResizePending", "2Gi"), MARKED, flex()),
-    (
-        resizing("2Gi", "NodeResizePending", "2Gi"),
-        volume("2Gi", **FLEX),
-        flex(MARK),
-    ),
+    (resizing("2Gi", "NodeResizePending", "2Gi"), volume("2Gi", **FLEX), flex(MARK)),
     (resizing("2Gi", "NodeResizeInProgress", "2Gi"), MARKED, flex()),
     (resizing("2Gi", "NodeResizeInfeasible", "2Gi"), MARKED, flex(AWAIT_NODE)),
     # The kubelet is done.
